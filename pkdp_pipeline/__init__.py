@@ -5,9 +5,11 @@ Importing the package registers ``df.pkdp``; everything heavier is loaded when i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.releases import accessor as _accessor
 
 if TYPE_CHECKING:
@@ -52,8 +54,8 @@ if TYPE_CHECKING:
         smallest_release_threshold,
         smallest_unknown,
     )
-    from pkdp_pipeline.releases.accessor import count, histogram
-    from pkdp_pipeline.releases.explain import Explanation, explain
+    from pkdp_pipeline.releases.accessor import count, explain, histogram
+    from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
     from pkdp_pipeline.theory.counting_queries import CountingQueries
     from pkdp_pipeline.theory.privacy_loss import PrivacyLoss
@@ -129,8 +131,8 @@ _NAMES = {
     "planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
-    "releases.accessor": "count histogram",
-    "releases.explain": "Explanation explain",
+    "releases.accessor": "count explain histogram",
+    "releases.explain": "Explanation",
     "releases.release": "Release read_release",
     "theory.counting_queries": "CountingQueries",
     "theory.privacy_loss": "PrivacyLoss",
@@ -156,5 +158,21 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted(__all__)
 
+
+def _view(name: str) -> Callable[..., Any]:
+    """Return a function of `display`, which is loaded when it is called."""
+
+    def view(*values: Any, **options: Any) -> Any:
+        module, _, function = name.rpartition(".")
+        return getattr(import_module(f"pkdp_pipeline.display.{module}"), function)(*values, **options)
+
+    return view
+
+
+_VIEWS = (
+    "explanation.heading explanation.html_of explanation.statement_html explanation.text_of "
+    "figures.plots.plot_certificate figures.plots.plot_ledger"
+)
+VIEWS.update({name: _view(name) for name in _VIEWS.split()})
 
 del _accessor

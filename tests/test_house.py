@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -90,12 +92,6 @@ PURE = {
 }
 #: What names cells has a type, which pandas knows.
 TYPED = {"model/keys.py": {"pandas", "pyarrow"}, "model/spelling.py": {"pandas"}}
-#: The one exception: these values draw and print themselves. Each loads `display` when it is shown, and not before.
-SHOWN = {
-    "certificates/certificate.py": {"matplotlib", "pkdp_pipeline.display"},
-    "ledger/ledger.py": {"matplotlib", "pkdp_pipeline.display"},
-    "releases/explain.py": {"matplotlib", "pkdp_pipeline.display"},
-}
 #: What a noiseless release of a pandas frame without a ledger must not load.
 HEAVY = {
     "great_expectations",
@@ -119,15 +115,17 @@ def room(path: Path) -> str:
     return path.relative_to(ROOT / "pkdp_pipeline").parts[0].removesuffix(".py")
 
 
+def of_types(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield what is there for types only."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
+            yield from ast.walk(node)
+
+
 def imports(path: Path) -> list[tuple[str, bool]]:
     """Return what a module imports (``pkdp_pipeline.room``, else top-level names), and whether for types only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+    for_types = {id(node) for node in of_types(tree)}
     found = []
     for node in ast.walk(tree):
         names: list[str] = []
@@ -167,7 +165,7 @@ def test_imports_go_downward():
         for path in MODULES
         if room(path) != "__init__"
         for name, for_types in imports(path)
-        if name.startswith("pkdp_pipeline.") and not for_types and name not in SHOWN.get(inside(path), ())
+        if name.startswith("pkdp_pipeline.") and not for_types
         if ORDER.index(name.split(".")[1]) > ORDER.index(room(path))
     }
     assert upward == set()
@@ -176,19 +174,32 @@ def test_imports_go_downward():
 def test_mathematics_sees_no_data_and_no_world():
     for path in MODULES:
         if room(path) in MATHEMATICS:
-            foreign = {name for name in imported(path) if name.split(".")[0] != "pkdp_pipeline"}
-            assert foreign <= PURE | SHOWN.get(inside(path), set()) | TYPED.get(inside(path), set()), path.name
+            at_work = {name for name, for_types in imports(path) if not for_types}
+            foreign = {name for name in at_work if name.split(".")[0] != "pkdp_pipeline"}
+            assert foreign <= PURE | TYPED.get(inside(path), set()), path.name
             assert not re.search(r"\b(open|print|input|exec|eval)\(", path.read_text(encoding="utf-8")), path.name
             assert "np.random" not in path.read_text(encoding="utf-8"), path.name
 
 
-def test_what_shows_itself_loads_the_drawing_when_it_is_shown():
-    for name, exceptions in SHOWN.items():
-        tree = ast.parse((ROOT / "pkdp_pipeline" / name).read_text(encoding="utf-8"))
-        for node in tree.body:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                named = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
-                assert not named.startswith(tuple(exceptions)), name
+def test_no_module_imports_itself_by_way_of_others():
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES
+    }
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for_types = {id(node) for node in of_types(tree)}
+        graph[module] = {
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and id(node) not in for_types
+            for alias in node.names
+            for name in (f"{node.module}.{alias.name}", node.module)
+            if name in modules and name != module
+        }
+    for module in graph:
+        graph[module] -= {name for name in graph[module] if module.startswith(f"{name}.")}
+    graphlib.TopologicalSorter(graph).prepare()  # which names a circle where there is one
 
 
 def test_figures_are_drawn_without_the_report():
@@ -241,7 +252,7 @@ def test_importing_the_package_loads_only_its_accessor():
     asked = "import sys, pandas; before = set(sys.modules); import pkdp_pipeline; print(*set(sys.modules) - before)"
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
     room = "pkdp_pipeline.releases"
-    assert set(loaded.split()) == {"pkdp_pipeline", room, f"{room}.accessor"}
+    assert set(loaded.split()) == {"pkdp_pipeline", "pkdp_pipeline.model", room, f"{room}.accessor"}
 
 
 def test_a_release_of_a_pandas_frame_loads_no_other_engine():

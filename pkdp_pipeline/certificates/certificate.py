@@ -17,7 +17,7 @@ from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed
 from pkdp_pipeline.certificates.differences import Difference, differences, refuse_altered
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model import VERSION, VIEWS
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.wording import moved
@@ -370,9 +370,8 @@ class Certificate(ABC):
         ConfigError
             If matplotlib is not installed.
         """
-        from pkdp_pipeline.display.figures.plots import plot_certificate
-
-        return plot_certificate(self, delta=delta, axes=axes)
+        drawn: Axes = VIEWS["figures.plots.plot_certificate"](self, delta=delta, axes=axes)
+        return drawn
 
     def _partial_epsilon(self, delta: float) -> float:
         return Guarantee(tuple(applied.bound for applied in self.partial_bounds)).epsilon(probability("delta", delta))
@@ -381,6 +380,4 @@ class Certificate(ABC):
         return self.sentence()
 
     def _repr_html_(self) -> str:
-        from pkdp_pipeline.certificates.statement import Statement
-
-        return Statement.of(self).to_html()
+        return str(VIEWS["explanation.statement_html"](self))

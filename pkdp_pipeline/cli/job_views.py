@@ -25,7 +25,8 @@ from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.jobs import Job, JobRelease, JobResult
 from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
-from pkdp_pipeline.jobs.repair import Offer, Repairs
+from pkdp_pipeline.jobs.edits import Offer
+from pkdp_pipeline.jobs.repair import Repairs
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import exactly

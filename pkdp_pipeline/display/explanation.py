@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.ledger.words import amount, budget_words
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
@@ -16,7 +17,6 @@ from pkdp_pipeline.releases.explain import DELTA
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.certificates.statement import Statement
     from pkdp_pipeline.releases.explain import BudgetUse, Explanation
 
 Table = list[tuple[str, ...]]
@@ -31,6 +31,11 @@ _BECOMES = {
     "replay": "is published already and would be replayed: no data would be read, nothing charged",
     "refused": "would be refused: nothing would be read or charged",
 }
+
+
+def statement_html(certificate: Certificate) -> str:
+    """Return what a certificate says as HTML for notebooks."""
+    return Statement.of(certificate).to_html()
 
 
 def text_of(explained: Explanation) -> str:

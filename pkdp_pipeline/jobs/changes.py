@@ -9,9 +9,8 @@ from itertools import takewhile
 from typing import Any
 
 from pkdp_pipeline.errors import BudgetExceededError, PkdpError
-from pkdp_pipeline.jobs.edits import Edit, Edits, at, words_of
+from pkdp_pipeline.jobs.edits import Edit, Edits, Search, at, words_of
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.repair import Search
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import DisjointUnits, IndependentGivenHabits, OncePerUnit, OneDayProtected

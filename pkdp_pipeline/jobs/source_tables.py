@@ -122,7 +122,7 @@ class FileSourceTable(SourceTable):
             from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 
             return CsvSource(job, self)
-        from pkdp_pipeline.jobs.sources.source import open_parquet
+        from pkdp_pipeline.jobs.sources.files import open_parquet
 
         return open_parquet(job, self.files)
 
@@ -211,7 +211,7 @@ class PostgresSourceTable(_DatabaseTable):
         """See `SourceTable.open`."""
         from pkdp_pipeline.jobs.sources.postgres import PostgresSource
 
-        return PostgresSource(job)
+        return PostgresSource(job, self)
 
     @property
     def public_name(self) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.errors import LedgerError
 
 SCHEMA_VERSION = 1
 
@@ -70,36 +69,6 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close it; a closed database cannot be used."""
-
-
-def open_database(location: str | os.PathLike[str], *, create: bool = True) -> Database:
-    """Open the ledger at a path (SQLite) or a ``postgresql://`` URL; where there is none, `create` it or refuse.
-
-    Raises
-    ------
-    ArgumentError
-        If `location` is not a path or a URL.
-    LedgerError, TemporaryError
-        See `Database`.
-    """
-    if not isinstance(location, str | os.PathLike):
-        raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
-    text = os.fspath(location)
-    if not isinstance(text, str) or not text.strip() or "\x00" in text:
-        raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
-    scheme, mark, _ = text.partition("://")
-    if not mark:
-        from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-
-        return SqliteDatabase(text, create=create)
-    if scheme.partition("+")[0] not in ("postgresql", "postgres"):
-        raise LedgerError(
-            f"a ledger is kept in an SQLite file or in PostgreSQL, not at {scheme}://; give the path of a file or a "
-            "postgresql:// URL."
-        )
-    from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
-
-    return PostgresDatabase(text, create=create)
 
 
 def schema_script(dialect: str) -> str:

@@ -12,12 +12,13 @@ from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.charging import Charging, hold_recertified, name_others
-from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.records import Records
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import verify
+from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import dataset_name
@@ -198,10 +199,11 @@ class Ledger:
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
-        from pkdp_pipeline.display.figures.plots import plot_ledger
-
         with self.records.snapshot():
-            return plot_ledger(self, self.totals().asked_unit(unit), delta=delta, axes=axes)
+            drawn: Axes = VIEWS["figures.plots.plot_ledger"](
+                self, self.totals().asked_unit(unit), delta=delta, axes=axes
+            )
+            return drawn
 
     def reserve(
         self, key: str, standing: Facts, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None

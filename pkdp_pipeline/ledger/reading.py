@@ -14,8 +14,8 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.chain import Event, checked
-from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.records import Records
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.model import VERSION

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.errors import LedgerError, PkdpError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
 from pkdp_pipeline.ledger.database import Database
@@ -352,3 +353,33 @@ def terms_of(text: str) -> Terms:
     """Return the terms that a reservation has recorded."""
     # Most entries were made under the same terms.
     return Terms.from_dict(json.loads(text))
+
+
+def open_database(location: str | os.PathLike[str], *, create: bool = True) -> Database:
+    """Open the ledger at a path (SQLite) or a ``postgresql://`` URL; where there is none, `create` it or refuse.
+
+    Raises
+    ------
+    ArgumentError
+        If `location` is not a path or a URL.
+    LedgerError, TemporaryError
+        See `Database`.
+    """
+    if not isinstance(location, str | os.PathLike):
+        raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
+    text = os.fspath(location)
+    if not isinstance(text, str) or not text.strip() or "\x00" in text:
+        raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
+    scheme, mark, _ = text.partition("://")
+    if not mark:
+        from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
+
+        return SqliteDatabase(text, create=create)
+    if scheme.partition("+")[0] not in ("postgresql", "postgres"):
+        raise LedgerError(
+            f"a ledger is kept in an SQLite file or in PostgreSQL, not at {scheme}://; give the path of a file or a "
+            "postgresql:// URL."
+        )
+    from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
+
+    return PostgresDatabase(text, create=create)

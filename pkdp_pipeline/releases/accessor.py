@@ -256,6 +256,45 @@ def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOp
     return _published(frame, () if by is None else by, options)
 
 
+@shows(ExplainOptions)
+def explain(by: str | Sequence[str] | None = None, where: Any = None, **options: Unpack[ExplainOptions]) -> Explanation:
+    """Say what a release would be, before anything is read, charged or published.
+
+    A ledger is asked what it would say, and stays as it is. While it is asked, no other release of the data set can be
+    charged.
+
+    Parameters
+    ----------
+    by : str or sequence of str, optional
+        Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
+    where : boolean Series, str or callable, optional
+        The predicate. It is not looked at, beyond its text; see `count`.
+
+    Returns
+    -------
+    Explanation
+        A refusal is its outcome and not raised.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed, as when publishing. What the frame does not have is found out when publishing.
+    LedgerError, TemporaryError
+        If the ledger cannot be used or is locked.
+
+    Notes
+    -----
+    *Guarantee*: the certificate is the one that publishing makes, unless the ledger changes in between. Whether the
+    data pass the rules for rows is not known: no data are touched.
+    """
+    from pkdp_pipeline.errors import ArgumentError
+    from pkdp_pipeline.releases.explain import explanation_of
+
+    if by is not None and options.pop("k_complement", None) is not None:
+        raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
+    return explanation_of(publication_of(by, {"where": where, **options}))
+
+
 #: By question and table, the frame of which this process asked for it first; it may be gone by now. A table may have
 #: several certificates, and so several ids.
 _ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
@@ -349,6 +388,4 @@ class PkdpAccessor:
         -------
         Explanation
         """
-        from pkdp_pipeline.releases.explain import explain
-
         return explain(by, where, **options)

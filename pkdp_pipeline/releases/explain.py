@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.statement import Scenario, Statement, what_if
 from pkdp_pipeline.errors import (
-    ArgumentError,
     BudgetExceededError,
     DifferencingError,
     NoEvidenceError,
     NotCertifiableError,
     PkdpError,
 )
+from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism
-from pkdp_pipeline.releases.accessor import ExplainOptions, publication_of, shows
 from pkdp_pipeline.releases.derived import ExpectedError, expected_error
 from pkdp_pipeline.releases.publish import Publication
 from pkdp_pipeline.theorems import Protects
@@ -131,55 +129,17 @@ class Explanation:
         return self.certificate.plot(delta=delta, axes=axes)
 
     def __repr__(self) -> str:
-        from pkdp_pipeline.display.explanation import heading
-
-        return f"<Explanation: {heading(self)}>"
+        return f"<Explanation: {VIEWS['explanation.heading'](self)}>"
 
     def __str__(self) -> str:
-        from pkdp_pipeline.display.explanation import text_of
-
-        return text_of(self)
+        return str(VIEWS["explanation.text_of"](self))
 
     def _repr_html_(self) -> str:
-        from pkdp_pipeline.display.explanation import html_of
-
-        return html_of(self)
+        return str(VIEWS["explanation.html_of"](self))
 
 
-@shows(ExplainOptions)
-def explain(by: str | Sequence[str] | None = None, where: Any = None, **options: Unpack[ExplainOptions]) -> Explanation:
-    """Say what a release would be, before anything is read, charged or published.
-
-    A ledger is asked what it would say, and stays as it is. While it is asked, no other release of the data set can be
-    charged.
-
-    Parameters
-    ----------
-    by : str or sequence of str, optional
-        Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
-    where : boolean Series, str or callable, optional
-        The predicate. It is not looked at, beyond its text; see `count`.
-
-    Returns
-    -------
-    Explanation
-        A refusal is its outcome and not raised.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is malformed, as when publishing. What the frame does not have is found out when publishing.
-    LedgerError, TemporaryError
-        If the ledger cannot be used or is locked.
-
-    Notes
-    -----
-    *Guarantee*: the certificate is the one that publishing makes, unless the ledger changes in between. Whether the
-    data pass the rules for rows is not known: no data are touched.
-    """
-    if by is not None and options.pop("k_complement", None) is not None:
-        raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
-    publication = publication_of(by, {"where": where, **options})
+def explanation_of(publication: Publication) -> Explanation:
+    """Return what publishing would do; the ledger stays as it is. See `pkdp_pipeline.explain`."""
     question, ledger = publication.question, publication.ledger
     sums: dict[str, Any] = {}
     if ledger is None:

@@ -10,8 +10,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.charging import hold_recertified
-from pkdp_pipeline.ledger.database import open_database
-from pkdp_pipeline.ledger.records import Records
+from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import compare

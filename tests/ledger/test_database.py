@@ -12,8 +12,9 @@ from ledger_samples import publish, reserve, standing
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger, sqlite_database
-from pkdp_pipeline.ledger.database import open_database, schema_script
+from pkdp_pipeline.ledger.database import schema_script
 from pkdp_pipeline.ledger.reading import copied
+from pkdp_pipeline.ledger.records import open_database
 from pkdp_pipeline.ledger.sqlite_database import split_statements
 
 

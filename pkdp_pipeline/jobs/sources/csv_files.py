@@ -18,18 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
-    agreed_columns,
     check_unique,
-    escaped,
-    files_of,
     needed_columns,
     newest_kind,
     no_such_column,
     period_kind,
-    shown,
 )
 
 if TYPE_CHECKING:

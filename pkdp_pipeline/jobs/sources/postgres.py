@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.environment import refusal
-from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
+    from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 
 _PLAIN: Mapping[str, Kind] = {
     "bool": "boolean",
@@ -131,10 +131,9 @@ class PostgresSource(FetchedSource):
         If the server cannot be reached.
     """
 
-    def __init__(self, job: Job) -> None:
-        assert isinstance(job.source, PostgresSourceTable)
-        self._rows = f"{job.source.rows_sql} AS pkdp_rows"
-        self._address, self._name = _with_defaults(job.source.postgres), job.source.public_name
+    def __init__(self, job: Job, table: PostgresSourceTable) -> None:
+        self._rows = f"{table.rows_sql} AS pkdp_rows"
+        self._address, self._name = _with_defaults(table.postgres), table.public_name
         self._server: Connection | None = None
         self._cursor: Any = None
         # What DuckDB says when it cannot read quotes the data.

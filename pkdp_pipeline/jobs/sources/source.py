@@ -1,4 +1,4 @@
-"""What a job reads from: the protocol of a source, its columns, and the files that a pattern finds.
+"""What a job reads from: the protocol of a source, the columns that a job needs, and what all sources say alike.
 
 What an engine says when it cannot read is never passed on: it can quote values. All engines say the same
 instead, so that a job's errors do not depend on its engine.
@@ -7,28 +7,19 @@ instead, so that a job's errors do not depend on its engine.
 from __future__ import annotations
 
 import difflib
-import glob
-import os
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.expectations import read_expectations
-from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
 from pkdp_pipeline.model.predicate import twins
 from pkdp_pipeline.model.query import from_query
 
 if TYPE_CHECKING:
-    import duckdb
     import pandas as pd
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
-
 
 Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
 """What a column holds, as far as a job has to know. An instant is a timestamp in a time zone."""
@@ -200,161 +191,3 @@ def needed_columns(job: Job, columns: Collection[str]) -> tuple[str, ...]:
     for predicate in (from_query(release.where) for release in job.release if release.where is not None):
         named |= set() if predicate is None else predicate.columns
     return tuple(column for column in columns if column in named)
-
-
-_DIGITS = 38
-
-
-def open_parquet(job: Job, patterns: Sequence[str]) -> RelationSource:
-    """Return Parquet files, open for reading: one relation of the columns on which they agree.
-
-    Raises
-    ------
-    ConfigError
-        If they do not exist, are no Parquet files, or disagree on what the job needs.
-    """
-    import duckdb
-
-    name, files = shown(patterns), files_of(patterns)
-    check_parquet_columns(files, job)
-    connection = connect()
-    try:
-        # A year of days is read from one connection: what the files say about themselves is read once.
-        connection.execute("SET parquet_metadata_cache = true")
-        columns = agreed_parquet_columns(connection, files, job)
-        with suppress(duckdb.Error):
-            relation = _read(connection, files).project(", ".join(map(quoted, columns)))
-            return RelationSource(connection, relation, no_parquet(name, "to its end "))
-        raise no_parquet(name)
-    except BaseException:
-        connection.close()
-        raise
-
-
-def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ...]:
-    """Return the files that paths and patterns stand for, each once, by name.
-
-    Parameters
-    ----------
-    patterns : sequence of str
-        Absolute paths. What is the path of a file is no pattern.
-    folders : bool
-        Whether a path may be a folder.
-
-    Raises
-    ------
-    ConfigError
-        If one of them stands for no file, or a file may not be read.
-    """
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        path = _exact(pattern)
-        if Path(path).is_file() or (folders and Path(path).is_dir()):
-            found[path] = None
-            continue
-        matches = sorted(one for one in glob.glob(pattern, recursive=True) if Path(one).is_file())
-        if not matches:
-            is_pattern = glob.has_magic(re.sub(r"\[[*?\[]\]", "", pattern))
-            problem = "matches no file" if is_pattern else "does not exist or is not a file"
-            raise ConfigError(f"source {path!r} {problem}; correct it in the job file.")
-        found.update(dict.fromkeys(matches))
-    for path in found:
-        if not os.access(path, os.R_OK):
-            raise ConfigError(f"source {path!r} may not be read by this user: check the permissions of the file.")
-    return tuple(found)
-
-
-def _exact(pattern: str) -> str:
-    """Return a path as it is written without the signs by which a pattern names itself."""
-    return re.sub(r"\[([*?\[])\]", r"\1", pattern)
-
-
-def escaped(file: str) -> str:
-    """Return the pattern that stands for one file in DuckDB."""
-    return re.sub(r"([*?\[])", r"[\1]", file)
-
-
-def shown(patterns: Sequence[str]) -> str:
-    """Return how a source is named in messages."""
-    return ", ".join(map(_exact, patterns))
-
-
-def agreed_columns(schemas: Mapping[str, Mapping[str, str]], job: Job, source: str) -> tuple[str, ...]:
-    """Return the columns that all files have under one type, in the order of the first file.
-
-    `schemas` holds for each file its column names and their types.
-
-    Raises
-    ------
-    ConfigError
-        Naming a column that the job needs and some files lack, or hold under another type, and one of these files.
-    """
-    first = next(iter(schemas.values()))
-    somewhere = list(dict.fromkeys(column for schema in schemas.values() for column in schema))
-    for column in needed_columns(job, somewhere):
-        types: dict[str | None, str] = {}
-        for file, schema in schemas.items():
-            types.setdefault(schema.get(column), os.path.basename(file))
-        if len(types) > 1:
-            listed = ", ".join(f"{kind or 'missing'} in {name!r}" for kind, name in types.items())
-            raise ConfigError(
-                f"the files of source {source!r} must agree on their columns: {column!r} is {listed}; store it in all "
-                "of them, under one type."
-            )
-    return tuple(column for column, kind in first.items() if all(s.get(column) == kind for s in schemas.values()))
-
-
-def check_parquet_columns(files: Sequence[str], job: Job) -> None:
-    """Refuse files whose columns an engine would read as others, or as other values.
-
-    Raises
-    ------
-    ConfigError
-        If two columns have one name, letter case aside, or one that the job needs holds decimals of more than 38
-        digits, which DuckDB reads as floating-point numbers: several would be one.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    for file in files:
-        schema = pa.schema([])
-        with suppress(pa.ArrowException, OSError):  # what cannot be read, the engine says
-            schema = pq.read_schema(file)
-        check_unique(schema.names, f"source {file!r}")
-        for column in needed_columns(job, schema.names):
-            kind = schema.field(column).type
-            if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
-                raise ConfigError(
-                    f"column {column!r} of source {file!r} holds decimals of up to {kind.precision} digits, and more "
-                    f"than {_DIGITS} are not told apart; store it as text, or as decimals of at most {_DIGITS} digits."
-                )
-
-
-def agreed_parquet_columns(connection: duckdb.DuckDBPyConnection, files: Sequence[str], job: Job) -> tuple[str, ...]:
-    """Return the columns that all Parquet files have under one type.
-
-    Raises
-    ------
-    ConfigError
-        If one is no Parquet file, or they do not agree on a column that the job needs.
-    """
-    import duckdb
-
-    schemas: dict[str, dict[str, str]] = {}
-    for file in files:
-        with suppress(duckdb.Error):
-            relation = _read(connection, [file])
-            schemas[file] = dict(zip(relation.columns, map(str, relation.types), strict=True))
-        if file not in schemas:
-            raise no_parquet(file)
-    return agreed_columns(schemas, job, shown(files))
-
-
-def _read(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> duckdb.DuckDBPyRelation:
-    # The names of folders say nothing about columns.
-    return connection.read_parquet(list(map(escaped, files)), hive_partitioning=False)
-
-
-def no_parquet(path: str, how_far: str = "") -> ConfigError:
-    """Return what to say of data that are no Parquet, or break off."""
-    return ConfigError(f"source {path!r} cannot be read {how_far}as a Parquet file.")

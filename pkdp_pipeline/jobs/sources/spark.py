@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_files import CsvSource
-from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
-from pkdp_pipeline.jobs.sources.source import (
-    Kind,
+from pkdp_pipeline.jobs.sources.files import (
     agreed_parquet_columns,
     check_parquet_columns,
     files_of,
-    newest_kind,
     no_parquet,
-    period_kind,
     shown,
 )
+from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
+from pkdp_pipeline.jobs.sources.source import Kind, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import logging

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pkdp_pipeline.model.mechanisms import GeometricNoise
-from pkdp_pipeline.releases import noise as shipped
+from pkdp_pipeline.model.mechanisms import GeometricNoise, noise_scale
 
 _GENERATOR = np.random.default_rng(0)
 
@@ -21,5 +20,5 @@ def start_anew() -> None:
 
 def seeded_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
     """Return every count plus the difference of two geometric numbers."""
-    one, other = _GENERATOR.geometric(-math.expm1(-1.0 / shipped.noise_scale(noise)), (2, len(counts)))
+    one, other = _GENERATOR.geometric(-math.expm1(-1.0 / noise_scale(noise)), (2, len(counts)))
     return [int(value) for value in np.asarray(counts) + one - other]

@@ -38,7 +38,7 @@ ALSO = (
     "model.context.Facts",
     "ledger.admission.Admission",
     "ledger.terms.Terms",
-    "releases.noise.ExpectedError",
+    "releases.derived.ExpectedError",
     "certificates.release_certificate.ReleaseCertificate",
 )
 #: The attribute by which an element of a page loads a file.

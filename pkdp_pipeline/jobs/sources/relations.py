@@ -39,7 +39,7 @@ _MARGIN = 2
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
-    """Return a private DuckDB whose clock is UTC's; see `engines.connecting.connect`."""
+    """Return a private DuckDB whose clock is UTC's; see `engines.memory.connect`."""
     connection = private_connection(spill=spill)
     connection.execute("SET TimeZone = 'UTC'")
     return connection

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pkdp_pipeline.model.mechanisms import GeometricNoise, noise_scale
+from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.releases import derived as shipped
 
 _GENERATOR = np.random.default_rng(0)
 
@@ -20,5 +21,5 @@ def start_anew() -> None:
 
 def seeded_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
     """Return every count plus the difference of two geometric numbers."""
-    one, other = _GENERATOR.geometric(-math.expm1(-1.0 / noise_scale(noise)), (2, len(counts)))
+    one, other = _GENERATOR.geometric(-math.expm1(-1.0 / shipped.noise_scale(noise)), (2, len(counts)))
     return [int(value) for value in np.asarray(counts) + one - other]

@@ -175,4 +175,4 @@ _VIEWS = (
 )
 VIEWS.update({name: _view(name) for name in _VIEWS.split()})
 
-del _accessor
+del VIEWS, _accessor

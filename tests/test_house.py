@@ -189,16 +189,14 @@ def test_no_module_imports_itself_by_way_of_others():
     for module, path in modules.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for_types = {id(node) for node in of_types(tree)}
-        graph[module] = {
-            name
+        named = [
+            (node.module or "", f"{node.module}.{alias.name}")
             for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom) and id(node) not in for_types
             for alias in node.names
-            for name in (f"{node.module}.{alias.name}", node.module)
-            if name in modules and name != module
-        }
-    for module in graph:
-        graph[module] -= {name for name in graph[module] if module.startswith(f"{name}.")}
+        ]
+        found = {inner if inner in modules else outer for outer, inner in named}
+        graph[module] = (found & modules.keys()) - {module}
     graphlib.TopologicalSorter(graph).prepare()  # which names a circle where there is one
 
 

@@ -98,8 +98,7 @@ def check_together(job: Job) -> None:
         If they are about the same people and period and one of them is noiseless.
     """
     dataset, evidence = job.dataset, job.declared()
-    # Any day: what may stand together does not depend on it.
-    named = job.publications(date(2000, 1, 1))
+    named = job.publications()  # what may stand together does not depend on the day
     for position, one in enumerate(named):
         asked, earlier = one.question, named[:position]
         for other in (before.question for before in earlier):

@@ -238,8 +238,8 @@ class Job(Declarations):
         self.source.check_engine(self.engine)
         return self
 
-    def publications(self, day: date) -> tuple[Publication, ...]:
-        """Return what is asked for on a date, in the file's order; a question's label is the release's name.
+    def publications(self, day: date = date(2000, 1, 1)) -> tuple[Publication, ...]:
+        """Return what is asked for on a date, or on any, in the file's order; a question's label is the release's name.
 
         Raises
         ------
@@ -329,7 +329,7 @@ def read_job(text: str, file: Path) -> Job:
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
         wrong += misplaced(job)
-        job.publications(date(2000, 1, 1))  # any date: a question is checked without data
+        job.publications()  # a question is checked without data
         check_expectations(job.checks)
     except ValidationError as error:
         wrong += complaints(error, tuple(Job.model_fields))

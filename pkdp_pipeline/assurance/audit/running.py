@@ -6,7 +6,6 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job
 
 SAMPLES = 120
-_ANY_DAY = date(2000, 1, 1)
 CONFIDENCE = 0.999999
 _FEWEST = 8
 _ENOUGH = 100
@@ -130,7 +128,7 @@ def audit_job(job: Job, **how: Any) -> Audit:
     """
     engine = check_engine(job.engine)
     cases, left_out = [], []
-    for asked in job.publications(_ANY_DAY):
+    for asked in job.publications():
         name = str(asked.question.label)
         case = case_of_request(name, asked.question, asked.attacker, alone=asked.alone, target=asked.target)
         if isinstance(case, Case) and not (reason := _obstacle(case, engine)):

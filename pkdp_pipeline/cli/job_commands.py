@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import sys
-import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -58,17 +57,20 @@ def run(
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
     job = load_job(job_file)
     day = chosen_day("--date", date, job)
+    if job.period.is_closed(day):
+        typer.echo(f"{job.period.text(day)} is closed: nothing is published of it.")
+        return
     days = [day]
     if dry_run:
         days[:0] = missed_days(job, day) if catch_up else ()
-        named = "each of these dates" if days[1:] else day.isoformat()
+        named = "each of these dates" if days[1:] else job.period.text(day)
         _plan(job_file, job, days, f"report.html of {named}", revise=revise)
         return
     with _session(job_file, job, days, revise=revise) as session:
         days[:0] = missed_days(job, day) if catch_up else ()
         for result in [session.run(day, revise=True)] if revise else run_missed(session, days[:-1], day):
             if result.day < day:
-                _show(sys.stdout, typer.echo, f"{result.day.isoformat()}: {result.outcome}")
+                _show(sys.stdout, typer.echo, f"{job.period.text(result.day)}: {result.outcome}")
             else:
                 result.total = session.total()
                 _show(sys.stdout, print_result, result)
@@ -93,12 +95,12 @@ def backfill(
     from pkdp_pipeline.jobs.backfilling import backfill_days, days_of
 
     job = load_job(job_file)
-    days = days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
+    days = days_of(job, chosen_day("--from", first, job), chosen_day("--to", last, job))
     if dry_run:
         _plan(job_file, job, days, "report.html about everything published", revise=revise)
         return
     with _session(job_file, job, days, revise=revise) as session:
-        with Watch(len(days)) as watch:
+        with Watch(len(days), job.period) as watch:
             saw = partial(_show, sys.stderr, watch.saw)
             result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=saw)
         _show(sys.stdout, print_backfill, job, days, result)
@@ -184,13 +186,15 @@ def _show(stream: TextIO, show: Callable[..., None], *what: object) -> None:
 
 
 def chosen_day(option: str, text: str, job: Job) -> datetime.date:
-    """Read a date; only YYYY-MM-DD, so that nobody means another day, or a word for one in the job's time zone."""
+    """Return the first day of the period of a date: YYYY-MM-DD, or a word for one in the job's time zone."""
+    day = None
     if text in ("today", "yesterday"):
-        zone = zoneinfo.ZoneInfo(job.period.time_zone or "UTC")
-        return datetime.datetime.now(zone).date() - datetime.timedelta(days=int(text == "yesterday"))
+        day = job.period.today() - datetime.timedelta(days=int(text == "yesterday"))
     with suppress(ValueError):
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
-            return datetime.date.fromisoformat(text)
+            day = datetime.date.fromisoformat(text)
+    if day is not None:
+        return job.period.span(day)[0]
     raise ArgumentError(
         f"{option} must be written YYYY-MM-DD, and be in the calendar, or be today or yesterday; got {text!r}."
     )

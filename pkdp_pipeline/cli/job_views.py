@@ -28,6 +28,7 @@ from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.edits import Offer
 from pkdp_pipeline.jobs.repair import Repairs
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
+from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
@@ -43,9 +44,9 @@ def print_result(result: JobResult) -> None:
     """Print one day: its tables with their guarantees, and what the ledger adds up to."""
     console = Console(markup=False, highlight=False, emoji=False)
     for published in result.releases:
-        _print_release(console, result.day, published)
+        _print_release(console, result.job.period.text(result.day), published)
     if result.together is not None:
-        console.print(result.together.sentence(result.day), "\n", sep="")
+        console.print(result.together.sentence(result.job.period.text(result.day)), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases
     if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
         console.print(f"The ledger so far. {result.total.sentence()}\n")
@@ -66,44 +67,44 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
     screen = Screen()
     screen.title(f"Dry run of {Path(job.file).name}: nothing is read, charged or written")
     at = f"ε at δ = {exactly(DELTA)}"
-    rows = list(_plan_rows(plan.days))
+    rows, every = list(_plan_rows(job, plan.days)), f"{job.period.every}s"
     if rows:
         screen.head("What would happen")
-        screen.table(("from", "to", "days", "release", "would be", "ε"), rows, right=("days", "ε"))
+        screen.table(("from", "to", every, "release", "would be", "ε"), rows, right=(every, "ε"))
         screen.say(f"Each ε is that of one release at δ = {exactly(DELTA)}.")
     refused = plan.refused
     if refused is not None:
-        screen.head(f"{refused.day.isoformat()} would be refused")
+        screen.head(f"{job.period.text(refused.day)} would be refused")
         screen.say(str(refused.refused))
         if plan.unreached:
-            screen.say(f"{number_of(plan.unreached, 'day')} after it would not be reached.")
+            screen.say(f"{number_of(plan.unreached, job.period.every)} after it would not be reached.")
         if way_out is not None:
             screen.say("The smallest change that makes it certifiable:")
             screen.command(way_out)
     screen.head(f"What it would add up to, {at}")
     totals = {"the ledger now": plan.before}
     if any(release.outcome == "publish" for one in plan.days for release in one.releases):
-        totals |= {"these days": plan.period, "the ledger then": plan.after}
+        totals |= {f"these {every}": plan.period, "the ledger then": plan.after}
     screen.pairs((name, total_words(total)) for name, total in totals.items())
     if report is not None and any(one.refused is None for one in plan.days):
         screen.head("The report")
         screen.say(f"{report}, in output.directory, would be written anew.")
     screen.head("Not looked at")
-    screen.say("the source: whether the days pass their input checks is found out when they are run.")
+    screen.say(f"the source: whether the {every} pass their input checks is found out when they are run.")
 
 
 def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> None:
     """Print what became of the days of a backfill, and what the ledger adds up to."""
     screen = Screen()
-    first, last = days[0].isoformat(), days[-1].isoformat()
-    period = first if len(days) == 1 else f"{first} to {last} ({number_of(len(days), 'day')})"
+    every, first, last = job.period.every, job.period.text(days[0]), job.period.text(days[-1])
+    period = first if len(days) == 1 else f"{first} to {last} ({number_of(len(days), every)})"
     screen.title(f"{job.dataset}, {period}")
-    screen.head("Days")
+    screen.head(f"{every.capitalize()}s")
     counts = {"published": len(result.published), "replayed": len(result.replayed), "failed": len(result.failed)}
     counts["not reached"] = len(days) - sum(counts.values())
-    words = {name: number_of(count, "day") for name, count in counts.items() if count}
+    words = {name: number_of(count, every) for name, count in counts.items() if count}
     if result.failed:
-        words["failed"] += f": {', '.join(one.day.isoformat() for one in result.failed[:_LISTED])}"
+        words["failed"] += f": {', '.join(job.period.text(one.day) for one in result.failed[:_LISTED])}"
         words["failed"] += " and others, named above" if len(result.failed) > _LISTED else ""
     screen.pairs(words.items())
     screen.head("The ledger now")
@@ -113,14 +114,14 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
     screen.lines([job.output.directory, *report])
 
 
-def _print_release(console: Console, day: date, published: JobRelease) -> None:
+def _print_release(console: Console, period: str, published: JobRelease) -> None:
     header, rows, more = public_rows(published.release.table, _ROWS_SHOWN)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
     for row in rows:
         table.add_row(*map(Text, row))
     if more:
         table.caption = f"and {more} more in the file"
-    console.print(f"{published.asked.name}, {day.isoformat()}")
+    console.print(f"{published.asked.name}, {period}")
     console.print(table)
     if not rows:
         console.print("Nothing reached the rule for publishing.")
@@ -131,10 +132,10 @@ def _print_release(console: Console, day: date, published: JobRelease) -> None:
     console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
 
 
-def _plan_rows(days: Iterable[PlannedDay]) -> Iterator[tuple[str, ...]]:
+def _plan_rows(job: Job, days: Iterable[PlannedDay]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each release of days that follow one another and have the same in store."""
     for releases, group in groupby((one for one in days if one.refused is None), key=lambda one: one.releases):
-        listed = [one.day.isoformat() for one in group]
+        listed = [job.period.text(one.day) for one in group]
         where = (listed[0], listed[-1], str(len(listed)))
         for release in releases:
             yield (*where, release.name, _OUTCOMES[release.outcome], amount(release.epsilon))
@@ -152,12 +153,14 @@ def total_words(total: Certificate | None) -> str:
 
 
 class Watch:
-    """Counts the days of a backfill and shows how far it is; use it as a context manager.
+    """Counts the periods of a backfill and shows how far it is; use it as a context manager.
 
     Parameters
     ----------
     days : int
-        How many there are.
+        How many periods there are.
+    period : PeriodTable
+        The job's.
     console : rich.console.Console, optional
         Default: standard error.
     clock : callable, optional
@@ -165,12 +168,18 @@ class Watch:
     """
 
     def __init__(
-        self, days: int, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        days: int,
+        period: PeriodTable,
+        *,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._period, self._every = period, f"{period.every}s"
         self._clock, self._spoken = clock, clock()
         self._console = console or Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
         columns = (TextColumn("{task.description:<10}"), BarColumn(bar_width=None), MofNCompleteColumn())
-        left = (TextColumn("days"), TimeRemainingColumn(compact=True), TextColumn("left"))
+        left = (TextColumn(self._every), TimeRemainingColumn(compact=True), TextColumn("left"))
         hour = 3600.0  # from whose days the time left is estimated
         self._bar = Progress(
             *columns, *left, console=self._console, expand=True, get_time=clock, speed_estimate_period=hour
@@ -188,7 +197,7 @@ class Watch:
 
     def saw(self, done: JobResult) -> None:
         """Count a day that has ended; one that failed is told at once."""
-        day = done.day.isoformat()
+        day = self._period.text(done.day)
         if done.error is not None:
             self._console.print(f"pkdp: {day}: {done.error}", soft_wrap=True)
         self._bar.update(self._task, advance=1, description=day)
@@ -196,7 +205,9 @@ class Watch:
             self._spoken = self._clock()
             (task,) = self._bar.tasks
             left = "" if task.time_remaining is None else f"; about {timedelta(seconds=task.time_remaining)} left"
-            self._console.print(f"pkdp: {task.completed:.0f} of {task.total} days, up to {day}{left}.", soft_wrap=True)
+            self._console.print(
+                f"pkdp: {task.completed:.0f} of {task.total} {self._every}, up to {day}{left}.", soft_wrap=True
+            )
 
 
 SCHEMA = "pkdp-plan-job/1"
@@ -210,7 +221,7 @@ _OTHERS = (
         "argued is not to be written.",
     ),
 )
-_TRIED = "Every change was written into the file's text, read as strictly as any job, and run dry on each day."
+_TRIED = "Every change was written into the file's text, read as strictly as any job, and run dry for each date."
 _ORDER = (
     "The smallest is the one that changes the fewest keys; of several, the one whose numbers go least far. No number "
     "nearer to what the file says will do; an ε has three digits."
@@ -222,7 +233,7 @@ def print_repairs(repairs: Repairs) -> None:
     screen = Screen()
     if repairs.plan is None:
         screen.title(f"{Path(repairs.job.file).name}: nothing is read, charged or written")
-        screen.head("It is refused on every day")
+        screen.head(f"It is refused on every {repairs.job.period.every}")
         screen.say(str(repairs.error).partition("\n\n")[0])
     else:
         print_plan(repairs.job, repairs.plan)
@@ -234,11 +245,11 @@ def print_repairs(repairs: Repairs) -> None:
     if repairs.error is None and not repairs.short:
         screen.head("Nothing has to change")
         aim = "" if repairs.target is None else f" and reaches {_aim(repairs.target)}"
-        screen.say(f"The job is certifiable as it is, on {_days(len(repairs.days))}{aim}.")
+        screen.say(f"The job is certifiable as it is, on {_days(repairs, repairs.days)}{aim}.")
         return
     if repairs.short and repairs.target is not None:
         screen.head("It is not refused, but promises less than you ask for")
-        screen.say(f"The releases of a day are to reach {_aim(repairs.target)}, each its share.")
+        screen.say(f"The releases of a {repairs.job.period.every} are to reach {_aim(repairs.target)}, each its share.")
     _print_changes(screen, repairs, [offer for offer in repairs.offers if offer.kind == "change"])
     for kind, title, note in _OTHERS:
         offers = [offer for offer in repairs.offers if offer.kind == kind]
@@ -287,7 +298,7 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
     if not offers:
         screen.say(
             "No k up to 1,000,000, no noise down to ε = 0.0001, no release threshold and no cross-tabulation makes "
-            "this job certifiable as it is declared, on every day that was asked about."
+            "this job certifiable as it is declared, on every date that was asked about."
         )
         return
     for number, offer in enumerate(offers):
@@ -300,13 +311,16 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
         if number + 1 < len(offers) and number:
             screen.lines([""])
     screen.head("What that means")
-    reached = "" if repairs.target is None else f"What is changed of a day reaches {_aim(repairs.target)}, together. "
+    every = repairs.job.period.every
+    reached = (
+        "" if repairs.target is None else f"What is changed of a {every} reaches {_aim(repairs.target)}, together. "
+    )
     screen.say(f"{_TRIED} {reached}{_ORDER}")
 
 
 def _found(repairs: Repairs, offer: Offer) -> Iterator[str]:
     """Yield what the trial of a change has shown, and what the change costs."""
-    days = number_of(len(repairs.tried_days), "day")
+    days = number_of(len(repairs.tried_days), repairs.job.period.every)
     yield f"Tried on {days}: nothing is refused, and what is published {_total(offer)}."
     for release in () if offer.job is None else offer.job.release:
         mechanism = release.mechanism
@@ -321,12 +335,13 @@ def _aim(target: Target) -> str:
 
 def _less(repairs: Repairs, offer: Offer) -> str:
     if offer.last_day is not None:
-        return f"{offer.words}: that day is the last that is not refused."
-    return f"{offer.words}: what is left {_total(offer)} on {_days(len(repairs.tried_days))}."
+        return f"{offer.words}: that {repairs.job.period.every} is the last that is not refused."
+    return f"{offer.words}: what is left {_total(offer)} on {_days(repairs, repairs.tried_days)}."
 
 
-def _days(number: int) -> str:
-    return "that day" if number == 1 else f"these {number_of(number, 'day')}"
+def _days(repairs: Repairs, days: Sequence[date]) -> str:
+    every = repairs.job.period.every
+    return f"that {every}" if len(days) == 1 else f"these {number_of(len(days), every)}"
 
 
 def _total(offer: Offer) -> str:

@@ -1,4 +1,4 @@
-"""Backfilling: the days of a period in order, and the days that a schedule has missed."""
+"""Backfilling: the periods of a stretch of days in order, and those that a schedule has missed."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class BackfillResult:
     Parameters
     ----------
     published : tuple of datetime.date
-        Days on which something was published now.
+        First days of the periods about which something was published now.
     replayed : tuple of datetime.date
-        Days that were published before; no data was read and nothing was charged.
+        Those that were published before; no data was read and nothing was charged.
     failed : tuple of JobResult
-        Days whose input check failed, with `keep_going`; else the one that stopped it.
+        Those whose input check failed, with `keep_going`; else the one that stopped it.
     total : Certificate or None
         What everything that the ledger holds about the job's unit adds up to; None where it does not add up.
     report : pathlib.Path or None
         The report of everything the job has published, where ``[output] report`` asks for it.
     stopped : PkdpError or None
-        The error of the day that stopped it.
+        The error of the one that stopped it.
     unreported : PkdpError or None
         Why there is no report.
     """
@@ -61,33 +61,33 @@ def backfill(
     progress: Callable[[JobResult], None] | None = None,
     stopping: Stopping | None = None,
 ) -> BackfillResult:
-    """Publish the days of a period in order; days that were published before are replayed.
+    """Publish the periods from one day to another in order; those that were published before are replayed.
 
-    A backfill that was stopped or killed goes on where it was when it is started again. The days get no reports of
-    their own: where the job asks for one, it is written at the end, about everything, also after a day that fails.
+    A backfill that was stopped or killed goes on where it was when it is started again. The periods get no reports of
+    their own: where the job asks for one, it is written at the end, about everything, also after one that fails.
 
     Parameters
     ----------
     job : Job
     first, last : datetime.date
-        Both included.
+        Both included: every period that one of these days lies in.
     revise : bool, default False
-        Publish every day's data anew, see `run_job`.
+        Publish every period's data anew, see `run_job`.
     keep_going : bool, default False
-        After a day whose input check fails, go on with the next one.
+        After a period whose input check fails, go on with the next one.
     progress : callable, optional
-        Called after each day with its `JobResult`; that of a day that failed has the error.
+        Called after each period with its `JobResult`; that of one that failed has the error.
     stopping : Stopping, optional
         Decides where a signal takes effect.
 
     Raises
     ------
     ArgumentError
-        If `last` is before `first`.
+        If `last` is before `first`, or all days are closed.
     PkdpError
-        See `run_job`: the error of the first day that fails. The days before it are published.
+        See `run_job`: the error of the first period that fails. Those before it are published.
     """
-    days = days_of(first, last)
+    days = days_of(job, first, last)
     with JobSession(job, day=first, stopping=stopping) as session:
         result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=progress)
     error = result.stopped or result.unreported
@@ -133,26 +133,29 @@ def backfill_days(
     return result
 
 
-def days_of(first: date, last: date) -> tuple[date, ...]:
-    """Return the days from `first` to `last`, both included.
+def days_of(job: Job, first: date, last: date) -> tuple[date, ...]:
+    """Return the first days of the job's periods from that of `first` to that of `last`; closed ones are left out.
 
     Raises
     ------
     ArgumentError
-        If `last` is before `first`.
+        If `last` is before `first`, or all are closed.
     """
     if last < first:
         raise ArgumentError(f"the last day, {last.isoformat()}, is before the first, {first.isoformat()}: swap them.")
-    return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))
+    found = tuple(job.period.periods(first, last))
+    if not found:
+        raise ArgumentError("all of these dates are closed, and nothing is published of them: see closed under period.")
+    return found
 
 
 def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterator[JobResult]:
-    """Publish the days that were missed, and then `day`; yield what becomes of each.
+    """Publish the periods that were missed, and then that of `day`; yield what becomes of each.
 
     Raises
     ------
     InputCheckError
-        If the input check of a missed day fails; the message says how to go on without it.
+        If the input check of a missed one fails; the message says how to go on without it.
     PkdpError
         See `run_job`.
     """
@@ -160,16 +163,17 @@ def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterat
         try:
             result = session.run(earlier)
         except InputCheckError as error:
+            before, then = map(session.job.period.text, (earlier, day))
             raise InputCheckError(
-                f"{error} It is {earlier.isoformat()}, a day that was missed; {day.isoformat()} comes after it and was "
-                "not begun. To go on without the missed days, leave catch-up out once."
+                f"{error} It is {before}, which was missed; {then} comes after it and was not begun. To go on without "
+                "what was missed, leave catch-up out once."
             ) from None
         yield result
     yield session.run(day)
 
 
 def missed_days(job: Job, day: date) -> tuple[date, ...]:
-    """Return the days between the latest day before `day` that this job has published, and `day`; neither included.
+    """Return the periods, by their first days, between the latest before `day` that this job has published and `day`.
 
     Empty where it has published nothing before `day`: how far back to begin is not for a schedule to decide.
 
@@ -183,11 +187,9 @@ def missed_days(job: Job, day: date) -> tuple[date, ...]:
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         held = {entry.key: entry.period for entry in ledger.entries() if entry.state == "published"}
         dataset = ledger.dataset
-    periods = set()
-    for text in held.values():
-        with suppress(ValueError):  # a month, or a label
-            periods.add(date.fromisoformat(text))
-    for earlier in sorted((one for one in periods if one < day), reverse=True):
+    begin = job.period.span(day)[0]
+    starts = {start for start in map(job.period.start, held.values()) if start is not None and start < begin}
+    for earlier in sorted(starts, reverse=True):
         if all(one.question.key(dataset) in held for one in job.publications(earlier)):
-            return days_of(earlier, day)[1:-1]
+            return tuple(one for one in job.period.periods(earlier, begin) if earlier < one < begin)
     return ()

@@ -84,7 +84,7 @@ def check_input(
     columns = _of_columns(source.columns, job, expectations)
     if problems := _broken(columns):
         kept += columns
-        raise _failure(problems, day)
+        raise _failure(problems, job.period.text(day))
     number, without_unit = source.counts(job.period, day, job.unit)
     fresh = job.checks.fresh
     newest = None if fresh is None else source.newest(job.period, fresh.column)
@@ -98,14 +98,14 @@ def check_input(
     if uncounted is not None:
         # What cannot be counted may be what a rule is about, such as a column without values.
         problems = _broken(kept)
-        raise _failure(problems, day) if problems else uncounted
+        raise _failure(problems, job.period.text(day)) if problems else uncounted
     for position, found in enumerate(counted.values()):
         if position == 0:
             kept += _of_units(found.question, alike=found.units.alike)
         kept += _of_cells(found.question, found)
     problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
-        raise _failure(problems, day)
+        raise _failure(problems, job.period.text(day))
     return CheckedDay(rows=number, counted=counted)
 
 
@@ -153,7 +153,7 @@ def _of_rows(job: Job, day: date, number: int, without_unit: int, newest: date |
             f"the newest value of column {fresh.column!r} must be at least {days} after that date, for its rows to be "
             "complete"
         )
-        rules.append((text, newest is not None and newest - day >= timedelta(days=fresh.days)))
+        rules.append((text, newest is not None and newest - job.period.span(day)[1] >= timedelta(days=fresh.days)))
     return rules
 
 
@@ -222,13 +222,13 @@ def _unmet(
         if expectation.stops:
             problems.append(rule)
         else:
-            print(f"warning: the input check for {day.isoformat()}: {rule}; the job goes on.", file=sys.stderr)
+            print(f"warning: the input check for {job.period.text(day)}: {rule}; the job goes on.", file=sys.stderr)
     return problems
 
 
-def _failure(rules: Sequence[str], day: date) -> InputCheckError:
+def _failure(rules: Sequence[str], period: str) -> InputCheckError:
     return InputCheckError(
-        f"the input check for {day.isoformat()} failed, nothing was published or charged: {'; '.join(rules)}."
+        f"the input check for {period} failed, nothing was published or charged: {'; '.join(rules)}."
     )
 
 

@@ -50,7 +50,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDay:
-    """One day; where it would be refused, nothing of it would be published."""
+    """One period, by its first day; where it would be refused, nothing of it would be published."""
 
     day: date
     releases: tuple[PlannedRelease, ...]
@@ -132,11 +132,12 @@ def in_job_words(release: str | None) -> Iterator[None]:
         raise told
 
 
-def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
-    """Return what a job would do on some days, in this order.
+def plan_job(job: Job, days: Sequence[date], *, revise: bool = False, ahead: bool = False) -> Plan:
+    """Return what a job would do about the periods of some days, in this order.
 
     It charges a copy of the ledger, in memory. No data are read, so whether a day would pass its input check is not
-    known; neither the ledger nor the output folder is touched.
+    known; neither the ledger nor the output folder is touched. With `ahead` periods that are not over are planned as if
+    they were.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
         check_ledger(job, ledger, certificates)
         before = ledger.known_total(job.unit)
         for day in days:
-            planned.append(plan_day(job, ledger, day, revise=revise))
+            planned.append(plan_day(job, ledger, day, revise=revise, ahead=ahead))
             if planned[-1].refused is not None:
                 break
         allowed = [one.day for one in planned if one.refused is None]
@@ -162,16 +163,20 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
             unreached=len(days) - len(planned),
             before=before,
             after=ledger.known_total(job.unit),
-            period=ledger.known_total(job.unit, min(allowed), max(allowed)) if allowed else compose([]),
+            period=ledger.known_total(job.unit, min(allowed), job.period.span(max(allowed))[1])
+            if allowed
+            else compose([]),
         )
 
 
-def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> PlannedDay:
-    """Return what would become of a day, and charge it to a copy of the ledger."""
+def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False, ahead: bool = False) -> PlannedDay:
+    """Return what would become of a day's period, and charge it to a copy of the ledger; see `plan_job`."""
     releases: list[PlannedRelease] = []
     for asked in job.publications(day):
         name = str(asked.question.label)
         try:
+            if not ahead:
+                job.period.check_open(day)
             with in_job_words(name):
                 found = replace(asked, ledger=ledger, revise=revise).reserve()
         except PkdpError as error:

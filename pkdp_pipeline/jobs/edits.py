@@ -259,12 +259,12 @@ class Search:
                 continue
             with self._copy(job, budget=()) as ledger:
                 before = ledger.totals().account
-                first = plan_day(job, ledger, self.days[0])
+                first = plan_day(job, ledger, self.days[0], ahead=True)
                 if first.refused is not None or not self.reached(made, job, first):
                     continue
                 foreseen = ledger.totals().extrapolated(before, job.unit, len(self.days), budgets)
                 # Another day may need evidence.
-                if len(self.days) > 1 and plan_day(job, ledger, self.days[1]).refused is not None:
+                if len(self.days) > 1 and plan_day(job, ledger, self.days[1], ahead=True).refused is not None:
                     continue
             if foreseen is None:
                 return self._try(edits) is not None
@@ -323,7 +323,7 @@ class Search:
     def _found(self, edits: Edits) -> Iterator[tuple[Edits, str, Job, Plan]]:
         for made, text, job in self._read(edits):
             try:
-                plan = plan_job(job, self.days)
+                plan = plan_job(job, self.days, ahead=True)
             except PkdpError as error:
                 if exit_code(error) != REFUSED and not isinstance(error, ConfigError | ArgumentError):
                     raise

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zoneinfo
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from pkdp_pipeline.certificates.target import Asked
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -25,11 +24,13 @@ from pkdp_pipeline.jobs.tables import (
     ChecksTable,
     OneCell,
     OutputTable,
+    PeriodTable,
     RecordsTable,
     ReleaseTable,
     RetentionTable,
 )
 from pkdp_pipeline.ledger.admission import allows_overlap
+from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
@@ -38,29 +39,9 @@ from pkdp_pipeline.releases.options import (
     Columns,
     Declarations,
     Name,
-    Table,
     TargetEntry,
 )
 from pkdp_pipeline.releases.publish import Publication
-
-
-class PeriodTable(Table):
-    """``period``: one release for each day of a column."""
-
-    column: Name = Field(description="The column that says which day a row is of.", examples=["date"])
-    time_zone: Name | None = Field(
-        default=None,
-        description="The zone in which a day begins and ends: needed for instants; for dates, where they were cut.",
-        examples=["Europe/Oslo"],
-    )
-
-    @field_validator("time_zone")
-    @classmethod
-    def _zone_exists(cls, zone: str | None) -> str | None:
-        if zone is not None and zone not in zoneinfo.available_timezones():
-            raise ValueError("must be the name of a time zone, such as 'Europe/Oslo' or 'UTC'.")
-        return zone
-
 
 _NOISED = (
     "several noised releases about the same people keep only their worst-case guarantees, which hold against every "
@@ -77,7 +58,8 @@ class Job(Declarations):
     Notes
     -----
     All jobs of one data set must cut the days in the same way (the same column, the same time zone) and
-    use the same ledger: the ledger compares dates, not what a date means.
+    use the same ledger: the ledger compares dates, not what a date means. A day stands for the period that it lies
+    in wherever a job takes one.
     """
 
     model_config = ConfigDict(
@@ -102,7 +84,7 @@ class Job(Declarations):
     engine: Literal["duckdb", "spark"] = Field(
         default="duckdb", description="What reads and counts; the releases are the same."
     )
-    period: PeriodTable = Field(description="One release for each day of a column.")
+    period: PeriodTable = Field(description="One release for each day of a column, or for each week, month or more.")
     unit: Columns = Field(description="Who is protected: the columns that name a person.", examples=["tailnum"])
     missing_unit: Literal["error", "drop"] = Field(
         default="error", description="What happens to rows without a unit: the job stops, or they are not counted."
@@ -151,6 +133,10 @@ class Job(Declarations):
     def file(self) -> str:
         """Absolute path of the job file; empty for a job that was not read from one."""
         return self._file
+
+    def folder(self, day: date) -> Path:
+        """Return the folder of the files about the period of a day."""
+        return Path(self.output.directory, self.output.folder_name(self.period.text(day)))
 
     @property
     def name(self) -> str:
@@ -239,7 +225,9 @@ class Job(Declarations):
         return self
 
     def publications(self, day: date = date(2000, 1, 1)) -> tuple[Publication, ...]:
-        """Return what is asked for on a date, or on any, in the file's order; a question's label is the release's name.
+        """Return what is asked for about the period of a day, or of any, in the file's order.
+
+        A question's label is the release's name.
 
         Raises
         ------
@@ -274,7 +262,7 @@ class Job(Declarations):
                 missing_unit=self.missing_unit,
                 units=self.units,
                 undeclared=release.undeclared,
-                period=day.isoformat(),
+                period=self.period.text(day),
                 label=release.name,
                 time_zone=self.period.time_zone,
                 checks=self.checks.look_at_rows,
@@ -329,6 +317,11 @@ def read_job(text: str, file: Path) -> Job:
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
         wrong += misplaced(job)
+        wrong += [
+            f"release[{number}].by: 'period' is a column of the files that are written: rename it in the source."
+            for number, release in enumerate(job.release, 1)
+            if any(column.casefold() == PERIOD_COLUMN for column in release.by or ())
+        ]
         job.publications()  # a question is checked without data
         check_expectations(job.checks)
     except ValidationError as error:

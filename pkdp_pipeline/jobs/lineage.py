@@ -87,7 +87,8 @@ def _event(result: JobResult, kind: str, namespace: str) -> RunEvent:
             return "urn:pkdp-pipeline:schemas:lineage_releases.v1"
 
     job, zone = result.job, ZoneInfo(result.job.period.time_zone or "UTC")
-    start, end = (datetime.combine(day, time(), zone).isoformat() for day in (result.day, result.day + timedelta(1)))
+    first, last = job.period.span(result.day)
+    start, end = (datetime.combine(day, time(), zone).isoformat() for day in (first, last + timedelta(1)))
     facets: dict[str, RunFacet] = {"nominalTime": nominal_time_run.NominalTimeRunFacet(start, end, producer=_PRODUCER)}
     if result.releases:
         released = [one.facts() for one in result.releases]

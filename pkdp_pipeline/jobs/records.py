@@ -22,7 +22,7 @@ from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpErro
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job, misplaced
 from pkdp_pipeline.jobs.lineage import append_event, instant, need_openlineage
-from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_atomically
+from pkdp_pipeline.jobs.outputs.files import PERIOD, is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source, needed_columns
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.jobs.tables import ReleaseTable
@@ -57,12 +57,13 @@ class JobRelease:
 
 @dataclass(slots=True, kw_only=True)
 class JobResult:
-    """What becomes of one date; it is filled while the run goes on.
+    """What becomes of one period; it is filled while the run goes on.
 
     Parameters
     ----------
     job : Job
     day : datetime.date
+        The first of the period.
     run : str
         UUID of the run; its lineage events have the same.
     started, ended : datetime.datetime
@@ -105,8 +106,8 @@ class JobResult:
 
     @property
     def summary(self) -> Path:
-        """Where the date's summary is."""
-        return Path(self.job.output.directory) / self.day.isoformat() / "summary.md"
+        """Where the period's summary is."""
+        return self.job.folder(self.day) / "summary.md"
 
     @property
     def files(self) -> list[Path]:
@@ -275,15 +276,15 @@ def keep_rows(job: Job, source: Source, day: date) -> None:
     check_retention(job)
     folder = Path(job.retention.directory)
     rows = source.pandas(job.period, day, needed_columns(job, source.columns))
-    content, problem = b"", ""
+    content, problem, period = b"", "", job.period.text(day)
     try:
         content = rows.to_parquet(index=False)
     except Exception as error:  # whose words can quote a row
         problem = type(error).__name__
     if problem:
-        raise ConfigError(f"the copy of the rows of {day.isoformat()} in {str(folder)!r} cannot be made: {problem}.")
+        raise ConfigError(f"the copy of the rows of {period} in {str(folder)!r} cannot be made: {problem}.")
     make_folder(folder, 0o700)
-    write_atomically(folder / f"{_stem(job)}{day.isoformat()}{_SUFFIX}", content, 0o600)
+    write_atomically(folder / f"{_stem(job)}{period}{_SUFFIX}", content, 0o600)
 
 
 def forget_rows(job: Job) -> None:
@@ -301,7 +302,7 @@ def forget_rows(job: Job) -> None:
         return
     check_retention(job)
     oldest = time.time() - job.retention.days * 86_400
-    ours = re.compile(re.escape(_stem(job)) + r"\d{4}-\d{2}-\d{2}" + re.escape(_SUFFIX))
+    ours = re.compile(re.escape(_stem(job)) + PERIOD + re.escape(_SUFFIX))
     problem = None
     try:
         for file in Path(job.retention.directory).glob("*"):

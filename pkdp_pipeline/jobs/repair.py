@@ -87,7 +87,7 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     job, asked = load_job(path), tuple(days)
     plan, error = None, None
     try:
-        plan = plan_job(job, asked)
+        plan = plan_job(job, asked, ahead=True)
         error = None if plan.refused is None else plan.refused.refused
     except PkdpError as refusal:
         error = refusal

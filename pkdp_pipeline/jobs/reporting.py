@@ -88,8 +88,8 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         periods = [line.standing.period for line in history.lines if line.sequence in entries]
         if not periods:
             raise _nothing(job)
-        about = day or date.fromisoformat(max(periods))
-        folder = Path(job.output.directory, about.isoformat())
+        about = day or max(filter(None, map(job.period.start, periods)))
+        folder = job.folder(about)
         subject = Subject(
             title=job.dataset,
             job=job.name,
@@ -105,7 +105,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             ledger,
             history,
             subject,
-            period=None if day is None else day.isoformat(),
+            period=None if day is None else job.period.text(day),
             together=None if day is None else _together(job, ledger, history, entries, day),
             audience=audience,
             delta=delta,
@@ -114,7 +114,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
 
 def report_place(job: Job, day: date | None) -> Path:
     """Return where ``[output] report = true`` writes the report of a date, or of all of them."""
-    return Path(job.output.directory, *(() if day is None else (day.isoformat(),)), _FILE)
+    return (Path(job.output.directory) if day is None else job.folder(day)) / _FILE
 
 
 def write_report(job: Job, day: date | None) -> Path:
@@ -156,10 +156,9 @@ def _published(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     """Return which published entries of the ledger are releases of the job, with their names."""
     published = [line for line in history.lines if line.state == "published"]
     names: dict[str, str] = {}
-    for period in {line.standing.period for line in published}:
-        with suppress(ValueError):  # a month, or a label: not a period of a job
-            asked = [one.question for one in job.publications(date.fromisoformat(period))]
-            names |= {question.key(ledger.dataset): str(question.label) for question in asked}
+    for day in filter(None, map(job.period.start, {line.standing.period for line in published})):
+        asked = [one.question for one in job.publications(day)]
+        names |= {question.key(ledger.dataset): str(question.label) for question in asked}
     return {line.sequence: names[line.key] for line in published if line.key in names}
 
 
@@ -170,19 +169,20 @@ def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str]
     if found is None:
         return None
     total: Certificate | None = found.total
+    first, last = map(date.toordinal, job.period.span(day))
     lines = [
         line
         for line in history.lines
         if line.row.first_day is None
         or line.row.last_day is None
-        or line.row.first_day <= day.toordinal() <= line.row.last_day
+        or (line.row.first_day <= last and first <= line.row.last_day)
     ]
     declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
         # What is declared covers releases about one day too.
         with suppress(NoEvidenceError):
             total = history.of_some(unit_text(job.unit), lines)
-    reason = "" if total is not None else found.sentence(day)
+    reason = "" if total is not None else found.sentence(job.period.text(day))
     return DayTotal(total=total, reason=reason, own=all(line.sequence in own for line in lines))
 
 
@@ -239,9 +239,10 @@ class Together:
                 reason = "nothing declared says what they add up to"
         return cls(releases=len(entries), total=total, reason=reason)
 
-    def sentence(self, day: date) -> str:
-        """Return the total in words; numbers are rounded up."""
-        held = f"The ledger holds {self.releases} releases about these people on {day.isoformat()}"
+    def sentence(self, period: str) -> str:
+        """Return the total of a period in words; numbers are rounded up."""
+        when = f"{'on' if period.count('-') == 2 else 'in'} {period}"
+        held = f"The ledger holds {self.releases} releases about these people {when}"
         if self.total is None:
             return f"{held}; {self.reason}."
         return f"{held}. {self.total.sentence()} What several periods add up to is stated by the ledger's total."
@@ -252,14 +253,15 @@ def summarise(result: JobResult, head: str) -> str:
 
     `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
     """
-    lines = [f"# {result.job.dataset}, {result.day.isoformat()}", ""]
+    period = result.job.period.text(result.day)
+    lines = [f"# {result.job.dataset}, {period}", ""]
     for asked, release in ((one.asked, one.release) for one in result.releases):
         lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release.table)]
         if noise := noise_line(release):
             lines += ["", noise]
         lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
     if result.together is not None:
-        lines += ["## Together", "", result.together.sentence(result.day), ""]
+        lines += ["## Together", "", result.together.sentence(period), ""]
     lines += [
         f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
         "before it: `pkdp ledger verify LEDGER --head` with this hash.",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class JobSession:
-    """Runs a job for one day after another; use it as a context manager.
+    """Runs a job for one period after another; use it as a context manager.
 
     It holds a lock, so that nothing else publishes into the same folder meanwhile, the ledger, and from the first
     day that needs it the source.
@@ -41,7 +41,7 @@ class JobSession:
     ----------
     job : Job
     day : datetime.date, optional
-        The first day that it is opened for: where it cannot be opened, that is recorded of this day.
+        In the first period that it is opened for: where it cannot be opened, that is recorded of this one.
     stopping : Stopping, optional
         Decides where a signal takes effect; also an attribute.
 
@@ -60,7 +60,7 @@ class JobSession:
     """
 
     def __init__(self, job: Job, *, day: date | None = None, stopping: Stopping | None = None) -> None:
-        self.job, self._day = job, day
+        self.job, self._day = job, None if day is None else job.period.span(day)[0]
         self.stopping = stopping or Stopping()
         self._held = ExitStack()
         self._ledger: Ledger
@@ -125,11 +125,12 @@ class JobSession:
         return Ledger.open(self.job.ledger, dataset=self.job.dataset)
 
     def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
-        """Publish what the job asks for on one date, or show again what it has published; see `run_job`.
+        """Publish what the job asks for about a day's period, or show again what it has published; see `run_job`.
 
-        Without `report` the date gets no report of its own, whatever the job says: see `write_report`.
+        Without `report` the period gets no report of its own, whatever the job says: see `write_report`.
         """
         self.stopping.check()
+        day = self.job.period.span(day)[0]
         result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
         with recorded(result):
             asked = [replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(day)]
@@ -235,7 +236,7 @@ class JobSession:
 
 
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
-    """Publish what a job asks for on one date, or show again what it has published.
+    """Publish what a job asks for about the period of a day, or show again what it has published.
 
     Whatever can be refused without data is refused before any is read. The day is checked and counted before
     anything is charged; each release is charged before it is made, and stored then; files are written from the
@@ -256,6 +257,8 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
 
     Raises
     ------
+    ArgumentError
+        If the period is not over, or closed.
     BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
         If a release may not be published; nothing was read.
     InputCheckError

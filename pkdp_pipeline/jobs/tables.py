@@ -2,20 +2,151 @@
 
 from __future__ import annotations
 
+import zoneinfo
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName
 from pkdp_pipeline.jobs.outputs.files import FORMATS
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Kind, Mechanism, kind_of
+from pkdp_pipeline.model.period import Every, Period
 from pkdp_pipeline.releases.options import AttackerTable, Cells, ColumnKind, Columns, FileName, Name, Table
 
 if TYPE_CHECKING:
     FormatName = str
 else:
     FormatName = Literal[tuple(FORMATS)]
+
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_FIRST_ZONE = timedelta(hours=14)
+"""How far ahead of UTC the zone is in which a day ends first."""
+
+
+def _as_text(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else value
+
+
+class PeriodTable(Table):
+    """``period``: one release for each day, week, month, quarter or year of a column.
+
+    Notes
+    -----
+    A day stands for the period that it lies in.
+    """
+
+    column: Name = Field(description="The column that says which day a row is of.", examples=["date"])
+    time_zone: Name | None = Field(
+        default=None,
+        description="The zone in which a day begins and ends: needed for instants; for dates, where they were cut.",
+        examples=["Europe/Oslo"],
+    )
+    every: Every = Field(default="day", description="What a release is about; weeks are ISO weeks.", examples=["week"])
+    closed: tuple[Annotated[str, BeforeValidator(_as_text)], ...] = Field(
+        default=(),
+        strict=False,
+        description="Days of which nothing is published: weekdays, dates, or intervals of dates. A week, month, "
+        "quarter or year has a release unless all of its days are closed.",
+        examples=[["sunday", "2026-12-25", "2026-07-01/2026-07-31"]],
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _zone_exists(cls, zone: str | None) -> str | None:
+        if zone is not None and zone not in zoneinfo.available_timezones():
+            raise ValueError("must be the name of a time zone, such as 'Europe/Oslo' or 'UTC'.")
+        return zone
+
+    @field_validator("closed")
+    @classmethod
+    def _are_days(cls, closed: tuple[str, ...]) -> tuple[str, ...]:
+        for number, text in enumerate(closed, 1):
+            try:
+                known = text in _WEEKDAYS or Period.parse(text).days() is not None
+            except ArgumentError:
+                known = False
+            if not known:
+                raise ValueError(
+                    f"entry {number} must be a weekday in small letters, such as 'sunday', a date such as "
+                    "'2026-12-25', or an interval such as '2026-07-01/2026-07-31'."
+                )
+        if {*_WEEKDAYS} <= {*closed}:
+            raise ValueError("names every weekday, and nothing would ever be published: leave one out.")
+        return closed
+
+    def text(self, day: date) -> str:
+        """Return the period of a day as releases name it: 2026-01-12, 2026-W03, 2026-01, 2026-Q1 or 2026."""
+        return Period.at(day, self.every).text
+
+    def start(self, text: str) -> date | None:
+        """Return the first day of a period by its name; None where the job has no period of that name."""
+        try:
+            first = Period.parse(text).first
+        except ArgumentError:
+            return None
+        return first if first is not None and self.text(first) == text else None
+
+    def span(self, day: date) -> tuple[date, date]:
+        """Return the first and last day of the period of a day."""
+        period = Period.at(day, self.every)
+        return period.first or day, period.last or day
+
+    def is_closed(self, day: date) -> bool:
+        """Return whether nothing is published of the period of a day."""
+        closed = [Period.parse(text) for text in self.closed if text not in _WEEKDAYS]
+        return all(
+            _WEEKDAYS[one.weekday()] in self.closed or any(Period.parse(one).overlaps(other) for other in closed)
+            for one in _days(*self.span(day))
+        )
+
+    def periods(self, first: date, last: date) -> Iterator[date]:
+        """Yield the first days of the periods that days from `first` to `last`, both included, lie in.
+
+        Those that are closed are left out.
+        """
+        for ordinal in range(self.span(first)[0].toordinal(), last.toordinal() + 1):
+            day = date.fromordinal(ordinal)
+            if self.span(day)[0] == day and not self.is_closed(day):
+                yield day
+
+    def today(self) -> date:
+        """Return today's date in the period's time zone, or in UTC where it has none."""
+        return datetime.now(UTC if self.time_zone is None else zoneinfo.ZoneInfo(self.time_zone)).date()
+
+    def check_open(self, day: date) -> None:
+        """Refuse a period that is closed, or not over: rows that are still to come would never be published.
+
+        Where no time zone is declared, a day is over as soon as it is anywhere.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        if self.is_closed(day):
+            raise ArgumentError(
+                f"date: {self.text(day)} is closed, and nothing is published of it: choose another date, or correct "
+                "closed under period."
+            )
+        today = (datetime.now(UTC) + _FIRST_ZONE).date() if self.time_zone is None else self.today()
+        last = self.span(day)[1]
+        if last < today:
+            return
+        first, end = self.span(today - timedelta(1))
+        latest = first if end < today else self.span(first - timedelta(1))[0]
+        raise ArgumentError(
+            f"date: {self.text(day)} is not over before the end of {last.isoformat()}, and rows that come later would "
+            f"never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
+            f"{latest.isoformat()})."
+        )
+
+
+def _days(first: date, last: date) -> tuple[date, ...]:
+    return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))
 
 
 class RowsTable(Table):
@@ -104,11 +235,20 @@ class OutputTable(Table):
         description="The schema of these tables; the database's own when left out.",
         examples=["public"],
     )
+    layout: Literal["plain", "hive"] = Field(
+        default="plain",
+        description='How the folders of periods are named: "2026-01-12", and the files have a column period; or '
+        '"period=2026-01-12", which readers of Hive partitions take for the column.',
+    )
     report: bool = Field(
         default=False,
         description="Write report.html, for the public: beside each date's releases, and at the end of a backfill "
         "about all of them. Needs the extra report.",
     )
+
+    def folder_name(self, period: str) -> str:
+        """Return the name of a period's folder."""
+        return f"period={period}" if self.layout == "hive" else period
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -53,11 +53,16 @@ def check_folder(job: Job) -> Certificates:
             )
     for where, certificate in certificates.items():
         context, name = certificate["context"], where.partition("/")[2]
-        other_data, unit = context.get("dataset"), context.get("unit")
+        other_data, unit, period = (context.get(key) for key in ("dataset", "unit", "period"))
         if isinstance(other_data, str) and folded(other_data) != folded(job.dataset):
             raise ConfigError(
                 f"output.directory {str(directory)!r} holds releases of the data set {other_data!r}, this job's is "
                 f"{job.dataset!r}, and their files would overwrite each other: choose a folder of its own."
+            )
+        if name in own_names and isinstance(period, str) and job.period.start(period) is None:
+            raise ConfigError(
+                f"output.directory {str(directory)!r} holds a release {name!r} about {period}, and this job publishes "
+                f"by the {job.period.every}: choose a folder of its own, or another name for the release."
             )
         if name in own_names and unit not in (None, list(job.unit)):
             raise ConfigError(

@@ -105,7 +105,7 @@ def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False)
     case, repair = _crossing_case(standing, other)
     start = (
         f"{_named(standing)} and {_named(other)} are about the same people (data set {dataset!r}) in different "
-        f"periods, day over day, and not all of them are noised: {case}. Ways out: (1) "
+        f"periods, one after the other, and not all of them are noised: {case}. Ways out: (1) "
     )
     end = (
         "; (2) put noise with a finite worst case on all of them; (3) publish one release for the whole stretch "

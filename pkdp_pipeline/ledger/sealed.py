@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, json_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.period import Period
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 CERTIFICATE_KEY = b"pkdp.certificate"
 RELEASE_KEY = b"pkdp.release"
 RELEASE_SCHEMA = "pkdp-release/1"
+PERIOD_COLUMN = "period"
+_PERIOD_KEY = "period_column"
 
 
 def opened(content: bytes) -> tuple[pd.DataFrame, str, str]:
@@ -54,8 +58,8 @@ def release_id(table: pd.DataFrame, certificate_json: str) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def parquet_bytes(table: pd.DataFrame, certificate_json: str) -> bytes:
-    """Return a release's file."""
+def parquet_bytes(table: pd.DataFrame, certificate_json: str, *, period_column: bool = False) -> bytes:
+    """Return a release's file; with `period_column` its first column names the certificate's period in each row."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -64,26 +68,59 @@ def parquet_bytes(table: pd.DataFrame, certificate_json: str) -> bytes:
     plain.attrs = {}
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
     identity = release_id(arrow.to_pandas(), certificate_json)
-    stated = json.dumps({"id": identity, "schema": RELEASE_SCHEMA}, sort_keys=True)
-    own = {CERTIFICATE_KEY: certificate_json.encode(), RELEASE_KEY: stated.encode()}
+    stated = {"id": identity, "schema": RELEASE_SCHEMA}
+    metadata = arrow.schema.metadata or {}
+    if period_column:
+        period = Period.parse(_period(certificate_json))
+        label = pa.scalar(period.first, pa.date32()) if period.first == period.last else pa.scalar(period.text)
+        arrow = arrow.add_column(0, PERIOD_COLUMN, pa.repeat(label, len(arrow)))
+        stated[_PERIOD_KEY] = PERIOD_COLUMN
+    own = {CERTIFICATE_KEY: certificate_json.encode(), RELEASE_KEY: json.dumps(stated, sort_keys=True).encode()}
     sink = pa.BufferOutputStream()
     # Without the stored Arrow schema, which would hold the metadata a second time.
     with pq.ParquetWriter(sink, arrow.schema, compression="zstd", store_schema=False) as writer:
         writer.write_table(arrow)
-        writer.add_key_value_metadata({**(arrow.schema.metadata or {}), **own})
+        writer.add_key_value_metadata({**metadata, **own})
     return bytes(sink.getvalue().to_pybytes())
 
 
 def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
-    """Return the table of a Parquet file and what it carries besides; `ArgumentError` where it cannot be read."""
+    """Return the table of a Parquet file, without a column that names its period, and what it carries besides.
+
+    Raises
+    ------
+    ArgumentError
+        If it cannot be read, or the column names another period than the certificate.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        return file.read(use_threads=False).to_pandas(), dict(file.metadata.metadata or {})
+        table, metadata = file.read(use_threads=False).to_pandas(), dict(file.metadata.metadata or {})
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise ArgumentError("the release is not a Parquet file that can be read.") from None
+    if not has_period_column(metadata):
+        return table, metadata
+    try:
+        named = set(map(str, table.pop(PERIOD_COLUMN)))
+        if named <= {_period(metadata[CERTIFICATE_KEY])}:
+            return table, metadata
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise ArgumentError("the release's column 'period' does not name its certificate's period: it was altered.")
+
+
+def has_period_column(metadata: Mapping[bytes, bytes]) -> bool:
+    """Return whether a release's file says that its first column names the period."""
+    try:
+        return _PERIOD_KEY in json.loads(metadata[RELEASE_KEY])
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+def _period(certificate_json: str | bytes) -> str:
+    return str(json.loads(certificate_json)["context"]["period"])
 
 
 def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:

@@ -7,9 +7,13 @@ import datetime
 import re
 import unicodedata
 from dataclasses import dataclass
+from typing import Literal
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.spelling import collapsed, folded, is_hidden
+
+Every = Literal["day", "week", "month", "quarter", "year"]
+"""How often a calendar period begins; weeks are ISO weeks."""
 
 _FORMS = (
     "a day 2013-01-02, a week 2013-W01, a month 2013-01, a quarter 2013-Q1, a half 2013-H1, a year 2013, or an "
@@ -64,6 +68,25 @@ class Period:
     text: str
     first: datetime.date | None = None
     last: datetime.date | None = None
+
+    @classmethod
+    def at(cls, day: datetime.date, every: Every) -> Period:
+        """Return the day, ISO week, month, quarter or year in which a day lies.
+
+        Raises
+        ------
+        ArgumentError
+            If its last day is beyond the year 9999.
+        """
+        year, week, _ = day.isocalendar()
+        texts = {
+            "day": day.isoformat(),
+            "week": f"{year:04}-W{week:02}",
+            "month": f"{day.year:04}-{day.month:02}",
+            "quarter": f"{day.year:04}-Q{(day.month + 2) // 3}",
+            "year": f"{day.year:04}",
+        }
+        return cls.parse(texts[every])
 
     @classmethod
     def parse(cls, text: object) -> Period:

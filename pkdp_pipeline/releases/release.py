@@ -80,10 +80,21 @@ class Release:
         from pkdp_pipeline.certificates.release_certificate import release_certificate
 
         table, text, identity = opened(content)
+        if b'"period_column"' in content:
+            content = parquet_bytes(table, text)
         return cls(release_certificate(text), identity, replayed, table, content)
 
-    def to_bytes(self) -> bytes:
-        """Return the Parquet file's bytes; equal public content has equal bytes."""
+    def to_bytes(self, *, period_column: bool = False) -> bytes:
+        """Return the Parquet file's bytes; equal public content has equal bytes.
+
+        Parameters
+        ----------
+        period_column : bool, default False
+            Whether the file begins with a column ``period``, which names the certificate's period in each row: tables
+            of several periods can be read together. `read_release` leaves it out. Needs a period.
+        """
+        if period_column:
+            return parquet_bytes(self._table, self.certificate.to_json(), period_column=True)
         return self._content
 
     def to_parquet(self, path: str | PathLike[str]) -> None:

@@ -22,8 +22,9 @@ from pkdp_pipeline.cli import job_commands
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.job_views import Watch
 from pkdp_pipeline.errors import InputCheckError, TemporaryError
-from pkdp_pipeline.jobs import JobResult, load_job
+from pkdp_pipeline.jobs import JobResult, load_job, tables
 from pkdp_pipeline.jobs.outputs.files import job_lock
+from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.ledger import Ledger
 
 pytestmark = pytest.mark.default_target
@@ -242,8 +243,8 @@ def test_today_and_yesterday_are_days_of_the_jobs_time_zone(monkeypatch, zone, e
         def now(cls, tz=None):
             return datetime.datetime(2024, 3, 9, 10, 30, tzinfo=zoneinfo.ZoneInfo("UTC")).astimezone(tz)
 
-    monkeypatch.setattr(job_commands.datetime, "datetime", Noon)
-    job = type("Job", (), {"period": type("Period", (), {"time_zone": zone})})
+    monkeypatch.setattr(tables, "datetime", Noon)
+    job = type("Job", (), {"period": PeriodTable(column="day", time_zone=zone)})
     today = job_commands.chosen_day("--date", "today", job)
     assert today.isoformat() == expected
     assert today - job_commands.chosen_day("--date", "yesterday", job) == datetime.timedelta(days=1)
@@ -271,7 +272,9 @@ def failed(day: int) -> JobResult:
 
 def test_without_a_terminal_there_is_a_line_now_and_then_with_the_time_left():
     written, clock = io.StringIO(), itertools.count(0.0, 7.0)
-    with Watch(40, console=Console(file=written, width=80), clock=lambda: next(clock)) as watch:
+    with Watch(
+        40, PeriodTable(column="day"), console=Console(file=written, width=80), clock=lambda: next(clock)
+    ) as watch:
         for day in range(1, 7):
             watch.saw(failed(day))
     lines = [line for line in written.getvalue().splitlines() if "about" in line]
@@ -282,7 +285,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_with_the_time_left():
 
 def test_on_a_terminal_there_is_a_bar():
     written = io.StringIO()
-    with Watch(4, console=Console(file=written, width=80, force_terminal=True)) as watch:
+    with Watch(4, PeriodTable(column="day"), console=Console(file=written, width=80, force_terminal=True)) as watch:
         watch.saw(failed(1))
     assert "1/4" in written.getvalue()
     assert "left" in written.getvalue()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -14,10 +14,10 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import JobSession, load_job, run_job, session
-from pkdp_pipeline.jobs.backfilling import backfill, days_of, missed_days
+from pkdp_pipeline.jobs.backfilling import backfill, missed_days
 from pkdp_pipeline.ledger import Ledger
 
-DAYS = days_of(date(2020, 1, 30), date(2020, 2, 4))
+DAYS = tuple(date(2020, 1, 30) + timedelta(days=number) for number in range(6))
 NOISED = """
     dataset = "visits"
     source = "visits.parquet"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -9,14 +9,14 @@ import pytest
 
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill, days_of
+from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.reading import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.releases.publish import Publication
 
-DAYS = days_of(date(2020, 1, 1), date(2020, 1, 9))
+DAYS = tuple(date(2020, 1, 1) + timedelta(days=number) for number in range(9))
 NOISED = """
     dataset = "visits"
     source = "visits.parquet"

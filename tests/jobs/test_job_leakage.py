@@ -214,7 +214,7 @@ def test_a_total_leaves_a_noised_table_what_it_promises_also_together(job, tmp_p
         for total in (result.together.total, ledger.total()):
             for epsilon in (0.3, 1.0, 2.0):
                 assert total.delta(epsilon) == certificate.delta(epsilon)
-    assert "Nothing rests on" not in result.together.sentence(DAY)
+    assert "Nothing rests on" not in result.together.sentence("2020-01-01")
 
 
 def test_a_total_and_two_exact_tables_are_refused(job):

@@ -238,4 +238,4 @@ def test_a_release_that_nothing_reached_is_a_header(job_file, basic):
     job = load_job(job_file(basic + 'formats = ["csv"]\n'))
     nothing = seal(pd.DataFrame({"town": pd.Series([], dtype="str"), "count": pd.array([], dtype="Int64")}))
     files = write_outputs(job, DAY, [(job.release[0], nothing)])["people_by_town"]
-    assert files[0].read_bytes() == b'"town","count"\r\n'
+    assert files[0].read_bytes() == b'"period","town","count"\r\n'

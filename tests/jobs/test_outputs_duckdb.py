@@ -211,7 +211,7 @@ def test_rows_of_another_data_set_are_refused(job, job_file, basic, ask):
 
 
 @pytest.mark.parametrize(
-    ("by", "told"), [('"Period"', "name of the table's own"), ('["a", "A"]', "letter case"), ('"rowid"', "own")]
+    ("by", "told"), [('"Release_ID"', "name of the table's own"), ('["a", "A"]', "letter case"), ('"rowid"', "own")]
 )
 def test_columns_that_a_table_cannot_have_are_refused(job_file, basic, by, told):
     job = load_job(job_file(basic.replace('by = "town"', f"by = {by}") + 'duckdb = "public.duckdb"\n'))

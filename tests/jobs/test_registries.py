@@ -43,7 +43,8 @@ def test_a_source_of_ones_own_is_a_table_and_a_line(job_file):
 
 
 def test_a_format_of_ones_own_is_a_function_and_a_line(job_file, monkeypatch):
-    def tabbed(release):
+    def tabbed(release, period_column):
+        assert period_column
         return release.table.to_csv(sep="\t", index=False).encode()
 
     monkeypatch.setattr(writing, "FORMATS", {**writing.FORMATS, "tsv": tabbed})

@@ -26,7 +26,7 @@ from pkdp_pipeline.errors import (
     exit_code,
 )
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill, days_of
+from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.changes import EPSILONS, _cross_tabulated
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.edits import Edit, at, edited
@@ -36,7 +36,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DAY = date(2020, 1, 1)
-DAYS = days_of(DAY, DAY + timedelta(days=4))
+DAYS = tuple(DAY + timedelta(days=number) for number in range(5))
 HEAD = """# the visits of a month
 dataset = "visits"
 source = "visits.parquet"

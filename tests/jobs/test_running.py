@@ -89,8 +89,12 @@ def test_the_files_are_what_the_ledger_holds(job_file):
     result = run_job(job, DAY)
     (entry,) = entries(job)
     written = files(job)
-    assert written["2020-01-01/people_by_town.parquet"] == entry.content
-    release = read_release(Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet")
+    path = Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet"
+    shown = pd.read_parquet(path)
+    assert list(shown) == ["period", *result.releases[0].release.table]
+    assert set(shown["period"]) == {DAY}
+    release = read_release(path)
+    assert release.to_bytes() == entry.content
     assert release.id == entry.release_id == result.releases[0].release.id
     certificate = Certificate.from_json(written["2020-01-01/people_by_town.certificate.json"].decode())
     assert certificate == release.certificate

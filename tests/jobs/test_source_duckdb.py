@@ -11,8 +11,8 @@ import pytest
 from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
-from pkdp_pipeline.jobs.job import PeriodTable
 from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2013, 1, 2)
 AT = PeriodTable(column="at")

@@ -11,8 +11,8 @@ from local_spark import local_spark
 from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import PeriodTable
 from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2013, 1, 2)
 AT = PeriodTable(column="at")

@@ -17,9 +17,9 @@ from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.job import PeriodTable
 from pkdp_pipeline.jobs.sources import open_source, postgres
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
+from pkdp_pipeline.jobs.tables import PeriodTable
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 

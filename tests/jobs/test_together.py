@@ -47,7 +47,7 @@ def test_worst_cases_add_up_rounded_up_for_presence():
     assert epsilon >= 0.1 + 0.1 + 0.2
     assert epsilon == pytest.approx(0.4)
     assert delta == certify(HISTOGRAM, AttackerModel()).worst_case.parameters[1] > 0
-    sentence = together.sentence(DAY)
+    sentence = together.sentence("2020-01-01")
     for words in ("3 releases", "2020-01-01", "private at ε = 0.4", "whatever they know", "the ledger's total"):
         assert words in sentence
 
@@ -62,7 +62,7 @@ def test_a_sum_protects_values_only_when_every_part_does():
 def test_different_units_are_not_added():
     together = Together.of([entry(COUNT), entry(COUNT, unit=("house",))])
     assert together.total is None
-    assert "different units" in together.sentence(DAY)
+    assert "different units" in together.sentence("2020-01-01")
 
 
 def test_an_exact_count_beside_pure_noise_keeps_a_promise_and_a_threshold_does_not():
@@ -73,4 +73,4 @@ def test_an_exact_count_beside_pure_noise_keeps_a_promise_and_a_threshold_does_n
     assert together.total.epsilon(1e-6) == pytest.approx(alone.epsilon(1e-6) + 0.2, rel=1e-4)
     threshold = Together.of([entry(COUNT), entry(Count(k=10), attacker=AttackerModel(p_max=0.1))])
     assert threshold.total is None
-    assert "nothing declared" in threshold.sentence(DAY)
+    assert "nothing declared" in threshold.sentence("2020-01-01")

@@ -340,7 +340,7 @@ def test_the_database_admits_what_the_rule_admits(asked, evidence):
         else:
             with pytest.raises(DifferencingError) as caught:
                 book.add(mechanism, period, unit=unit)
-            assert ("day over day" in str(caught.value)) is ("day over day" in expected)
+            assert ("one after the other" in str(caught.value)) is ("day over day" in expected)
     book.verify()
     for unit in {one.unit for one in standing_by}:
         book.total(unit)  # what is admitted adds up

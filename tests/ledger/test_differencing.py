@@ -149,9 +149,17 @@ def test_one_bad_neighbour_among_many_is_found():
 def test_another_day_needs_evidence_where_one_is_noiseless(new, old):
     pair = standing("new", new), standing("old", old, period="2013-01-03")
     message = refusal(*pair)
-    for words in ("day over day", "crosses k", "'new'", "'old'", "IndependentGivenHabits", "OncePerUnit", "noise"):
+    for words in (
+        "one after the other",
+        "crosses k",
+        "'new'",
+        "'old'",
+        "IndependentGivenHabits",
+        "OncePerUnit",
+        "noise",
+    ):
         assert words in message
-    assert "day over day" in refusal(*pair, evidence=BoundedParticipation(3))
+    assert "one after the other" in refusal(*pair, evidence=BoundedParticipation(3))
     for evidence in (
         HABITS,
         OneDayProtected(),
@@ -170,13 +178,13 @@ def test_noised_releases_of_other_days_need_no_evidence():
 
 def test_a_release_beside_an_exact_count_of_another_day_needs_evidence():
     count, noise = standing("n", Count()), standing("b", NOISED, period="2013-01-09")
-    assert "day over day" in refusal(standing("c", NOISED), count, noise)
+    assert "one after the other" in refusal(standing("c", NOISED), count, noise)
     check(standing("c", NOISED), count, noise, evidence=HABITS)
 
 
 def test_different_labels_are_different_periods():
     waves = standing(period="wave 1"), standing(period="wave 2")
-    assert "day over day" in refusal(*waves)
+    assert "one after the other" in refusal(*waves)
     check(*waves, evidence=OneDayProtected())
 
 

@@ -29,6 +29,7 @@ from pkdp_pipeline.ledger.sealed import (
     RELEASE_KEY,
     RELEASE_SCHEMA,
     check_table,
+    has_period_column,
     parquet_bytes,
     parquet_content,
     release_id,
@@ -271,7 +272,7 @@ def _nothing_else(file: Opened) -> str:
         named = ", ".join(repr(name[:40].decode("utf-8", "replace")) for name in strangers[:3])
         raise BrokenError(f"It also carries {named}.", others=len(strangers))
     try:
-        sealed = parquet_bytes(file.table, file.text)
+        sealed = parquet_bytes(file.table, file.text, period_column=has_period_column(file.metadata))
         _, fresh = parquet_content(sealed)
         same = _about_columns(file.metadata.get(_PANDAS)) == _about_columns(fresh.get(_PANDAS))
     except BREAKS as error:

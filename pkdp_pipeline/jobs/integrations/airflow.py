@@ -1,4 +1,4 @@
-"""Airflow 3: an operator that publishes one day of a job; see `docs/running.md`."""
+"""Airflow 3: an operator that publishes one period of a job; see `docs/running.md`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 
 try:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 except ImportError:  # before Airflow 3.2
-    from airflow.exceptions import AirflowException, AirflowFailException
+    from airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 
 class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not installed where types are checked
-    """Publish one day of a job, or replay what was published.
+    """Publish one period of a job, or replay what was published.
 
     A run that is repeated replays: it reads no data and charges nothing. When the task is told to stop, the charge
     of a release that is not stored yet is given back.
@@ -31,10 +31,11 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
     job : str
         The job file; may be a template.
     date : str, default "{{ ds }}"
-        The day to publish; may be a template. ``ds`` is the logical date, in UTC: the day that the run is about only
-        with a timetable of data intervals, such as `CronDataIntervalTimetable`.
+        A day in the period to publish; may be a template. ``ds`` is the logical date, in UTC: it lies in the period
+        that the run is about only with a timetable of data intervals, such as `CronDataIntervalTimetable`. One that
+        is not over is refused, and one that is closed is skipped.
     catch_up : bool, default False
-        Publish the days before it that were missed, too, in order.
+        Publish the periods before it that were missed, too, in order.
     retries : int, default 0
         How often Airflow tries again after a `TemporaryError`, such as a locked ledger. Nothing else is tried again.
     **options
@@ -42,8 +43,8 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
 
     Notes
     -----
-    Returns what is public of each day, as Airflow shows it to everybody who may see the DAG: ``dataset`` and
-    ``days``, each with ``date``, ``summary`` (a file) and ``releases``, each with ``name``, ``id``, ``guarantee``,
+    Returns what is public, as Airflow shows it to everybody who may see the DAG: ``dataset`` and ``periods``, each
+    with ``period``, ``summary`` (a file) and ``releases``, each with ``name``, ``id``, ``guarantee``,
     ``epsilon`` at ``delta``, ``rows`` (of the public table) and ``files``.
     """
 
@@ -73,22 +74,34 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
             After a `TemporaryError`; Airflow tries again as often as `retries` says.
         AirflowFailException
             After every other error; Airflow does not try again.
+        AirflowSkipException
+            If the period is closed.
         """
-        return attempt(self._publish, AirflowException, AirflowFailException)
+        published = attempt(self._publish, AirflowException, AirflowFailException)
+        if not published["periods"]:
+            raise AirflowSkipException("the period is closed, and nothing is published of it")
+        return published
 
     def _publish(self) -> dict[str, Any]:
         job, last, stopping = load_job(self.job), day_of(self.date), Stopping()
+        if job.period.is_closed(last):
+            return {"dataset": job.dataset, "periods": []}
         # Airflow's own handler of SIGTERM lets a task run on until it is killed.
         with stopping.listening(), JobSession(job, day=last, stopping=stopping) as session:
             for remark in session.remarks:
                 self.log.warning("%s", remark)
             missed = missed_days(job, last) if self.catch_up else ()
-            return {"dataset": job.dataset, "days": [*map(self._shown, run_missed(session, missed, last))]}
+            return {"dataset": job.dataset, "periods": [*map(self._shown, run_missed(session, missed, last))]}
 
     def _shown(self, result: JobResult) -> dict[str, Any]:
-        self.log.info("%s: %s %s", result.day, result.outcome, ", ".join(one.asked.name for one in result.releases))
+        self.log.info(
+            "%s: %s %s",
+            result.job.period.text(result.day),
+            result.outcome,
+            ", ".join(one.asked.name for one in result.releases),
+        )
         return {
-            "date": result.day.isoformat(),
+            "period": result.job.period.text(result.day),
             "summary": str(result.summary),
             "releases": [public(release) for release in result.releases],
         }

@@ -1,4 +1,4 @@
-"""Where releases go: files in a folder for each day, and tables in databases."""
+"""Where releases go: files in a folder for each period, and tables in databases."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ def check_outputs(job: Job) -> None:
 def write_outputs(
     job: Job, day: date, releases: Sequence[tuple[ReleaseTable, Release]]
 ) -> Mapping[str, tuple[Path, ...]]:
-    """Write releases of one day to all of a job's outputs; what is there already is left or replaced.
+    """Write releases of one period to all of a job's outputs; what is there already is left or replaced.
 
     Parameters
     ----------
     job : Job
     day : datetime.date
+        In the period.
     releases : sequence of (ReleaseTable, Release)
-        All of the day's releases, or those that exist so far.
+        All of the period's releases, or those that exist so far.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def write_outputs(
     TemporaryError
         If a database is locked or cannot be reached.
     """
-    folder = Path(job.output.directory) / day.isoformat()
+    folder = job.folder(day)
     make_folder(folder)
     remove_leftovers_in(folder)
     files = {asked.name: write_files(job.output, folder, asked.name, release) for asked, release in releases}

@@ -9,21 +9,27 @@ import datetime
 import decimal
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.keys import Key, canonical_key
+from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.tables import OutputTable
 
-_DAY_FOLDER = re.compile(r"\d{4}-\d{2}-\d{2}")
-"""The names of the folders that hold a day's files."""
+PERIOD = r"\d{4}(-\d{2}-\d{2}|-W\d{2}|-\d{2}|-Q\d)?"
+"""How the periods of a job are written, as a pattern."""
+
+_FOLDER = re.compile(rf"(period=)?{PERIOD}")
+"""The names of the folders that hold a period's files."""
 
 _LEFTOVER = re.compile(r"\.[A-Za-z0-9].*\.partial")
 
@@ -90,7 +96,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove what killed runs have left of files in the day folders of an output directory.
+    """Remove what killed runs have left of files in the folders of an output directory.
 
     Raises
     ------
@@ -112,10 +118,10 @@ def remove_leftovers_in(folder: Path) -> None:
 
 
 def day_folders(directory: Path) -> list[Path]:
-    """Return the day folders of an output directory, in order; none where there is no directory."""
+    """Return the folders of periods in an output directory, in order; none where there is no directory."""
     if not directory.is_dir():
         return []
-    return sorted(path for path in directory.iterdir() if _DAY_FOLDER.fullmatch(path.name) and path.is_dir())
+    return sorted(path for path in directory.iterdir() if _FOLDER.fullmatch(path.name) and path.is_dir())
 
 
 def _sync_folder(folder: Path) -> None:
@@ -172,8 +178,8 @@ def job_lock(folder: Path) -> Iterator[None]:
 
 def write_files(output: OutputTable, folder: Path, name: str, release: Release) -> tuple[Path, ...]:
     """Write the files of a release, its certificate among them, and return where."""
-    certificate = f"{release.certificate.to_json().rstrip()}\n".encode()
-    contents = {suffix: content(release) for suffix, content in FORMATS.items() if suffix in output.formats}
+    certificate, named = f"{release.certificate.to_json().rstrip()}\n".encode(), output.layout == "plain"
+    contents = {suffix: content(release, named) for suffix, content in FORMATS.items() if suffix in output.formats}
     files = []
     for suffix, content in (contents | {"certificate.json": certificate}).items():
         files.append(folder / f"{name}.{suffix}")
@@ -181,22 +187,31 @@ def write_files(output: OutputTable, folder: Path, name: str, release: Release) 
     return tuple(files)
 
 
-def csv_bytes(release: Release) -> bytes:
+def csv_bytes(release: Release, period_column: bool = False) -> bytes:
     """Return the public table as CSV (RFC 4180) in UTF-8, with a header and lines that end in CR LF.
 
     Text is in quotes, numbers and dates are not. An empty field without quotes is a missing key or a suppressed count;
     ``""`` is the empty text. PostgreSQL's ``COPY`` reads it so, and DuckDB with ``allow_quoted_nulls = false``.
     """
     table = release.table
-    columns = [map(canonical_key, table.iloc[:, position].array) for position in range(table.shape[1])]
-    lines = [",".join(_field(str(name)) for name in table.columns)]
+    columns: list[Iterable[Key]] = [
+        map(canonical_key, table.iloc[:, position].array) for position in range(table.shape[1])
+    ]
+    names = list(map(str, table.columns))
+    if period_column and release.certificate.context is not None:
+        period = Period.parse(release.certificate.context.period)
+        names.insert(0, PERIOD_COLUMN)
+        columns.insert(0, repeat(period.first if period.first == period.last else period.text, len(table)))
+    lines = [",".join(map(_field, names))]
     lines += [",".join(map(_field, row)) for row in zip(*columns, strict=True)]
     # A line with nothing on it would be skipped by most readers.
     return "".join(f"{line or _EMPTY}\r\n" for line in lines).encode()
 
 
-FORMATS: Mapping[str, Callable[[Release], bytes]] = MappingProxyType({"parquet": Release.to_bytes, "csv": csv_bytes})
-"""The suffix of a release's file, which is its name in ``formats`` → what it holds."""
+FORMATS: Mapping[str, Callable[[Release, bool], bytes]] = MappingProxyType(
+    {"parquet": lambda release, named: release.to_bytes(period_column=named), "csv": csv_bytes}
+)
+"""The suffix of a release's file, which is its name in ``formats`` → what it holds, with a column ``period`` or not."""
 
 
 _EMPTY = '""'

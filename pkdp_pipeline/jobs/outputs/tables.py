@@ -147,7 +147,8 @@ def check_tables(store: TableStore, job: Job) -> None:
 
 
 def replace_period(store: TableStore, job: Job, day: date, releases: Sequence[tuple[str, Release]]) -> None:
-    """Write the releases of one day, in place of the rows that their tables hold of it."""
+    """Write the releases of one period, in place of the rows that their tables hold of it, under its first day."""
+    day = job.period.span(day)[0]
     store.make_schema()
     if store.columns(REGISTRY) is None:
         _create(store, REGISTRY, _registry_columns(store))

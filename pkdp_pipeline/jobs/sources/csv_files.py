@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
-from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
     check_unique,
@@ -32,8 +32,9 @@ from pkdp_pipeline.jobs.sources.source import (
 if TYPE_CHECKING:
     import duckdb
 
-    from pkdp_pipeline.jobs.job import Job, PeriodTable
+    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
+    from pkdp_pipeline.jobs.tables import PeriodTable
 
 Answer = TypeVar("Answer")
 
@@ -102,7 +103,7 @@ class CsvSource(FetchedSource):
         declared: dict[str, Kind] = {job.period.column: "date" if job.period.time_zone is None else "instant"}
         columns |= {name: kind for name, kind in (declared | table.types).items() if name in columns}
         too_many = ConfigError(
-            f"source {self._name!r}: the rows of one day do not fit into memory; store the files as Parquet."
+            f"source {self._name!r}: the rows of one period do not fit into memory; store the files as Parquet."
         )
         super().__init__(connect(spill=False), columns, too_many)
         self._needed = needed_columns(job, self.columns)
@@ -118,7 +119,7 @@ class CsvSource(FetchedSource):
         table = self.table(period, day)
         with suppress(Exception):  # whatever Spark says could quote the data
             return self._spark.createDataFrame(table)
-        raise ConfigError("the rows of one day cannot be handed to Spark; choose another engine for this source.")
+        raise ConfigError("the rows of one period cannot be handed to Spark; choose another engine for this source.")
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
@@ -129,7 +130,7 @@ class CsvSource(FetchedSource):
 
     def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
         """See `FetchedSource.fetch`."""
-        condition = on_day(quoted(self._clock), period_kind(self.columns, period), period, day)
+        condition = in_period(quoted(self._clock), period_kind(self.columns, period), period, day)
         if self._day is not None and self._day[1] != day:
             self._keep()
 

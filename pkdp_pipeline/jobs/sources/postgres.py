@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.environment import refusal
-from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
     check_unique,
@@ -24,8 +24,9 @@ from pkdp_pipeline.jobs.sources.source import (
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
 
-    from pkdp_pipeline.jobs.job import Job, PeriodTable
+    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
+    from pkdp_pipeline.jobs.tables import PeriodTable
 
 _PLAIN: Mapping[str, Kind] = {
     "bool": "boolean",
@@ -137,7 +138,7 @@ class PostgresSource(FetchedSource):
         self._server: Connection | None = None
         self._cursor: Any = None
         # What DuckDB says when it cannot read quotes the data.
-        broken = ConfigError("the rows of one day cannot be read: a text in them is no UTF-8, or they are too many.")
+        broken = ConfigError("the rows of one period cannot be read: a text in them is no UTF-8, or they are too many.")
         super().__init__(connect(spill=False), {}, broken)
         try:
             schema = self._ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
@@ -178,7 +179,7 @@ class PostgresSource(FetchedSource):
         return self._asked(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
 
     def _on(self, period: PeriodTable, day: date) -> str:
-        return on_day(quoted(period.column), period_kind(self.columns, period), period, day)
+        return in_period(quoted(period.column), period_kind(self.columns, period), period, day)
 
     def _check(self, columns: Iterable[str]) -> None:
         """Refuse columns that cannot be fetched."""

@@ -1,4 +1,4 @@
-"""The rows of a DuckDB relation by day, a DuckDB file among them; and what other sources need of it."""
+"""The rows of a DuckDB relation by period, a DuckDB file among them; and what other sources need of it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-    from pkdp_pipeline.jobs.job import PeriodTable
     from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable
+    from pkdp_pipeline.jobs.tables import PeriodTable
 
 Answer = TypeVar("Answer")
 
@@ -46,7 +46,7 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
 
 
 class DaySource:
-    """A source of whose days a DuckDB connection of its own makes relations; see `Source`.
+    """A source of whose periods a DuckDB connection of its own makes relations; see `Source`.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class DaySource:
         self._connection.interrupt()
 
     def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
-        """Return the rows of one day with the columns that the job needs, and these."""
+        """Return the rows of a day's period with the columns that the job needs, and these."""
         raise NotImplementedError
 
     def day(self, period: PeriodTable, day: date) -> Any:
@@ -102,7 +102,7 @@ class DaySource:
 
 
 class RelationSource(DaySource):
-    """A relation with the rows of all days; see `DaySource`."""
+    """A relation with the rows of all periods; see `DaySource`."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, broken: PkdpError
@@ -117,7 +117,7 @@ class RelationSource(DaySource):
         # Bounds are microseconds, which not every stored unit can hold.
         bounds = self._types[period.column] in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
         return self._asked(
-            lambda: self._relation.filter(on_day(quoted(period.column), kind, period, day, bounds=bounds))
+            lambda: self._relation.filter(in_period(quoted(period.column), kind, period, day, bounds=bounds))
         )
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
@@ -128,13 +128,13 @@ class RelationSource(DaySource):
 
 
 class FetchedSource(DaySource):
-    """A source whose days are fetched into memory, one at a time; see `DaySource`."""
+    """A source whose periods are fetched into memory, one at a time; see `DaySource`."""
 
     _needed: Sequence[str] = ()
     _day: tuple[PeriodTable, date, Any] | None = None
 
     def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
-        """Return these columns of the rows of one day as an Arrow table."""
+        """Return these columns of the rows of a day's period as an Arrow table."""
         raise NotImplementedError
 
     def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
@@ -143,7 +143,7 @@ class FetchedSource(DaySource):
         return self._asked(lambda: self._connection.from_arrow(table))
 
     def table(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> Any:
-        """Return `relation` as an Arrow table, fetched unless it is the day that was asked for last."""
+        """Return `relation` as an Arrow table, fetched unless it is what was asked for last."""
         wanted = [column for column in self.columns if column in {*columns, *self._needed}]
         if self._day is None or self._day[:2] != (period, day) or not {*wanted} <= {*self._day[2].column_names}:
             self._day = (period, day, self.fetch(period, day, wanted))
@@ -155,17 +155,19 @@ def kind_of(sql_type: str) -> Kind:
     return next((kind for pattern, kind in _KINDS.items() if re.fullmatch(pattern, sql_type)), "other")
 
 
-def on_day(column: str, kind: Kind, period: PeriodTable, day: date, *, bounds: bool = True) -> str:
-    """Return SQL, for DuckDB and PostgreSQL, for whether a quoted period column lies on a day.
+def in_period(column: str, kind: Kind, period: PeriodTable, day: date, *, bounds: bool = True) -> str:
+    """Return SQL, for DuckDB and PostgreSQL, for whether a quoted column lies in the period of a day.
 
     With `bounds` it says the same once more, roughly, in a way that indexes and the statistics of files answer.
     """
-    condition = f"CAST({_clock(column, kind, period)} AS DATE) = DATE '{day.isoformat()}'"
+    first, last = period.span(day)
+    on_day = f"CAST({_clock(column, kind, period)} AS DATE)"
+    condition = f"{on_day} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'"
     if kind == "date" or not bounds:
         return condition
-    first, last = max(day.toordinal() - _MARGIN, 1), min(day.toordinal() + _MARGIN, date.max.toordinal())
+    about = max(first.toordinal() - _MARGIN, 1), min(last.toordinal() + _MARGIN, date.max.toordinal())
     name, zone = ("TIMESTAMPTZ", "+00") if kind == "instant" else ("TIMESTAMP", "")
-    begin, end = (f"{name} '{date.fromordinal(one).isoformat()} 00:00:00{zone}'" for one in (first, last))
+    begin, end = (f"{name} '{date.fromordinal(one).isoformat()} 00:00:00{zone}'" for one in about)
     return f"{column} >= {begin} AND {column} <= {end} AND {condition}"
 
 

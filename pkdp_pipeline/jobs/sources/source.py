@@ -19,7 +19,8 @@ from pkdp_pipeline.model.query import from_query
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.jobs.job import Job, PeriodTable
+    from pkdp_pipeline.jobs.job import Job
+    from pkdp_pipeline.jobs.tables import PeriodTable
 
 Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
 """What a column holds, as far as a job has to know. An instant is a timestamp in a time zone."""
@@ -40,7 +41,7 @@ HOLDS: Mapping[Kind, str] = {
 
 
 class Source(Protocol):
-    """Rows by day, open for reading until `close`."""
+    """Rows by period, open for reading until `close`. A day stands for the period that it lies in."""
 
     @property
     def columns(self) -> Mapping[str, Kind]:
@@ -48,7 +49,7 @@ class Source(Protocol):
         ...
 
     def day(self, period: PeriodTable, day: date) -> Any:
-        """Return the rows of one day as a frame of the engine, unread; usable while the source is open.
+        """Return the rows of a period as a frame of the engine, unread; usable while the source is open.
 
         Raises
         ------
@@ -58,7 +59,7 @@ class Source(Protocol):
         ...
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
-        """Return how many rows one day has, and how many of them lack a value of the unit; NaN is no value.
+        """Return how many rows a period has, and how many of them lack a value of the unit; NaN is no value.
 
         Raises
         ------
@@ -81,7 +82,7 @@ class Source(Protocol):
         ...
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
-        """Return the rows of one day with these columns, under dtypes that do not depend on the rows.
+        """Return the rows of a period with these columns, under dtypes that do not depend on the rows.
 
         Raises
         ------

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pkdp_pipeline.jobs.job import Job, PeriodTable
+    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
+    from pkdp_pipeline.jobs.tables import PeriodTable
 
 Answer = TypeVar("Answer")
 
@@ -114,11 +115,11 @@ class SparkSource:
         """See `Source.day`."""
         from pyspark.sql import functions
 
-        column, on_day = _column(period.column), functions.lit(day.isoformat()).cast("date")
-        condition = column.cast("date") == on_day
+        column, span = _column(period.column), period.span(day)
+        condition = column.cast("date").between(*(functions.lit(one.isoformat()).cast("date") for one in span))
         if period_kind(self.columns, period) == "instant":
-            clock, begin = _clock(column, period), (day - _EPOCH).days * _DAY
-            condition = (clock >= functions.lit(begin)) & (clock < functions.lit(begin + _DAY))
+            clock, (begin, end) = _clock(column, period), ((one - _EPOCH).days * _DAY for one in span)
+            condition = (clock >= functions.lit(begin)) & (clock < functions.lit(end + _DAY))
         return self._asked(lambda: self._frame.filter(condition))
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:

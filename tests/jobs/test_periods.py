@@ -223,7 +223,7 @@ def test_a_budget_of_days_counts_weeks_by_their_days(job_file, basic):
     budget = 'budget = { epsilon = 1.2, delta = 0.0, part = "worst_case", window_days = 14 }\n'
     text = by("week", basic).partition("\n")[2].replace("[attacker]\np_max = 0.5\n", "")
     frame = people([date(2020, 1, 1) + timedelta(7 * number) for number in range(5)])
-    job = load_job(job_file(budget + text.replace("k = 5", "k = 5\nrelease_threshold = 5\nnoise.epsilon = 0.5"), frame))
+    job = load_job(job_file(budget + text.replace("k = 5", "domain = ['Ås']\nnoise.epsilon = 0.5"), frame))
     # Fourteen days can touch three weeks, whose releases cost 0.5 each.
     run_job(job, date(2020, 1, 1))
     run_job(job, date(2020, 1, 8))

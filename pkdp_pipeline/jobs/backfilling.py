@@ -154,11 +154,15 @@ def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterat
 
     Raises
     ------
+    ArgumentError
+        If the period of `day` is not over; nothing was published.
     InputCheckError
         If the input check of a missed one fails; the message says how to go on without it.
     PkdpError
         See `run_job`.
     """
+    if missed:
+        session.job.period.check_open(day)  # else those before it would be published, up to today
     for earlier in missed:
         try:
             result = session.run(earlier)

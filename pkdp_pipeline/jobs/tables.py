@@ -23,7 +23,7 @@ else:
     FormatName = Literal[tuple(FORMATS)]
 
 
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _FIRST_ZONE = timedelta(hours=14)
 """How far ahead of UTC the zone is in which a day ends first."""
 
@@ -67,7 +67,7 @@ class PeriodTable(Table):
     def _are_days(cls, closed: tuple[str, ...]) -> tuple[str, ...]:
         for number, text in enumerate(closed, 1):
             try:
-                known = text in _WEEKDAYS or Period.parse(text).days() is not None
+                known = text in WEEKDAYS or Period.parse(text).days() is not None
             except ArgumentError:
                 known = False
             if not known:
@@ -75,7 +75,7 @@ class PeriodTable(Table):
                     f"entry {number} must be a weekday in small letters, such as 'sunday', a date such as "
                     "'2026-12-25', or an interval such as '2026-07-01/2026-07-31'."
                 )
-        if {*_WEEKDAYS} <= {*closed}:
+        if {*WEEKDAYS} <= {*closed}:
             raise ValueError("names every weekday, and nothing would ever be published: leave one out.")
         return closed
 
@@ -98,11 +98,18 @@ class PeriodTable(Table):
 
     def is_closed(self, day: date) -> bool:
         """Return whether nothing is published of the period of a day."""
-        closed = [Period.parse(text) for text in self.closed if text not in _WEEKDAYS]
-        return all(
-            _WEEKDAYS[one.weekday()] in self.closed or any(Period.parse(one).overlaps(other) for other in closed)
-            for one in _days(*self.span(day))
-        )
+        closed = self._closed_days
+        return all(WEEKDAYS[one.weekday()] in self.closed or one in closed for one in _days(*self.span(day)))
+
+    def closed_dates(self) -> tuple[date, ...]:
+        """Return the first days of the closed periods that hold a day which is closed by its date."""
+        return tuple(sorted({self.span(day)[0] for day in self._closed_days if self.is_closed(day)}))
+
+    @cached_property
+    def _closed_days(self) -> frozenset[date]:
+        """The days that are closed by their dates."""
+        named = [Period.parse(text) for text in self.closed if text not in WEEKDAYS]
+        return frozenset(day for one in named if one.first and one.last for day in _days(one.first, one.last))
 
     def periods(self, first: date, last: date) -> Iterator[date]:
         """Yield the first days of the periods that days from `first` to `last`, both included, lie in.

@@ -1,13 +1,14 @@
-"""Dagster: the releases of a job as assets, one partition for each day; see `docs/running.md`."""
+"""Dagster: the releases of a job as assets, one partition for each period; see `docs/running.md`."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import dagster
 
@@ -16,8 +17,17 @@ from pkdp_pipeline.jobs import Job, JobRelease, JobResult, load_job
 from pkdp_pipeline.jobs.integrations import attempt, day_of, public
 from pkdp_pipeline.jobs.reporting import markdown_table
 from pkdp_pipeline.jobs.session import JobSession
+from pkdp_pipeline.jobs.tables import WEEKDAYS
 
 _ROWS_SHOWN = 50
+_BEGINS = {
+    "day": "0 0 * * *",
+    "week": "0 0 * * 1",
+    "month": "0 0 1 * *",
+    "quarter": "0 0 1 1,4,7,10 *",
+    "year": "0 0 1 1 *",
+}
+"""When periods begin, as cron writes it."""
 
 
 def release_assets(
@@ -37,10 +47,11 @@ def release_assets(
     pool: str | None = None,
     op_tags: Mapping[str, Any] | None = None,
 ) -> dagster.AssetsDefinition:
-    """Return the releases of a job as Dagster assets with one partition for each day.
+    """Return the releases of a job as Dagster assets with one partition for each period, named by its first day.
 
-    All of them are made together, by running the job for the partition's day. A partition that was materialised
-    before is replayed: it reads no data, charges nothing and shows the same release.
+    All of them are made together, by running the job for the partition's period; one that is closed has no
+    partition. A partition that was materialised before is replayed: it reads no data, charges nothing and shows the
+    same release.
 
     Parameters
     ----------
@@ -48,7 +59,7 @@ def release_assets(
         Relative to the current folder; in a file of definitions write ``Path(__file__).with_name("job.toml")``. It
         is read now, for the names, and again whenever it runs.
     start, end : str or datetime.date
-        The first day, and the last (inclusive). Without an end every day has a partition once it is over.
+        A day in the first period, and one in the last. Without an end every period has a partition once it is over.
     name : str, optional
         Of the operation; by default that of the job file.
     group : str, optional
@@ -60,11 +71,12 @@ def release_assets(
         In which a day ends, for a job whose column holds dates; by default UTC. Where the column holds instants,
         the job file says it.
     end_offset : int, default 0
-        Days beyond the last one that is over, as of `dagster.DailyPartitionsDefinition`: -1 waits a day longer.
+        Periods beyond the last one that is over, as of `dagster.TimeWindowPartitionsDefinition`: -1 waits for one
+        more.
     max_retries, seconds_to_wait : int, float
         How often and when to try again after a `TemporaryError`. Nothing else is tried again.
     backfill_policy : dagster.BackfillPolicy, optional
-        By default a backfill is one run, which takes its days in order. Several at once would wait for one
+        By default a backfill is one run, which takes its periods in order. Several at once would wait for one
         another: a job is locked while it runs.
     pool, op_tags : optional
         Passed on to Dagster.
@@ -90,12 +102,7 @@ def release_assets(
             dagster.AssetSpec(key=key, deps=upstream, group_name=group, kinds={"pkdp"}, description=_description(job))
             for key in keys.values()
         ],
-        partitions_def=dagster.DailyPartitionsDefinition(
-            start_date=day_of(start).isoformat(),
-            end_date=None if end is None else (day_of(end) + timedelta(days=1)).isoformat(),
-            timezone=_time_zone(job, time_zone),
-            end_offset=end_offset,
-        ),
+        partitions_def=_partitions(job, start, end, _time_zone(job, time_zone), end_offset),
         can_subset=False,
         backfill_policy=backfill_policy or dagster.BackfillPolicy.single_run(),
         pool=pool,
@@ -119,7 +126,7 @@ def release_assets(
 
 
 def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionContext) -> Sequence[JobRelease]:
-    """Run the days of a run in order; return the releases of the last."""
+    """Run the periods of a run in order; return the releases of the last."""
     job = load_job(file)
     if tuple(release.name for release in job.release) != tuple(names):
         raise ConfigError(f"the releases of {str(file)!r} have changed: reload the definitions.")
@@ -135,7 +142,7 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
                 name = published.asked.name
                 context.add_asset_metadata(_metadata(published), asset_key=keys[name], partition_key=partition)
             names_of = ", ".join(one.asked.name for one in result.releases)
-            context.log.info(f"{partition}: {result.outcome} {names_of}.")
+            context.log.info(f"{job.period.text(result.day)}: {result.outcome} {names_of}.")
     return () if result is None else result.releases
 
 
@@ -156,7 +163,27 @@ def _metadata(published: JobRelease) -> dict[str, Any]:
 
 
 def _description(job: Job) -> str:
-    return f"A certified release of the data set {job.dataset!r}, one for each day."
+    return f"A certified release of the data set {job.dataset!r}, one for each {job.period.every}."
+
+
+def _partitions(
+    job: Job, start: str | date, end: str | date | None, zone: str, end_offset: int
+) -> dagster.TimeWindowPartitionsDefinition:
+    period, after = job.period, None
+    if end is not None:
+        after = (period.span(day_of(end))[1] + timedelta(days=1)).isoformat()
+    closed: list[str | datetime] = [datetime.combine(day, time(), ZoneInfo(zone)) for day in period.closed_dates()]
+    if period.every == "day":
+        closed += [f"0 0 * * {(WEEKDAYS.index(text) + 1) % 7}" for text in period.closed if text in WEEKDAYS]
+    return dagster.TimeWindowPartitionsDefinition(
+        cron_schedule=_BEGINS[period.every],
+        start=period.span(day_of(start))[0].isoformat(),
+        end=after,
+        fmt="%Y-%m-%d",
+        timezone=zone,
+        end_offset=end_offset,
+        exclusions=closed or None,
+    )
 
 
 def _time_zone(job: Job, given: str | None) -> str:

@@ -51,6 +51,20 @@ no_day = dag("no_day", job="daily_flights.toml", date="tomorrow", **again)
 """
 
 
+WEEKLY = """
+from datetime import datetime, timezone
+
+from airflow.sdk import DAG, CronDataIntervalTimetable
+
+from pkdp_pipeline.jobs.integrations.airflow import PublishOperator
+
+# Mondays at six: the interval's start lies in the week that is over.
+mondays = CronDataIntervalTimetable("0 6 * * 1", timezone="America/New_York")
+with DAG("weekly", schedule=mondays, start_date=datetime(2013, 1, 7, tzinfo=timezone.utc), catchup=True) as dag:
+    PublishOperator(task_id="publish", job="daily_flights.toml", catch_up=True)
+"""
+
+
 def told(flights, script):
     flights.printed = flights.python(RUN + script)
     return json.loads((flights.folder / "told.json").read_text(encoding="utf-8"))
@@ -88,11 +102,11 @@ Path("told.json").write_text(json.dumps(runs))
     )
     assert airflow.published() == ["2013-01-02", "2013-01-03", "2013-01-04", "2013-01-05"]
     assert [run["state"] for run in (first, later, again)] == ["success"] * 3
-    assert [day["date"] for day in later["value"]["days"]] == ["2013-01-03", "2013-01-04", "2013-01-05"]
-    assert again["value"]["days"] == later["value"]["days"][-1:]
+    assert [one["period"] for one in later["value"]["periods"]] == ["2013-01-03", "2013-01-04", "2013-01-05"]
+    assert again["value"]["periods"] == later["value"]["periods"][-1:]
     # What Airflow shows to everybody who may see the DAG is public.
     release = pkdp.read_release(airflow.out / "2013-01-02" / "aircraft_by_carrier.parquet")
-    (day,) = first["value"]["days"]
+    (day,) = first["value"]["periods"]
     (shown,) = day["releases"]
     assert shown == {
         "name": "aircraft_by_carrier",
@@ -143,3 +157,29 @@ Path("told.json").write_text(json.dumps(runs))
     assert "date must be a day such as 2013-01-02, and is 'tomorrow'" in airflow.printed
     assert not re.search("direct cause|another exception", airflow.printed)
     assert not airflow.withheld_in(airflow.printed)
+
+
+def test_a_week_is_published_by_its_interval_and_a_closed_one_is_skipped(airflow):
+    weeks = 'period = { column = "date", every = "week", closed = ["2013-01-14/2013-01-20"] }'
+    airflow.change('period = { column = "date" }', weeks)
+    (airflow.folder / "dags" / "weekly.py").write_text(WEEKLY, encoding="utf-8")
+    published, missed, closed, early, asked = told(
+        airflow,
+        """
+from airflow.serialization.encoders import coerce_to_core_timetable
+from airflow.timetables.base import TimeRestriction
+from weekly import dag
+
+runs = [told(dag, "2013-01-07"), told(dag, "2013-01-28"), told(dag, "2013-01-15"), told(dag, "2099-01-01")]
+times = TimeRestriction(earliest=dag.start_date, latest=None, catchup=True)
+run = coerce_to_core_timetable(dag.timetable).next_dagrun_info(last_automated_data_interval=None, restriction=times)
+runs.append([run.logical_date.strftime("%Y-%m-%d"), run.run_after.strftime("%Y-%m-%d")])
+Path("told.json").write_text(json.dumps(runs))
+""",
+    )
+    assert [one["state"] for one in (published, missed, closed, early)] == ["success", "success", "skipped", "failed"]
+    assert [one["period"] for one in published["value"]["periods"]] == ["2013-W02"]
+    assert [one["period"] for one in missed["value"]["periods"]] == ["2013-W04", "2013-W05"]
+    assert airflow.published() == ["2013-W02", "2013-W04", "2013-W05"]
+    assert "2099-W01 is not over" in airflow.printed
+    assert asked == ["2013-01-07", "2013-01-14"]

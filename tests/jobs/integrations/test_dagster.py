@@ -221,3 +221,39 @@ Path("told.json").write_text(json.dumps(told))
     assert (run["cron"], run["zone"], run["asked"]) == ("0 6 * * *", "America/New_York", ["2013-03-03"])
     for day in flights.published():
         assert run["shown"][day] == pkdp.read_release(flights.out / day / "aircraft_by_carrier.parquet").id
+
+
+def test_the_partitions_are_the_periods_of_the_job(flights):
+    weeks = (
+        'period = { column = "date", every = "week", closed = ["2013-01-14/2013-01-20"], time_zone = "Europe/Oslo" }'
+    )
+    flights.change('period = { column = "date" }', weeks)
+    run = told(
+        flights,
+        """
+assets = release_assets("daily_flights.toml", start="2013-01-09", end="2013-04-03")
+weeks = assets.partitions_def
+shift = weeks.time_window_for_partition_key("2013-03-25")
+run = {"weeks": list(weeks.get_partition_keys()), "hours": (shift.end.timestamp() - shift.start.timestamp()) / 3600}
+with dg.DagsterInstance.ephemeral() as instance:
+    dg.materialize([assets], instance=instance, partition_key="2013-01-07")
+text = Path("daily_flights.toml").read_text()
+for every in ("day", "month", "quarter", "year"):
+    closed = 'closed = ["2013-02-01/2013-02-28", "sunday"]'
+    other = text.replace('every = "week"', f'every = "{every}"').replace('closed = ["2013-01-14/2013-01-20"]', closed)
+    Path(f"{every}.toml").write_text(other)
+    keys = release_assets(f"{every}.toml", start="2013-01-30", end="2013-04-01").partitions_def.get_partition_keys()
+    run[every] = list(keys)
+Path("told.json").write_text(json.dumps(run))
+""",
+    )
+    mondays = [f"2013-{day}" for day in ("01-07", "01-21", "01-28", "02-04", "02-11", "02-18", "02-25")]
+    assert run["weeks"] == [*mondays, "2013-03-04", "2013-03-11", "2013-03-18", "2013-03-25", "2013-04-01"]
+    assert run["hours"] == 167.0
+    assert flights.published() == ["2013-W02"]
+    assert run["month"] == ["2013-01-01", "2013-03-01", "2013-04-01"]
+    assert (run["quarter"], run["year"]) == (["2013-01-01", "2013-04-01"], ["2013-01-01"])
+    # Neither February nor a Sunday: 30 and 31 January, 26 weekdays of March with Saturdays, 1 April.
+    assert run["day"][:3] == ["2013-01-30", "2013-01-31", "2013-03-01"]
+    assert "2013-03-03" not in run["day"]
+    assert len(run["day"]) == 29

@@ -5,9 +5,11 @@ Another source is a `SourceTable` in a file of its own, and a line in `SOURCES`.
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import glob
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +30,7 @@ Format = Literal["parquet", "csv"]
 _SUFFIXES: Mapping[str, Format] = MappingProxyType(
     {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 )
-_OF_CSV = ("delimiter", "null", "types")
+_OF_CSV = ("delimiter", "encoding", "decimal", "date_format", "null", "types")
 
 
 class SourceTable(Table):
@@ -63,6 +65,20 @@ class FileSourceTable(SourceTable):
     )
     format: Format = Field(default="parquet", description="By the files' suffix when left out.")
     delimiter: str = Field(default=",", description="CSV: what stands between two values.", examples=[";"])
+    encoding: str = Field(
+        default="utf-8",
+        description="CSV: how the text is encoded; what is no UTF-8 is read into memory.",
+        examples=["windows-1252", "latin-1"],
+    )
+    decimal: Literal[".", ","] = Field(
+        default=".", description="CSV: what stands before the decimals of a number.", examples=[","]
+    )
+    date_format: str | None = Field(
+        default=None,
+        description="CSV: how dates are written, with %d, %m and %Y, and the dates before times; as ISO 8601 has them "
+        "when left out.",
+        examples=["%d.%m.%Y"],
+    )
     null: Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = (
         Field(default=("",), strict=False, description="CSV: what stands for a missing value.", examples=[["", "NA"]])
     )
@@ -91,6 +107,26 @@ class FileSourceTable(SourceTable):
         folder = "" if info.context is None else glob.escape(str(info.context))
         return tuple(file if "://" in file else os.path.join(folder, str(local(file))) for file in files)
 
+    @field_validator("encoding")
+    @classmethod
+    def _is_an_encoding(cls, name: str) -> str:
+        try:
+            "a".encode(name)
+        except (LookupError, UnicodeError, ValueError):
+            raise ValueError(
+                "must be the name of a text encoding that Python knows, such as 'utf-8', 'windows-1252' or 'latin-1'."
+            ) from None
+        return "utf-8" if codecs.lookup(name).name in ("utf-8", "utf-8-sig", "ascii") else name
+
+    @field_validator("date_format")
+    @classmethod
+    def _has_day_month_and_year(cls, form: str | None) -> str | None:
+        parts = re.findall("%.?", form or "")
+        signs = re.sub("%.?", "", form or "")
+        if form is not None and (sorted(parts) != ["%Y", "%d", "%m"] or re.search(r"[\w+:]", signs)):
+            raise ValueError("must hold %d, %m and %Y, each once, and signs between them, as in '%d.%m.%Y'.")
+        return form
+
     @model_validator(mode="after")
     def _options_of_csv(self) -> Self:
         given = [key for key in _OF_CSV if key in self.model_fields_set]
@@ -98,6 +134,8 @@ class FileSourceTable(SourceTable):
             raise ValueError(f'{given[0]} is for CSV files: remove it, or write format = "csv".')
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise ValueError("delimiter must be one character, and neither a quote nor the end of a line.")
+        if self.delimiter == self.decimal:
+            raise ValueError("delimiter and decimal are the same character: write the delimiter that the files have.")
         return self
 
     def check_engine(self, engine: str) -> None:

@@ -1,28 +1,40 @@
-"""CSV files by day: read by DuckDB for every engine, as text, under declared types and nothing guessed.
+"""CSV files by period: read by DuckDB for every engine, as text, under declared types and nothing guessed.
 
 DuckDB's own casts read more than one way of writing a value (1.7 as a whole number, 2.1e3, a blank around it), and
-look at the rows of other days, so types are read here, from its texts.
+look at the rows of other periods, so types are read here, from its texts. Files that are no UTF-8 are decoded first, in
+memory.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
+import json
 import re
-import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.jobs.sources.csv_forms import (
+    DATE_FORMATS,
+    DECIMAL_COMMA,
+    ENCODED,
+    FORMS,
+    UNREADABLE,
+    as_iso,
+    date_pattern,
+    is_compressed,
+    no_csv,
+    opened,
+    read_header,
+)
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
 from pkdp_pipeline.jobs.sources.source import (
+    DAYS,
     Kind,
-    check_unique,
     needed_columns,
     newest_kind,
     no_such_column,
@@ -38,34 +50,10 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-_KEPT = "pkdp_kept"
+_KEPT, _REJECTED, _SCANS = "pkdp_kept", "pkdp_rejected", "pkdp_scans"
+_MOST_REJECTED = 1000
+_MISSHAPEN = ("MISSING COLUMNS", "TOO MANY COLUMNS")
 _MARK = "pkdp_mistyped_"
-_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How values of a kind are written, under which type they are read, and how to say so."""
-
-    pattern: str
-    sql_type: str
-    words: str
-
-
-_FORMS: Mapping[Kind, _Form] = {
-    "number": _Form(r"[+-]?[0-9]+", "BIGINT", "whole numbers of at most 64 bits"),
-    "real": _Form(
-        r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", "DOUBLE", "numbers such as 1.5, with a point"
-    ),
-    "boolean": _Form(r"(?i)true|false", "BOOLEAN", "true or false"),
-    "date": _Form(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "DATE", "dates such as 2013-01-31"),
-    "timestamp": _Form(_TIME, "TIMESTAMP", "timestamps such as 2013-01-31T23:59:00, without a time zone"),
-    "instant": _Form(
-        _TIME + r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)",
-        "TIMESTAMP WITH TIME ZONE",
-        "timestamps with an offset, such as 2013-01-31T23:59:00+01:00",
-    ),
-}
 
 
 class CsvSource(FetchedSource):
@@ -94,7 +82,7 @@ class CsvSource(FetchedSource):
             )
         self._table, self._spark = table, spark
         self._files, self._name = files_of(table.files), shown(table.files)
-        self._headers = {file: _header(file, table.delimiter) for file in self._files}
+        self._headers = {file: read_header(file, table) for file in self._files}
         somewhere = {column for header in self._headers.values() for column in header}
         if undefined := [column for column in table.types if column not in somewhere]:
             raise no_such_column(dict.fromkeys(undefined, "source.types"), somewhere)
@@ -111,6 +99,9 @@ class CsvSource(FetchedSource):
         self._clock = _new_name(self.columns)
         self._kept: duckdb.DuckDBPyRelation | None = None
         self._tried_to_keep = False
+        self._decoded: dict[str, Any] = {}
+        #: Of rows with too few or too many values, by file: what their period column holds, None where nothing says.
+        self._misshapen: dict[str, set[str | None]] = {}
 
     def day(self, period: PeriodTable, day: date) -> Any:
         """See `Source.day`."""
@@ -118,7 +109,10 @@ class CsvSource(FetchedSource):
             return self.relation(period, day)
         table = self.table(period, day)
         with suppress(Exception):  # whatever Spark says could quote the data
-            return self._spark.createDataFrame(table)
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            # Else timestamps without a zone would be instants of the session's.
+            return self._spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
         raise ConfigError("the rows of one period cannot be handed to Spark; choose another engine for this source.")
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
@@ -126,6 +120,7 @@ class CsvSource(FetchedSource):
         newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
         typed = self._typed([column])
         found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
+        self._check_misshapen("FALSE")
         return found
 
     def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
@@ -137,14 +132,52 @@ class CsvSource(FetchedSource):
         def read(texts: duckdb.DuckDBPyRelation) -> Any:
             kept = self._kept if period.column == self._period and {*columns} <= {*self._needed} else None
             rows = self._with_clock(texts, columns, period.column) if kept is None else kept
-            # In two steps: what is wrong on another day does not matter on this one.
+            # In two steps: what is wrong in another period does not matter in this one.
             found = rows.filter(condition).project(", ".join(map(quoted, columns))).to_arrow_table()
             return self._connection.from_arrow(found).project(self._typed(columns)).to_arrow_table()
 
-        return self._of_texts(read)
+        table = self._of_texts(read)
+        self._check_misshapen(condition)
+        return table
+
+    def _check_misshapen(self, condition: str) -> None:
+        """Refuse rows with too few or too many values that may be of a period."""
+        import duckdb
+
+        for file, texts in self._misshapen.items():
+            found: list[Any] = [None]
+            with suppress(duckdb.Error):  # a period that cannot be read
+                if None not in texts:
+                    values = ", ".join(literal(str(text)) for text in texts if text not in self._table.null)
+                    rows = self._connection.sql(f"SELECT unnest([{values}]::VARCHAR[]) AS {quoted(self._period)}")
+                    found = self._with_clock(rows, [self._period], self._period).filter(condition).fetchall()
+            if found:
+                raise no_csv(file)
+
+    def _note(self, file: str, row: Sequence[str]) -> None:
+        """Note a row that has too few or too many values."""
+        header = self._headers[file]
+        place = header.index(self._period) if self._period in header else len(row)
+        self._misshapen.setdefault(file, set()).add(row[place] if place < len(row) else None)
+
+    def _note_rejected(self) -> None:
+        """Note the rows that DuckDB has left out."""
+        if not self._connection.sql(f"SELECT 1 FROM duckdb_tables() WHERE table_name = {literal(_SCANS)}").fetchall():
+            return
+        left_out = f"SELECT file_path, error_type, csv_line FROM {_REJECTED} JOIN {_SCANS} USING (scan_id, file_id)"
+        rejected = self._connection.execute(left_out).fetchall()
+        for table in (_REJECTED, _SCANS):
+            self._connection.execute(f"DELETE FROM {table}")
+        for file, kind, line in rejected:
+            if kind not in _MISSHAPEN or len(rejected) >= _MOST_REJECTED:
+                raise no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
+            rows: list[list[str]] = [[]]
+            with suppress(csv.Error):
+                rows = list(csv.reader([line.strip("\r\n")], delimiter=self._table.delimiter, strict=True))
+            self._note(file, rows[0] if rows else [])
 
     def _keep(self) -> None:
-        """Keep what the job needs in memory, where it fits; else each day is read from the files."""
+        """Keep what the job needs in memory, where it fits; else each period is read from the files."""
         import duckdb
 
         if self._tried_to_keep or self._period not in self._needed:
@@ -168,25 +201,53 @@ class CsvSource(FetchedSource):
     def _texts(self, files: Sequence[str]) -> duckdb.DuckDBPyRelation:
         """Return the rows of files, every column as text and the declared texts as NULL."""
         alike: dict[tuple[tuple[str, ...], bool], list[str]] = {}
-        for file in files:
-            alike.setdefault((self._headers[file], _is_compressed(file)), []).append(file)
+        encoded = self._table.encoding != "utf-8"
+        for file in () if encoded else files:
+            alike.setdefault((self._headers[file], is_compressed(file)), []).append(file)
         null = ", ".join(map(literal, self._table.null)) or "NULL"
         selected = ", ".join(
             # What is read is NULL where nothing is written; whether that is a missing value, the job says.
             f"CASE WHEN coalesce({name}, '') IN ({null}) THEN NULL ELSE coalesce({name}, '') END AS {name}"
             for name in map(quoted, self.columns)
         )
-        groups = []
+        groups = [f"SELECT {selected} FROM {quoted(self._decode(file))}" for file in (files if encoded else ())]
         for (header, compressed), members in alike.items():
             paths = ", ".join(literal(escaped(file)) for file in members)
             columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in header)
             groups.append(
                 f"SELECT {selected} FROM read_csv([{paths}], columns = {{{columns}}}, quote = '\"', escape = '\"', "
                 f"delim = {literal(self._table.delimiter)}, header = true, auto_detect = false, strict_mode = true, "
-                "null_padding = false, encoding = 'utf-8', hive_partitioning = false, "
+                "null_padding = false, encoding = 'utf-8', hive_partitioning = false, store_rejects = true, "
+                f"rejects_table = '{_REJECTED}', rejects_scan = '{_SCANS}', rejects_limit = {_MOST_REJECTED}, "
                 f"compression = '{'gzip' if compressed else 'none'}')"
             )
         return self._connection.sql(" UNION ALL ".join(groups))
+
+    def _decode(self, file: str) -> str:
+        """Read a file that is no UTF-8 into memory; return the name of its relation."""
+        import pyarrow as pa
+
+        name = f"pkdp_decoded_{self._files.index(file)}"
+        if name in self._decoded:
+            return name
+        header, rows, problem = self._headers[file], list[list[str]](), None
+        try:
+            with opened(file, self._table.encoding) as lines:
+                reader = csv.reader(lines, delimiter=self._table.delimiter, strict=True)
+                next(reader)
+                for row in reader:
+                    if len(row) == len(header):
+                        rows.append(row)
+                    elif row or len(header) == 1:
+                        self._note(file, row)
+        except UNREADABLE as error:
+            problem = no_csv(file, ENCODED if isinstance(error, UnicodeError) else "")
+        if problem is not None:
+            raise problem
+        columns = list(zip(*rows, strict=True)) or [()] * len(header)
+        self._decoded[name] = pa.table([pa.array(column, pa.string()) for column in columns], names=list(header))
+        self._connection.register(name, self._decoded[name])
+        return name
 
     def _typed(self, columns: Sequence[str]) -> str:
         return ", ".join(f"{self._reading(column)} AS {quoted(column)}" for column in columns)
@@ -196,14 +257,19 @@ class CsvSource(FetchedSource):
         kind, name = self.columns[column], quoted(column)
         if kind == "text":
             return name
-        form, written = _FORMS[kind], name
+        form, stated = FORMS[kind], name
+        if kind in DAYS and self._table.date_format is not None:
+            stated = as_iso(name, self._table.date_format)
+        elif kind == "real" and self._table.decimal == ",":
+            stated = f"CASE WHEN NOT contains({name}, '.') THEN replace({name}, ',', '.') END"
+        written = stated
         if kind in ("timestamp", "instant"):  # with seconds, and a colon in the offset: every version reads that
             written = rf"regexp_replace({written}, '^([^ T]+[T ][0-9]{{2}}:[0-9]{{2}})([^:]|$)', '\1:00\2')"
         if kind == "instant":
             written = rf"regexp_replace({written}, '([+-][0-9]{{2}})([0-9]{{2}})$', '\1:\2')"
         # That a value is named in it keeps the error from being raised before there is one.
         mark = f"error({literal(_MARK + str(list(self.columns).index(column)))} || left({name}, 0))"
-        fits = f"regexp_full_match({name}, {literal(form.pattern)})"
+        fits = f"regexp_full_match({stated}, {literal(form.pattern)})"
         good = f"CASE WHEN {fits} THEN TRY_CAST({written} AS {form.sql_type}) END"
         return f"CASE WHEN {name} IS NOT NULL THEN coalesce({good}, {mark}) END"
 
@@ -213,7 +279,9 @@ class CsvSource(FetchedSource):
 
         complaint: PkdpError
         try:
-            return question(self._texts(self._files))
+            found = question(self._texts(self._files))
+            self._note_rejected()
+            return found
         except duckdb.OutOfMemoryException:
             complaint = self._broken
         except duckdb.Error as error:
@@ -235,12 +303,22 @@ class CsvSource(FetchedSource):
         return None
 
     def _complaint(self, error: duckdb.Error, file: str) -> ConfigError:
-        """Return what is wrong with a file: column and rule, never the value."""
+        """Return what is wrong with a file: column, rule and the key that helps, never the value."""
         found = re.search(rf"{_MARK}(\d+)", str(error))
         if found is None:
-            return _no_csv(file)
+            return no_csv(file)
         column = list(self.columns)[int(found[1])]
         kind = self.columns[column]
+        words = FORMS[kind].words
+        if kind in DAYS and self._table.date_format is not None:
+            words = words.replace("2013-01-31", date(2013, 1, 31).strftime(self._table.date_format))
+        elif kind == "real" and self._table.decimal == ",":
+            words = "numbers such as 1,5, with a comma"
+        if (form := self._elsewhere(column, kind)) is not None:
+            return ConfigError(
+                f"column {column!r} must hold {words}; the file {file!r} writes them in another form: write {form} in "
+                "source, as in source = { files = …, " + form + " }."
+            )
         other = f'declare another type (types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source)'
         if column == self._period:
             other = (
@@ -248,35 +326,25 @@ class CsvSource(FetchedSource):
                 "no type for dates, and period.time_zone for times with one alone)"
             )
         return ConfigError(
-            f"column {column!r} must hold {_FORMS[kind].words}, and holds something else; correct the file {file!r}, "
-            f"{other}, or add what stands for a missing value to null."
+            f"column {column!r} must hold {words}, and holds something else; correct the file {file!r}, {other}, or "
+            "add what stands for a missing value to null."
         )
 
+    def _elsewhere(self, column: str, kind: Kind) -> str | None:
+        """Return the key by which values are read that are written as elsewhere; None where there are none."""
+        import duckdb
 
-def _no_csv(file: str) -> ConfigError:
-    return ConfigError(
-        f"source {file!r} cannot be read to its end as CSV: a file must be UTF-8 text with a header that names every "
-        'column, the declared delimiter, " around texts that hold a delimiter, a quote or a line break, and in every '
-        "line as many values as the header has names."
-    )
-
-
-def _is_compressed(file: str) -> bool:
-    return file.lower().endswith(".gz")
-
-
-def _header(file: str, delimiter: str) -> tuple[str, ...]:
-    header: list[str] = []
-    opened: Any = gzip.open if _is_compressed(file) else open
-    with (
-        suppress(OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error),
-        opened(file, "rt", encoding="utf-8-sig", newline="") as lines,
-    ):
-        header = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
-    if not header or not all(header):
-        raise _no_csv(file)
-    check_unique(header, f"source {file!r}")
-    return tuple(header)
+        keys: dict[str, str] = {}
+        if kind in DAYS and self._table.date_format is None:
+            keys = {f"date_format = {json.dumps(form)}": f"{date_pattern(form)}([T ].*)?" for form in DATE_FORMATS}
+        elif kind == "real" and self._table.decimal == ".":
+            keys = {'decimal = ","': DECIMAL_COMMA}
+        for key, pattern in keys.items():
+            with suppress(duckdb.Error):
+                texts = self._texts(self._files)
+                if texts.filter(f"regexp_full_match({quoted(column)}, {literal(pattern)})").limit(1).fetchall():
+                    return key
+        return None
 
 
 def _new_name(columns: Collection[str]) -> str:

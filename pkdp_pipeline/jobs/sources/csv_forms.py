@@ -1,0 +1,120 @@
+"""How CSV files are written: encoding, header, and the forms of numbers, dates and times; and what to say of them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+from pkdp_pipeline.engines.rows import literal
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.sources.source import Kind, check_unique
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.source_tables import FileSourceTable
+
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How values of a kind are written, under which type they are read, and how to say so."""
+
+    pattern: str
+    sql_type: str
+    words: str
+
+
+FORMS: Mapping[Kind, Form] = {
+    "number": Form(r"[+-]?[0-9]+", "BIGINT", "whole numbers of at most 64 bits"),
+    "real": Form(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", "DOUBLE", "numbers such as 1.5, with a point"),
+    "boolean": Form(r"(?i)true|false", "BOOLEAN", "true or false"),
+    "date": Form(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "DATE", "dates such as 2013-01-31"),
+    "timestamp": Form(_TIME, "TIMESTAMP", "timestamps such as 2013-01-31T23:59:00, without a time zone"),
+    "instant": Form(
+        _TIME + r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)",
+        "TIMESTAMP WITH TIME ZONE",
+        "timestamps with an offset, such as 2013-01-31T23:59:00+01:00",
+    ),
+}
+
+_PARTS: Mapping[str, str] = {"%Y": "([0-9]{4})", "%m": "([0-9]{1,2})", "%d": "([0-9]{1,2})"}
+DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d")
+"""Forms of dates that are told apart in an error."""
+
+DECIMAL_COMMA = r"[+-]?[0-9]*,[0-9]+"
+
+
+def date_pattern(date_format: str) -> str:
+    """Return the pattern of dates of a format; its groups are its parts, in their order."""
+    return "".join(_PARTS.get(part, re.escape(part)) for part in re.split(r"(%[Ymd])", date_format))
+
+
+def as_iso(name: str, date_format: str) -> str:
+    """Return SQL that writes what begins with a date of a format as ISO 8601 does; NULL for what does not."""
+    pattern, parts = date_pattern(date_format), re.findall(r"%[Ymd]", date_format)
+    groups = {part: f"regexp_extract({name}, {literal('^' + pattern)}, {parts.index(part) + 1})" for part in parts}
+    padded = [f"lpad({groups[part]}, 2, '0')" for part in ("%m", "%d")]
+    rest = f"regexp_replace({name}, {literal('^' + pattern)}, '')"
+    iso = " || '-' || ".join([groups["%Y"], *padded])
+    return f"CASE WHEN regexp_matches({name}, {literal('^' + pattern)}) THEN {iso} || {rest} END"
+
+
+ENCODED = (
+    ' It is no text in the declared encoding, or none at all: write encoding = "windows-1252" or another one in source.'
+)
+
+
+def no_csv(file: str, why: str = "") -> ConfigError:
+    """Return what to say of a file that is no CSV as declared."""
+    return ConfigError(
+        f"source {file!r} cannot be read to its end as CSV: a file must be text (UTF-8, or in the declared encoding) "
+        'with a header that names every column, the declared delimiter, " around texts that hold a delimiter, a quote '
+        f"or a line break, and in every line as many values as the header has names.{why}"
+    )
+
+
+def is_compressed(file: str) -> bool:
+    """Return whether a file is compressed, by its name."""
+    return file.lower().endswith(".gz")
+
+
+UNREADABLE = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
+
+
+def opened(file: str, encoding: str) -> TextIO:
+    """Return a file open for reading as text."""
+    how: Any = gzip.open if is_compressed(file) else open
+    text: TextIO = how(file, "rt", encoding="utf-8-sig" if encoding == "utf-8" else encoding, newline="")
+    return text
+
+
+def read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
+    """Return the names of a file's columns.
+
+    Raises
+    ------
+    ConfigError
+        If it has no header, or one that the declared delimiter or encoding does not fit.
+    """
+    header: list[str] = []
+    why = ""
+    try:
+        with opened(file, table.encoding) as lines:
+            header = next(csv.reader(lines, delimiter=table.delimiter, strict=True), [])
+    except UNREADABLE as error:
+        why = ENCODED if isinstance(error, UnicodeError) else ""
+    if len(header) == 1 and (other := next((sign for sign in ";\t|," if sign in header[0]), None)) is not None:
+        raise ConfigError(
+            f"source {file!r} has one column when it is cut at {table.delimiter!r}, and {other!r} in its name: in the "
+            f"job file write source = {{ files = …, delimiter = {json.dumps(other)} }}."
+        )
+    if not header or not all(header):
+        raise no_csv(file, why)
+    check_unique(header, f"source {file!r}")
+    return tuple(header)

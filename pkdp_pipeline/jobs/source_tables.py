@@ -107,6 +107,12 @@ class FileSourceTable(SourceTable):
         folder = "" if info.context is None else glob.escape(str(info.context))
         return tuple(file if "://" in file else os.path.join(folder, str(local(file))) for file in files)
 
+    hive: dict[Name, Literal["text", "number", "boolean", "date"]] = Field(
+        default_factory=dict,
+        description="Parquet: columns that the names of folders tell, as in date=2013-01-02, and what they hold.",
+        examples=[{"date": "date"}],
+    )
+
     @field_validator("encoding")
     @classmethod
     def _is_an_encoding(cls, name: str) -> str:
@@ -132,6 +138,8 @@ class FileSourceTable(SourceTable):
         given = [key for key in _OF_CSV if key in self.model_fields_set]
         if given and self.format == "parquet":
             raise ValueError(f'{given[0]} is for CSV files: remove it, or write format = "csv".')
+        if self.hive and self.format == "csv":
+            raise ValueError("hive is for Parquet files: remove it; the columns of CSV files lie in them.")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise ValueError("delimiter must be one character, and neither a quote nor the end of a line.")
         if self.delimiter == self.decimal:
@@ -141,6 +149,11 @@ class FileSourceTable(SourceTable):
     def check_engine(self, engine: str) -> None:
         """See `SourceTable.check_engine`; Spark reads folders and addresses, too."""
         if engine == "spark":
+            if self.hive:
+                raise ValueError(
+                    "hive: Spark finds the columns of folders itself: remove hive, and write the folder above them as "
+                    "source."
+                )
             return
         if any("://" in file for file in self.files):
             raise ValueError('source: must be a file; addresses are for engine = "spark".')
@@ -162,7 +175,7 @@ class FileSourceTable(SourceTable):
             return CsvSource(job, self)
         from pkdp_pipeline.jobs.sources.files import open_parquet
 
-        return open_parquet(job, self.files)
+        return open_parquet(job, self)
 
     @property
     def public_name(self) -> str:

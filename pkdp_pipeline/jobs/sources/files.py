@@ -8,41 +8,50 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from pkdp_pipeline.engines.rows import quoted
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.sources.csv_forms import FORMS
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
-from pkdp_pipeline.jobs.sources.source import check_unique, needed_columns
+from pkdp_pipeline.jobs.sources.source import Kind, check_unique, needed_columns
 
 if TYPE_CHECKING:
     import duckdb
 
     from pkdp_pipeline.jobs.job import Job
+    from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
 _DIGITS = 38
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+_NO_COLUMNS: Mapping[str, Kind] = MappingProxyType({})
 
 
-def open_parquet(job: Job, patterns: Sequence[str]) -> RelationSource:
+def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
     """Return Parquet files, open for reading: one relation of the columns on which they agree.
 
     Raises
     ------
     ConfigError
-        If they do not exist, are no Parquet files, or disagree on what the job needs.
+        If they do not exist, are no Parquet files, disagree on what the job needs, or do not lie in the folders that
+        name columns.
     """
     import duckdb
 
-    name, files = shown(patterns), files_of(patterns)
+    name, files = shown(table.files), files_of(table.files)
     check_parquet_columns(files, job)
+    _check_folders(files, table.hive)
     connection = connect()
     try:
         # A year of days is read from one connection: what the files say about themselves is read once.
         connection.execute("SET parquet_metadata_cache = true")
-        columns = agreed_parquet_columns(connection, files, job)
+        columns = agreed_parquet_columns(connection, files, job, table.hive)
         with suppress(duckdb.Error):
-            relation = _read(connection, files).project(", ".join(map(quoted, columns)))
-            return RelationSource(connection, relation, no_parquet(name, "to its end "))
+            relation = _read(connection, files, table.hive).project(", ".join(map(quoted, columns)))
+            broken = no_parquet(name, "to its end ")
+            return RelationSource(connection, relation, broken)
         raise no_parquet(name)
     except BaseException:
         connection.close()
@@ -148,7 +157,9 @@ def check_parquet_columns(files: Sequence[str], job: Job) -> None:
                 )
 
 
-def agreed_parquet_columns(connection: duckdb.DuckDBPyConnection, files: Sequence[str], job: Job) -> tuple[str, ...]:
+def agreed_parquet_columns(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], job: Job, hive: Mapping[str, Kind] = _NO_COLUMNS
+) -> tuple[str, ...]:
     """Return the columns that all Parquet files have under one type.
 
     Raises
@@ -161,16 +172,48 @@ def agreed_parquet_columns(connection: duckdb.DuckDBPyConnection, files: Sequenc
     schemas: dict[str, dict[str, str]] = {}
     for file in files:
         with suppress(duckdb.Error):
-            relation = _read(connection, [file])
+            relation = _read(connection, [file], hive)
             schemas[file] = dict(zip(relation.columns, map(str, relation.types), strict=True))
         if file not in schemas:
             raise no_parquet(file)
     return agreed_columns(schemas, job, shown(files))
 
 
-def _read(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> duckdb.DuckDBPyRelation:
-    # The names of folders say nothing about columns.
-    return connection.read_parquet(list(map(escaped, files)), hive_partitioning=False)
+def _check_folders(files: Sequence[str], hive: Mapping[str, Kind]) -> None:
+    """Refuse files that do not lie in the folders that name columns, each once, or hold such a column."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for file in files if hive else ():
+        folders = [folder.split("=", 1) for folder in Path(file).parts[:-1] if "=" in folder]
+        if sorted(name for name, _ in folders) != sorted(hive):
+            raise ConfigError(
+                f"source {file!r} must lie in folders {', '.join(f'{name}=…' for name in hive)}, each once, and in no "
+                "others of this form: correct hive under source in the job file, or the folders."
+            )
+        for name, value in folders:
+            form = FORMS.get(hive[name])
+            if form is not None and value != _MISSING and not re.fullmatch(form.pattern, unquote(value)):
+                raise ConfigError(f"source {file!r}: the folder {name}=… must name {form.words}, as hive says.")
+        inside: list[str] = []
+        with suppress(pa.ArrowException, OSError):  # what cannot be read, the engine says
+            inside = [name for name in pq.read_schema(file).names if name in hive]
+        if inside:
+            raise ConfigError(
+                f"source {file!r} has a column {inside[0]!r}, and lies in a folder of that name: remove one of them."
+            )
+
+
+def _read(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], hive: Mapping[str, Kind]
+) -> duckdb.DuckDBPyRelation:
+    paths = list(map(escaped, files))
+    if not hive:  # the names of folders say nothing about columns
+        return connection.read_parquet(paths, hive_partitioning=False)
+    kinds = {name: FORMS[kind].sql_type if kind in FORMS else "VARCHAR" for name, kind in hive.items()}
+    types = ", ".join(f"{literal(name)}: {kind}" for name, kind in kinds.items())
+    listed = ", ".join(map(literal, paths))
+    return connection.sql(f"FROM read_parquet([{listed}], hive_partitioning = true, hive_types = {{{types}}})")
 
 
 def no_parquet(path: str, how_far: str = "") -> ConfigError:

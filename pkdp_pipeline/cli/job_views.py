@@ -33,6 +33,7 @@ from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.derived import expected_error
+from pkdp_pipeline.releases.release import Release
 
 _ROWS_SHOWN = 20
 _LISTED = 5
@@ -115,21 +116,29 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
 
 
 def _print_release(console: Console, period: str, published: JobRelease) -> None:
-    header, rows, more = public_rows(published.release.table, _ROWS_SHOWN)
+    console.print(f"{published.asked.name}, {period}")
+    print_release(published.release, console=console)
+    replayed = "replayed: published before; no data was read, nothing was charged."
+    console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
+
+
+def print_release(release: Release, delta: float = DELTA, *more: str, console: Console | None = None) -> None:
+    """Print a release's table, what its noise does, its guarantee, and more lines."""
+    console = console or Console(markup=False, highlight=False, emoji=False)
+    header, rows, left = public_rows(release.table, _ROWS_SHOWN)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
     for row in rows:
         table.add_row(*map(Text, row))
-    if more:
-        table.caption = f"and {more} more in the file"
-    console.print(f"{published.asked.name}, {period}")
+    if left:
+        table.caption = f"and {left} more in the file"
     console.print(table)
     if not rows:
         console.print("Nothing reached the rule for publishing.")
-    if noise := noise_line(published.release):
+    if noise := noise_line(release):
         console.print(noise)
-    console.print(published.release.certificate.sentence())
-    replayed = "replayed: published before; no data was read, nothing was charged."
-    console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
+    console.print(release.certificate.sentence(delta))
+    for line in more:
+        console.print("", line, sep="\n")
 
 
 def _plan_rows(job: Job, days: Iterable[PlannedDay]) -> Iterator[tuple[str, ...]]:

@@ -18,15 +18,17 @@ import typer
 from rich.console import Console
 
 from pkdp_pipeline.cli.assurance_commands import audit_app, verify
+from pkdp_pipeline.cli.file_commands import add_file_commands
 from pkdp_pipeline.cli.gate_commands import gate_app
 from pkdp_pipeline.cli.job_commands import backfill, report, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
-from pkdp_pipeline.cli.options import AsJson, Protects, for_mechanisms
+from pkdp_pipeline.cli.options import COMMAND, AsJson, Protects, for_mechanisms
 from pkdp_pipeline.cli.plan_commands import plan_app
 from pkdp_pipeline.errors import PkdpError, exit_code
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.wording import worded_for
 
 
 def schema(
@@ -60,7 +62,7 @@ _INTERRUPTED = 130
 app = typer.Typer(
     name="pkdp",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 certify_app = typer.Typer(help="Print the certificate of a mechanism; no data is needed.", no_args_is_help=True)
@@ -79,7 +81,7 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
             _complain("interrupted; what was published stays published, and running again replays it.")
             raise typer.Exit(_INTERRUPTED) from None
         except Exception as error:
-            _complain(str(error) if isinstance(error, PkdpError) else _defect(error))
+            _complain(worded_for(error, COMMAND) if isinstance(error, PkdpError) else _defect(error))
             raise typer.Exit(exit_code(error)) from None
 
     return run
@@ -128,6 +130,7 @@ def _certify(
 
 for command in (run, backfill, report, schema, verify):
     app.command()(command)
+add_file_commands(app)
 groups = {"certify": certify_app, "plan": plan_app, "audit": audit_app, "ledger": ledger_app, "gate": gate_app}
 for name, group in groups.items():
     app.add_typer(group, name=name)

@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -17,14 +18,32 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import Speech
 
 Command = Callable[..., None]
 Flag = tuple[Any, Any]
 Options = dict[str, Flag]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-AtDelta = Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="State epsilon at this delta.")]
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
 Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of a count: its total is declared known.")]
+
+
+class _Command(Speech):
+    """Advice as options of a command."""
+
+    larger_budget = "open the ledger with a larger budget"
+    revise = "publish with revise=True from Python"
+    leakage_of_total = "--total-known"
+    no_target = ""
+
+    def setting(self, name: str, value: object) -> str:
+        return f"--{name.replace('_', '-')} {value}"
+
+    def noise(self, epsilon: float) -> str:
+        return f"--noise {epsilon:g}"
+
+
+COMMAND: Speech = _Command()
 
 _HELP = {
     "p_max": "How sure the attacker can be, at most; for a histogram: told that it is that cell or absence.",
@@ -43,10 +62,27 @@ _HELP = {
 }
 
 
-def flag(hint: Any, default: object, words: str | None, metavar: str | None = None, name: str | None = None) -> Flag:
-    """Return an option for `taking`: its type, its default, its help, and its name where typer would add another."""
+def flag(
+    hint: Any,
+    default: object,
+    words: str | None,
+    metavar: str | None = None,
+    name: str | None = None,
+    parser: Callable[[str], Any] | None = None,
+) -> Flag:
+    """Return an option for `taking`: its type, default, help, name where typer would add another, and its reading."""
     names = () if name is None else (name,)
-    return Annotated[hint, typer.Option(*names, metavar=metavar, help=words)], default
+    return Annotated[hint, typer.Option(*names, metavar=metavar, help=words, parser=parser)], default
+
+
+def share(given: str | float) -> float:
+    """Return a probability that is written as 0.2 or as 20%; a default is one already."""
+    text = str(given)
+    number, percent = (text[:-1], 100) if text.endswith("%") else (text, 1)
+    try:
+        return float(Fraction(number) / percent) if percent > 1 else float(number)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is no number such as 0.2 or 20%.") from None
 
 
 _KNOWN_BESIDES: Options = {
@@ -59,6 +95,11 @@ _KNOWN_BESIDES: Options = {
         "JSON",
     ),
 }
+
+
+AtDelta = Annotated[
+    float, typer.Option("--delta", parser=share, metavar="FLOAT|PERCENT", help="State epsilon at this delta.")
+]
 
 
 def taking(name: str, options: Options, make: Callable[..., object]) -> Callable[[Command], Command]:
@@ -108,6 +149,12 @@ def attacker_options(kind: type[Count | Histogram]) -> Callable[[Command], Comma
     return taking("attacker", options, _attacker)
 
 
+def mechanism_options(kind: type[Count | Histogram]) -> Callable[[Command], Command]:
+    """Return the decorator that gives a command an option for each field of a mechanism, as `mechanism`."""
+    options = _of_fields(kind) | {"noise": flag(float | None, None, _HELP["noise"])}
+    return taking("mechanism", options, partial(_mechanism, kind))
+
+
 def for_mechanisms(app: typer.Typer, verb: str) -> Callable[[Command], Command]:
     """Return the decorator that makes of one function the commands ``histogram`` and ``count``.
 
@@ -116,8 +163,7 @@ def for_mechanisms(app: typer.Typer, verb: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for kind, words in _KINDS.items():
-            options = _of_fields(kind) | {"noise": flag(float | None, None, _HELP["noise"])}
-            made = taking("mechanism", options, partial(_mechanism, kind))(attacker_options(kind)(command))
+            made = mechanism_options(kind)(attacker_options(kind)(command))
             app.command(name=kind.__name__.lower(), help=f"{verb} {words}")(made)
         return command
 
@@ -154,7 +200,10 @@ def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
         choices = "|".join(get_args(hint)) if get_origin(hint) is Literal else None
         default = None if one.default is MISSING else one.default
         if one.name != "leakage":
-            found[one.name] = flag(hint if choices is None else str, default, _HELP.get(one.name), choices)
+            parser, metavar = (share, "FLOAT|PERCENT") if one.name.startswith("p_") else (None, choices)
+            found[one.name] = flag(
+                hint if choices is None else str, default, _HELP.get(one.name), metavar, parser=parser
+            )
     return found
 
 

@@ -364,5 +364,6 @@ class ReleaseTable(Table):
         """The mechanism this release runs."""
         noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
         if self.by is not None:
-            return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)
+            histogram = Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)
+            return histogram.of_found_cells() if self.domain is None else histogram
         return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal
@@ -199,6 +199,11 @@ class Histogram:
 
     def __post_init__(self) -> None:
         check_steps(self)
+
+    def of_found_cells(self) -> Histogram:
+        """Return the mechanism where no domain is declared: with noise and a release threshold k is at least 1."""
+        implied = self.k is None and self.noise is not None and self.release_threshold is not None
+        return replace(self, k=1) if implied else self
 
 
 Mechanism = Count | Histogram

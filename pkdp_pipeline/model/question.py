@@ -177,6 +177,8 @@ class Question(Selection):
             if not isinstance(self.domain, Domain):
                 object.__setattr__(self, "domain", Domain.parse(self.by, self.domain))
             return
+        if isinstance(self.mechanism, Histogram):
+            object.__setattr__(self, "mechanism", self.mechanism.of_found_cells())
         if self.mechanism.k is None:
             raise ArgumentError(
                 "without domain, the cells are found in the data, which needs k: only cells that reach k may appear. "

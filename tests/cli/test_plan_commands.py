@@ -229,7 +229,7 @@ def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
         (("histogram", "--p-max", 0.1, "--public-counts", "nowhere.csv"), "nowhere.csv cannot be read"),
         (("histogram", "--p-max", 0.1, "--public-counts", "x.csv", *ASSUMED), "either read or assumed"),
         (("count", "--p-max-between", 0.7), "No such option"),
-        (("histogram", "--p-max", "much"), "valid number"),
+        (("histogram", "--p-max", "much"), "no number such as 0.2 or 20%"),
         (("sum",), "No such command"),
     ],
 )

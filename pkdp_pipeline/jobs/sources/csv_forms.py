@@ -111,8 +111,8 @@ def read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
         why = ENCODED if isinstance(error, UnicodeError) else ""
     if len(header) == 1 and (other := next((sign for sign in ";\t|," if sign in header[0]), None)) is not None:
         raise ConfigError(
-            f"source {file!r} has one column when it is cut at {table.delimiter!r}, and {other!r} in its name: in the "
-            f"job file write source = {{ files = …, delimiter = {json.dumps(other)} }}."
+            f"source {file!r} has one column when it is cut at {table.delimiter!r}, and {other!r} in its name: write "
+            f"delimiter = {json.dumps(other)} in source, or --delimiter {json.dumps(other)} with a file."
         )
     if not header or not all(header):
         raise no_csv(file, why)

@@ -1,0 +1,198 @@
+"""The commands ``pkdp histogram FILE`` and ``pkdp count FILE``: one release from a file, without Python or a job."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pkdp_pipeline.cli.options import AsJson, AtDelta, Options, attacker_options, flag, mechanism_options, taking
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
+
+_EACH_ROW = "each-row"
+_OF_FILES: Options = {
+    "delimiter": flag(str | None, None, "CSV: what stands between two values; without it a comma.", "SIGN"),
+    "encoding": flag(str | None, None, "CSV: such as windows-1252; without it UTF-8.", "NAME"),
+    "decimal": flag(str | None, None, "CSV: what stands before decimals; without it a point.", ".|,"),
+    "date_format": flag(str | None, None, "CSV: such as %d.%m.%Y; without it as in 2026-01-31.", "FORMAT"),
+    "types": flag(
+        list[str] | None,
+        None,
+        "CSV: what a column holds, as in age=number; without it text. Again for another.",
+        "COLUMN=KIND",
+        "--type",
+    ),
+    "null": flag(list[str] | None, None, "CSV: what stands for a missing value; without it nothing.", "TEXT"),
+}
+_OF_BOTH: Options = {
+    "unit": flag(
+        list[str],
+        ...,
+        f"Who is protected: the column that names a person (again for several), or {_EACH_ROW}.",
+        "COLUMN",
+    ),
+    "where": flag(str | None, None, "Which rows count: a boolean column, or a query such as 'age > 60'.", "QUERY"),
+    "missing_unit": flag(str, "error", "Rows that name nobody.", "error|drop"),
+    "units": flag(
+        str, "checked", "Names that differ by spaces around them: refused, or different people.", "checked|exact"
+    ),
+    "label": flag(str | None, None, "Names the release in the ledger.", "TEXT"),
+    "period": flag(str | None, None, "What the data are about, as in 2026-W03; needed with a ledger.", "PERIOD"),
+}
+_OF_HISTOGRAMS: Options = {
+    "by": flag(list[str], ..., "The column whose values are the cells; again for several.", "COLUMN"),
+    "cells": flag(
+        list[str] | None, None, "A public cell, in its order; without any, those that reach k.", "TEXT", "--cell"
+    ),
+    "protects": flag(str, "presence", "Whether a person is there, or which cell she is in.", "presence|value"),
+    "one_cell": flag(
+        str, "error", "In which of her cells a person in several is counted.", "error|most_frequent|first|hash"
+    ),
+    "order_by": flag(list[str] | None, None, "For --one-cell first: which row comes first.", "COLUMN"),
+    "undeclared": flag(str, "error", "People whose cell is not declared.", "error|absent"),
+}
+
+
+def _file_keys(types: list[str] | None, **others: Any) -> dict[str, Any]:
+    """Return the keys of a job's `source` that are given."""
+    keys = {name: value for name, value in others.items() if value is not None}
+    for one in types or ():
+        column, equals, kind = one.rpartition("=")
+        if not (column and equals):
+            raise ArgumentError("--type must be a column and what it holds, as in --type age=number.")
+        keys.setdefault("types", {})[column] = kind
+    return keys
+
+
+def _asked(
+    unit: list[str], by: list[str] | None = None, cells: list[str] | None = None, **others: Any
+) -> dict[str, Any]:
+    """Return the options of `pkdp_pipeline.histogram` or `count` that are given."""
+    from pkdp_pipeline.model.question import EACH_ROW
+
+    asked = {name: value for name, value in others.items() if value is not None}
+    asked["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
+    if by is not None:
+        asked["by"] = by
+    if cells:
+        if by is None or len(by) > 1:
+            raise ArgumentError("--cell declares the cells of one column: name one with --by, or leave --cell out.")
+        asked["domain"] = cells
+    return asked
+
+
+def _publish(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet or CSV file.", show_default=False)],
+    asked: dict[str, Any],
+    mechanism: Mechanism,
+    attacker: AttackerModel,
+    keys: dict[str, Any],
+    ledger: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Record it: a SQLite file, or a postgresql:// address.")
+    ] = None,
+    dataset: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose releases a ledger holds against one another.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.parquet", help="Write the table there, with its certificate inside.")
+    ] = None,
+    delta: AtDelta = 1e-6,
+    as_json: AsJson = False,
+) -> None:
+    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.releases.accessor import count, histogram
+
+    if (ledger is None) != (not dataset):
+        raise ArgumentError("--ledger and --dataset belong together: the ledger holds releases about the same people.")
+    if ledger is not None and "period" not in asked:
+        raise ArgumentError("--period is needed with --ledger: what the data are about, as in --period 2026-W03.")
+    if out is not None and (
+        out.suffix != ".parquet" or out.resolve() == file.resolve() or not out.absolute().parent.is_dir()
+    ):
+        raise ArgumentError("--out must be another file that ends in .parquet, in a folder that exists.")
+    whole = WholeFile.of(file, **keys)
+    options = _with_typed_cells(asked, whole.columns)
+    by = options.pop("by", None)
+    options |= {name: getattr(mechanism, name) for name in ("k", "noise", "release_threshold")}
+    if isinstance(mechanism, Count):
+        options["k_complement"] = mechanism.k_complement
+    options["attacker"] = attacker
+    with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset) as opened:
+        options["ledger"] = opened
+        rows = whole.rows()
+        release = count(rows, **options) if by is None else histogram(rows, by, **options)
+    if out is not None:
+        release.to_parquet(out)
+    if as_json:
+        _print_json(release, delta, out)
+        return
+    from pkdp_pipeline.cli.job_views import print_release
+
+    kept = [] if out is None else [f"The table and its certificate are in {out}."]
+    if ledger is None:
+        kept.append(
+            "No ledger has recorded it. Another release about the same people adds to what is told of them: with "
+            "--ledger, --dataset and --period a ledger keeps the sum, and refuses what does not add up."
+        )
+    print_release(release, delta, *kept)
+
+
+def _is(out: Path, file: Path) -> bool:
+    return out.resolve() == file.resolve()
+
+
+def _with_typed_cells(asked: dict[str, Any], columns: Any) -> dict[str, Any]:
+    """Return the options with declared cells of the kind that their column holds."""
+    options = dict(asked)
+    if "domain" in options:
+        (column,) = options["by"]
+        kind = columns.get(column, "text")
+        if kind not in ("text", "number"):
+            raise ArgumentError(
+                f"--cell declares texts and whole numbers, and column {column!r} holds others: leave it out."
+            )
+        try:
+            options["domain"] = [int(cell) if kind == "number" else cell for cell in options["domain"]]
+        except ValueError:
+            raise ArgumentError(f"--cell must be a whole number, as column {column!r} holds.") from None
+    return options
+
+
+def _print_json(release: Any, delta: float, out: Path | None) -> None:
+    import math
+
+    from pkdp_pipeline.model.keys import canonical_key, json_key
+
+    table, epsilon = release.table, release.certificate.epsilon(delta)
+    columns = {name: [json_key(canonical_key(value)) for value in table[name].array] for name in table}
+    document = {
+        "release": release.id,
+        "replayed": release.replayed,
+        "delta": delta,
+        "epsilon": epsilon if epsilon < math.inf else None,
+        "sentence": release.certificate.sentence(delta),
+        "columns": columns,
+        "certificate": json.loads(release.certificate.to_json()),
+        "file": None if out is None else str(out),
+    }
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=1))
+
+
+def add_file_commands(app: typer.Typer) -> None:
+    """Give the command line ``histogram`` and ``count``."""
+    kinds = {
+        Histogram: (_OF_HISTOGRAMS, "Publish counts per cell of a Parquet or CSV file, each with its guarantee."),
+        Count: ({}, "Publish how many people of a Parquet or CSV file satisfy a predicate."),
+    }
+    for kind, (own, words) in kinds.items():
+        command = taking("keys", _OF_FILES, _file_keys)(_publish)
+        command = taking("asked", _OF_BOTH | own, _asked)(command)
+        command = mechanism_options(kind)(attacker_options(kind)(command))
+        app.command(name=kind.__name__.lower(), help=words)(command)

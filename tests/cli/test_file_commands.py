@@ -1,0 +1,158 @@
+"""``pkdp histogram FILE`` and ``pkdp count FILE``: what a new user types, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.cli import main as cli
+
+VISITS = "person;stadt;alter;anteil;tag\n" + "".join(
+    f"{number:03};{'Köln' if number < 60 else 'Bonn' if number < 85 else 'Trier'};{number};0,5;01.02.2026\n"
+    for number in range(90)
+)
+FORM = ["--delimiter", ";", "--encoding", "windows-1252"]
+K = ["--k", "20", "--p-max", "20%"]
+
+
+@pytest.fixture
+def visits(tmp_path):
+    path = tmp_path / "besuche.csv"
+    path.write_text(VISITS, encoding="windows-1252")
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(cli.app, [str(word) for word in words])
+
+
+def test_a_histogram_of_a_european_file_is_printed_and_kept(visits, tmp_path):
+    out = tmp_path / "table.parquet"
+    done = run("histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert "Köln" in done.stdout
+    assert "Trier" not in done.stdout
+    assert "Private at ε = 1.5, δ = 1e-6 against anyone" in done.stdout
+    assert "--ledger" in done.stdout
+    release = pkdp.read_release(out)
+    assert release.table.to_dict("list") == {"stadt": ["Bonn", "Köln"], "count": [25, 60]}
+    assert release.certificate.attacker.p_max == 0.2
+    frame = pd.read_csv(visits, sep=";", encoding="windows-1252", dtype=str)
+    same = frame.pkdp.histogram("stadt", unit="person", k=20, attacker=pkdp.AttackerModel(p_max=0.2))
+    assert release.id == same.id
+
+
+def test_a_count_needs_no_attacker_where_there_is_noise(visits):
+    asked = ["--where", "alter >= 30", "--type", "alter=number", "--unit", "person", "--noise", "2", *FORM]
+    done = run("count", visits, *asked, "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["delta"], told["replayed"]) == (1e-6, False)
+    assert 1.99 < told["epsilon"] <= 2
+    assert abs(told["columns"]["count"][0] - 60) < 40
+    assert "against anyone at all" in told["sentence"]
+    assert told["certificate"]["mechanism"]["noise"]["epsilon"] == 2.0
+
+
+def test_every_kind_of_column_can_be_declared(visits):
+    kinds = ["--type", "alter=number", "--type", "anteil=real", "--type", "tag=date"]
+    form = [*FORM, "--decimal", ",", "--date-format", "%d.%m.%Y", *kinds]
+    where = "anteil == 0.5 and alter < 70 and tag >= '2026-01-31'"
+    done = run("count", visits, "--unit", "person", "--where", where, "--noise", "9", *form, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert abs(json.loads(done.stdout)["columns"]["count"][0] - 70) < 10
+
+
+def test_declared_cells_are_published_in_their_order(visits):
+    cells = ["--cell", "Trier", "--cell", "Köln", "--cell", "Mainz", "--undeclared", "absent"]
+    done = run("histogram", visits, "--by", "stadt", "--unit", "person", *K, *cells, *FORM, "--json")
+    assert json.loads(done.stdout)["columns"] == {"stadt": ["Trier", "Köln", "Mainz"], "count": [None, 60, None]}
+
+
+def test_noise_and_a_release_threshold_imply_k_1(visits):
+    asked = ["--by", "stadt", "--unit", "person", "--noise", "1", "--release-threshold", "20", *FORM]
+    done = run("histogram", visits, *asked, "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)["certificate"]["mechanism"]
+    assert (told["k"], told["release_threshold"]) == (1, 20)
+    frame = pd.DataFrame({"person": range(50), "town": "Ås"})
+    noise = pkdp.GeometricNoise(1)
+    implied = frame.pkdp.histogram("town", unit="person", noise=noise, release_threshold=20)
+    stated = pkdp.certify(pkdp.Histogram(k=1, noise=noise, release_threshold=20), pkdp.AttackerModel())
+    assert implied.certificate.epsilon(1e-6) == stated.epsilon(1e-6)
+    with pytest.raises(pkdp.ArgumentError, match="needs k"):
+        frame.pkdp.histogram("town", unit="person", noise=noise)
+
+
+def test_a_ledger_replays_and_refuses(visits, tmp_path):
+    asked = ["histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM]
+    kept = ["--ledger", tmp_path / "ledger.sqlite", "--dataset", "visits", "--period", "2026-W05"]
+    first = run(*asked, *kept, "--json")
+    again = run(*asked, *kept, "--json")
+    assert (first.exit_code, again.exit_code) == (0, 0), first.stderr
+    assert json.loads(again.stdout)["replayed"]
+    other = run("count", visits, "--unit", "person", *K, *FORM, *kept)
+    assert other.exit_code == 4
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="visits") as ledger:
+        assert [entry.period for entry in ledger.entries()] == ["2026-W05"]
+
+
+def test_a_parquet_file_is_read_as_it_is(tmp_path):
+    path = tmp_path / "visits.parquet"
+    pd.DataFrame({"person": range(50), "town": "Ås"}).to_parquet(path)
+    done = run("histogram", path, "--by", "town", "--unit", "each-row", *K)
+    assert done.exit_code == 0, done.stderr
+    assert "50" in done.stdout
+
+
+HISTOGRAM = ["histogram", "FILE", "--by", "stadt", "--unit", "person"]
+WRONG = [
+    ([*HISTOGRAM, *K, "--encoding", "latin-1"], 2, '--delimiter ";"'),
+    ([*HISTOGRAM, *K, "--delimiter", ";"], 2, "encoding = "),
+    ([*HISTOGRAM, *FORM], 2, "needs k"),
+    ([*HISTOGRAM, "--k", "20", *FORM], 4, "--noise 1 with --release-threshold 34"),
+    (["histogram", "FILE", "--by", "ort", "--unit", "person", *K, *FORM], 2, "'ort'"),
+    (["histogram", "FILE", "--by", "stadt", "--unit", "id", *K, *FORM], 2, "'id'"),
+    ([*HISTOGRAM, *K, *FORM, "--type", "alter"], 2, "--type must be a column and what it holds"),
+    ([*HISTOGRAM, *K, *FORM, "--type", "alter=int"], 2, "types"),
+    ([*HISTOGRAM, *K, *FORM, "--type", "age=number"], 2, "'age'"),
+    ([*HISTOGRAM, *K, *FORM, "--type", "stadt=number"], 2, "what its type says"),
+    ([*HISTOGRAM, *K, *FORM, "--decimal", ";"], 2, "decimal"),
+    ([*HISTOGRAM, *K, *FORM, "--date-format", "dd.mm.yyyy"], 2, "date_format"),
+    ([*HISTOGRAM, *K, *FORM, "--ledger", "x.sqlite"], 2, "--ledger and --dataset belong together"),
+    ([*HISTOGRAM, *K, *FORM, "--dataset", "x"], 2, "--ledger and --dataset belong together"),
+    ([*HISTOGRAM, *K, *FORM, "--ledger", "x.sqlite", "--dataset", "x"], 2, "period"),
+    ([*HISTOGRAM, *K, *FORM, "--out", "table.csv"], 2, "--out must be another file"),
+    ([*HISTOGRAM, *K, *FORM, "--out", "nowhere/table.parquet"], 2, "--out must be another file"),
+    ([*HISTOGRAM, "--k", "20", "--p-max", "20x", *FORM], 2, "0.2 or 20%"),
+    ([*HISTOGRAM, "--k", "20", "--p-max", "120%", *FORM], 2, "p_max must be a probability"),
+    ([*HISTOGRAM, *K, *FORM, "--one-cell", "random"], 2, "one_cell"),
+    ([*HISTOGRAM, "--by", "alter", *K, *FORM, "--cell", "Köln"], 2, "--cell declares the cells of one column"),
+    ([*HISTOGRAM, *K, *FORM, "--where", "alter >"], 2, "where"),
+    (["count", "FILE", "--unit", "person", "--noise", "1", "--by", "stadt", *FORM], 2, "--by"),
+    (["count", "missing.csv", "--unit", "person", "--noise", "1"], 2, "does not exist"),
+    (["count", "notes.txt", "--unit", "person", "--noise", "1"], 2, "end in .parquet, .pq, .csv or .csv.gz"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "told"), WRONG)
+def test_what_is_wrong_is_one_clear_error_and_writes_nothing(visits, tmp_path, monkeypatch, words, code, told):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    done = run(*(visits if word == "FILE" else word for word in words))
+    assert done.exit_code == code
+    assert told in " ".join(done.stderr.split())
+    assert done.stdout == ""
+    assert "Trier" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("words", [[], ["histogram"], ["plan"], ["ledger", "show"], ["certify", "count"]])
+def test_help_is_short_too(words):
+    long, short = run(*words, "--help"), run(*words, "-h")
+    assert (long.exit_code, short.exit_code) == (0, 0)
+    assert short.stdout == long.stdout

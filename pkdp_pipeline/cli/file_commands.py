@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.options import AsJson, AtDelta, Options, attacker_options, flag, mechanism_options, taking
+from pkdp_pipeline.cli.options import (
+    AsJson,
+    AtDelta,
+    Command,
+    Options,
+    attacker_options,
+    flag,
+    mechanism_options,
+    taking,
+)
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
@@ -56,6 +65,11 @@ _OF_HISTOGRAMS: Options = {
     "order_by": flag(list[str] | None, None, "For --one-cell first: which row comes first.", "COLUMN"),
     "undeclared": flag(str, "error", "People whose cell is not declared.", "error|absent"),
 }
+
+
+def file_options(command: Command) -> Command:
+    """Give a command options on how a file is read, as `keys`."""
+    return taking("keys", _OF_FILES, _file_keys)(command)
 
 
 def _file_keys(types: list[str] | None, **others: Any) -> dict[str, Any]:
@@ -192,7 +206,6 @@ def add_file_commands(app: typer.Typer) -> None:
         Count: ({}, "Publish how many people of a Parquet or CSV file satisfy a predicate."),
     }
     for kind, (own, words) in kinds.items():
-        command = taking("keys", _OF_FILES, _file_keys)(_publish)
-        command = taking("asked", _OF_BOTH | own, _asked)(command)
+        command = taking("asked", _OF_BOTH | own, _asked)(file_options(_publish))
         command = mechanism_options(kind)(attacker_options(kind)(command))
         app.command(name=kind.__name__.lower(), help=words)(command)

@@ -20,6 +20,7 @@ from rich.console import Console
 from pkdp_pipeline.cli.assurance_commands import audit_app, verify
 from pkdp_pipeline.cli.file_commands import add_file_commands
 from pkdp_pipeline.cli.gate_commands import gate_app
+from pkdp_pipeline.cli.init_command import init
 from pkdp_pipeline.cli.job_commands import backfill, report, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import COMMAND, AsJson, Protects, for_mechanisms
@@ -128,7 +129,7 @@ def _certify(
         console.print(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
 
 
-for command in (run, backfill, report, schema, verify):
+for command in (init, run, backfill, report, schema, verify):
     app.command()(command)
 add_file_commands(app)
 groups = {"certify": certify_app, "plan": plan_app, "audit": audit_app, "ledger": ledger_app, "gate": gate_app}

@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from fractions import Fraction
 from functools import partial
@@ -76,13 +77,13 @@ def flag(
 
 
 def share(given: str | float) -> float:
-    """Return a probability that is written as 0.2 or as 20%; a default is one already."""
-    text = str(given)
-    number, percent = (text[:-1], 100) if text.endswith("%") else (text, 1)
-    try:
-        return float(Fraction(number) / percent) if percent > 1 else float(number)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is no number such as 0.2 or 20%.") from None
+    """Return a probability, written as 0.2 or as 20%; a default is one already."""
+    text = str(given).replace(" ", "")
+    with suppress(ValueError, ZeroDivisionError, OverflowError):
+        value = float(Fraction(text[:-1]) / 100 if text.endswith("%") else text)
+        if 0.0 <= value <= 1.0:
+            return value
+    raise ArgumentError("It must be a probability between 0 and 1: write 0.1 or 10 %.")
 
 
 _KNOWN_BESIDES: Options = {
@@ -95,7 +96,6 @@ _KNOWN_BESIDES: Options = {
         "JSON",
     ),
 }
-
 
 AtDelta = Annotated[
     float, typer.Option("--delta", parser=share, metavar="FLOAT|PERCENT", help="State epsilon at this delta.")

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pkdp_pipeline.cli.options import share
 from pkdp_pipeline.cli.plan import Plan
 from pkdp_pipeline.cli.plan_question import EVIDENCE, Assumed, CountsFile, Question
 from pkdp_pipeline.display.screen import Screen
@@ -186,15 +187,6 @@ def _yes(answer: str) -> bool:
     if answer.lower() in ("y", "yes", "n", "no"):
         return answer.lower() in ("y", "yes")
     raise ArgumentError("Answer yes or no; ? explains.")
-
-
-def share(answer: str) -> float:
-    """Return a probability, written as 0.1 or as 10 %."""
-    text = answer.replace(" ", "")
-    value = real_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-    if not 0.0 <= value <= 1.0:
-        raise ArgumentError("It must be a probability between 0 and 1: write 0.1 or 10 %.")
-    return value
 
 
 def real_number(answer: str) -> float:

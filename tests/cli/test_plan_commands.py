@@ -209,7 +209,7 @@ def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
     ("arguments", "text"),
     [
         ((), "without a terminal there is nobody to ask"),
-        (("histogram", "--p-max", 2), "p_max must be a probability"),
+        (("histogram", "--p-max", 2), "must be a probability"),
         (("histogram", "--p-max", 0.1, "--influence", "bold"), "influence must be one of"),
         (("histogram", "--p-max", 0.1, "--protects", "both"), "protects must be one of"),
         (("histogram", "--p-max", 0.1, "--delta", 0), "delta must be above 0"),
@@ -229,7 +229,7 @@ def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
         (("histogram", "--p-max", 0.1, "--public-counts", "nowhere.csv"), "nowhere.csv cannot be read"),
         (("histogram", "--p-max", 0.1, "--public-counts", "x.csv", *ASSUMED), "either read or assumed"),
         (("count", "--p-max-between", 0.7), "No such option"),
-        (("histogram", "--p-max", "much"), "no number such as 0.2 or 20%"),
+        (("histogram", "--p-max", "much"), "write 0.1 or 10 %"),
         (("sum",), "No such command"),
     ],
 )

@@ -115,7 +115,7 @@ def test_what_is_malformed_is_asked_again_and_the_rule_is_named():
     question, text, _ = asked(
         *("3", "?", "table", "1", "", "perhaps", "?", "yes", "?", ""),
         *("120 %", "much", "?", "5 %", "-1", "1.5", "?", "0"),
-        *("none", "?", "7", "?", "1", "-2", "nan", "inf", "?", "0.5"),
+        *("none", "?", "7", "?", "1", "-2", "nan", "inf", "lots", "?", "0.5"),
         *("0", "2", "?", "1e-5", "9", "?", ""),
     )
     assert (question.days, question.epsilon, question.delta) == (7, 0.5, 1e-5)

@@ -1,0 +1,243 @@
+"""The command ``pkdp init FILE``: a first job file, made of a file's column names and of answers; no row is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pkdp_pipeline.cli.file_commands import file_options
+from pkdp_pipeline.cli.options import share
+from pkdp_pipeline.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.cli.plan_dialogue import Asker
+    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+
+_DELTA = 1e-6
+_EVIDENCE = ("independent_given_habits", "one_day_protected", "once_per_unit", "disjoint_units", "none")
+_EVERY = ("day", "week", "month", "quarter", "year")
+
+
+@file_options
+def init(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet or CSV file.", show_default=False)],
+    keys: dict[str, Any],
+    unit: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Who is protected.")] = None,
+    period: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of which day a row is.")] = None,
+    every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="What one release is about.")] = None,
+    by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Epsilon of noise: a promise against anybody.")] = None,
+    p_max: Annotated[
+        float | None,
+        typer.Option(parser=share, metavar="FLOAT|PERCENT", help="Without noise: how sure they can be."),
+    ] = None,
+    evidence: Annotated[
+        str | None, typer.Option(metavar="KIND", help=f"Without noise: {', '.join(_EVIDENCE)}.")
+    ] = None,
+    job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
+) -> None:
+    """Write a first job file for a Parquet or CSV file: looks at column names and types, asks, reads no row."""
+    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.jobs.job import read_job
+    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+
+    if noise is not None and (p_max is not None or evidence is not None):
+        raise ArgumentError("--noise needs neither --p-max nor --evidence: it protects against anybody. Drop them.")
+    whole = WholeFile.of(file, **keys)
+    place = Path(f"{_stem(file)}.toml") if job is None else job
+    if place.exists() and not force:
+        raise ArgumentError(f"--job {str(place)!r} exists: name another file, or write over it with --force.")
+    given = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise, "p_max": p_max}
+    screen = Screen()
+    answers = _answers(given | {"evidence": evidence}, whole, screen)
+    text = _job_text(file, keys, whole, place, answers)
+    read_job(text, place)  # what it says is checked before it is written
+    place.write_text(text, encoding="utf-8")
+    screen.head("Written")
+    screen.say(f"{place}: read it, argue what it assumes, and correct it. No row of the data was read.")
+    screen.head("Then")
+    screen.say("Publish what a date lies in; first without reading, charging or writing anything:")
+    named = shlex.quote(str(place))
+    screen.command(f"pkdp run {named} --date yesterday --dry-run")
+    screen.command(f"pkdp run {named} --date yesterday")
+
+
+def _stem(file: Path) -> str:
+    return file.name.partition(".")[0] or "job"
+
+
+def _answers(given: Mapping[str, Any], whole: WholeFile, screen: Any) -> dict[str, Any]:
+    """Return what is given and, at a terminal, what is answered."""
+    ask = _asker(screen, whole)
+
+    def columns(text: str) -> list[str]:
+        named = [name for name in map(str.strip, text.split(",")) if name]
+        if unknown := [name for name in named if name not in whole.columns]:
+            raise ArgumentError(f"The file has no column {unknown[0]!r}: it has {', '.join(map(repr, whole.columns))}.")
+        return named
+
+    def column(text: str) -> str:
+        named = columns(text)
+        if len(named) != 1:
+            raise ArgumentError("Name one column.")
+        return named[0]
+
+    def or_asked(name: str, read: Callable[[str], Any] | None = None) -> Any:
+        return given[name] if given[name] is not None else ask(name, read)
+
+    for name in ("unit", "by", "period"):
+        value = given[name]
+        columns(",".join([value] if isinstance(value, str) else value or ()))
+    complete = given["unit"] and given["period"] and (given["noise"] is not None or given["p_max"] is not None)
+    found: dict[str, Any] = {"unit": or_asked("unit", columns), "period": or_asked("period", column)}
+    kind = whole.columns[found["period"]]
+    if whole.table.format == "parquet" and kind not in ("date", "timestamp", "instant"):
+        raise ArgumentError(f"--period: column {found['period']!r} holds no dates or times, but {kind}: name another.")
+    found["every"] = given["every"] or ("day" if complete else ask("every", None))
+    if found["every"] not in _EVERY:
+        raise ArgumentError(f"--every must be one of {', '.join(_EVERY)}.")
+    found["by"] = given["by"] if given["by"] is not None or complete else ask("by", columns)
+    noised = given["noise"] is not None or (given["p_max"] is None and ask("noise", None))
+    if noised:
+        found["noise"] = given["noise"] if given["noise"] is not None else ask("epsilon", None)
+    else:
+        found["p_max"] = or_asked("p_max")
+        found["evidence"] = or_asked("evidence")
+        if found["evidence"] not in _EVIDENCE:
+            raise ArgumentError(f"--evidence must be one of {', '.join(_EVIDENCE)}.")
+    return found
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _asker(screen: Any, whole: WholeFile) -> Callable[[str, Callable[[str], Any] | None], Any]:
+    """Return what asks one question; without a terminal it says which option answers it."""
+    asker: list[Asker] = []
+
+    def ask(name: str, read: Callable[[str], Any] | None) -> Any:
+        if not _at_a_terminal():
+            option = "--noise or --p-max" if name in ("noise", "epsilon") else f"--{name.replace('_', '-')}"
+            raise ArgumentError(f"without a terminal there is nobody to ask: say it with {option}.")
+        if not asker:
+            from pkdp_pipeline.cli.plan_dialogue import Asker
+
+            asker.append(Asker(screen, input))
+            screen.title("pkdp init: a first job file")
+            screen.say("Enter takes what stands in brackets, ? explains, Ctrl-C leaves. No row is read.", indent=0)
+            screen.say(f"Columns: {', '.join(f'{name} ({kind})' for name, kind in whole.columns.items())}", indent=0)
+        try:
+            return asker[0](f"init_{name}", read)
+        except EOFError:
+            raise ArgumentError("the answers ended before the last question: nothing was written.") from None
+
+    return ask
+
+
+def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path, answers: Mapping[str, Any]) -> str:
+    """Return the text of the job file."""
+    name, period = _stem(file), answers["period"]
+    source = _seen_from(file, place)
+    csv = {key: value for key, value in keys.items() if key != "types"}
+    table = {"files": source, **csv, **({"types": keys["types"]} if "types" in keys else {})}
+    zone = ', time_zone = "UTC"' if whole.columns[period] == "instant" else ""
+    every = "" if answers["every"] == "day" else f', every = "{answers["every"]}"'
+    by, release = answers["by"], f"people_by_{'_'.join(answers['by'])}" if answers["by"] else "people"
+    release = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in release
+    )
+    lines = [
+        f"# What is published about each {answers['every']} of {file.name}.",
+        "",
+        f"dataset = {_toml(name)}",
+        f"source = {_toml(source if len(table) == 1 else table)}",
+        f"period = {{ column = {_toml(period)}{every}{zone} }}",
+        f"unit = {_toml(answers['unit'] if len(answers['unit']) > 1 else answers['unit'][0])}",
+        'missing_unit = "error"            # or "drop": rows that name nobody are not counted',
+        *(['one_cell = "error"                # or "hash": somebody in several cells is counted in one'] if by else []),
+        f"ledger = {_toml(f'private/{name}.sqlite')}",
+        *_assumed(answers),
+        "",
+        "[[release]]",
+        f"name = {_toml(release)}",
+        *([f"by = {_toml(by if len(by) > 1 else by[0])}"] if by else []),
+        *_mechanism(answers, bool(by)),
+        "",
+        "[output]",
+        'directory = "public"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _assumed(answers: Mapping[str, Any]) -> list[str]:
+    if "noise" in answers:
+        return []
+    evidence = [f'evidence = {{ kind = "{answers["evidence"]}" }}   # argued; see attacker.md']
+    p_max = f"p_max = {answers['p_max']!r}"
+    return [
+        *(evidence if answers["evidence"] != "none" else []),
+        "",
+        "[attacker]",
+        f"{p_max}   # argued, never computed",
+    ]
+
+
+def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
+    """Return the lines of the mechanism: noise, and where cells are found what hides them; or the smallest k."""
+    from pkdp_pipeline.certificates.release_certificate import certify
+    from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
+    from pkdp_pipeline.planning import smallest_k
+
+    if "noise" not in answers:
+        attacker = AttackerModel(p_max=answers["p_max"])
+        if not table:
+            raise ArgumentError(
+                "one number without noise takes more than p_max: plan it with pkdp plan count, name a column with "
+                "--by, or use --noise."
+            )
+        return [f"k = {smallest_k(attacker, epsilon=1.0, delta=_DELTA)}   # the smallest with ε = 1 at δ = 1e-6"]
+    noise, threshold = GeometricNoise(answers["noise"]), 2
+    lines = [f"noise = {{ epsilon = {noise.epsilon!r} }}"]
+    if not table:
+        return lines
+
+    def reaches(threshold: int) -> bool:
+        mechanism = Histogram(k=1, noise=noise, release_threshold=threshold)
+        return certify(mechanism, AttackerModel()).epsilon(_DELTA) <= noise.epsilon
+
+    while not reaches(threshold):
+        threshold *= 2
+        if threshold > 1_000_000:
+            raise ArgumentError("--noise is so small that no release threshold hides a cell: ask for a larger epsilon.")
+    low = threshold // 2
+    while threshold - low > 1:
+        middle = (low + threshold) // 2
+        low, threshold = (low, middle) if reaches(middle) else (middle, threshold)
+    return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]
+
+
+def _seen_from(file: Path, place: Path) -> str:
+    return Path(os.path.relpath(file.resolve(), place.resolve().parent)).as_posix()
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if name.isascii() and name.replace("_", "a").isalnum() else json.dumps(name, ensure_ascii=False)

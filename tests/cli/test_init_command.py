@@ -1,0 +1,108 @@
+"""``pkdp init FILE``: a job file that runs, made without a look at any row."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from pkdp_pipeline.cli import init_command
+from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.cli.plan_dialogue import Asker
+
+VISITS = "person;Stadt/Ort;tag\n" + "".join(f"p{number};Köln;02.02.2025\n" for number in range(60))
+CSV = ["--delimiter", ";", "--encoding", "windows-1252", "--date-format", "%d.%m.%Y"]
+EXACT = ["--unit", "person", "--period", "tag", "--by", "Stadt/Ort", "--p-max", "20%", "--evidence", "once_per_unit"]
+NOISED = ["--unit", "person", "--period", "tag", "--by", "Stadt/Ort", "--noise", "1"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "besuche.csv").write_text(VISITS, encoding="windows-1252")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(cli.app, [str(word) for word in words])
+
+
+@pytest.mark.parametrize("how", [EXACT, NOISED, [*NOISED[:4], "--noise", "0.5"]])
+@pytest.mark.parametrize("every", ["day", "week", "year"])
+def test_the_job_runs_as_it_is_written(folder, how, every):
+    made = run("init", "besuche.csv", *CSV, *how, "--every", every)
+    assert made.exit_code == 0, made.stderr
+    assert "pkdp run besuche.toml --date yesterday --dry-run" in made.stdout
+    job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
+    assert job["source"] == {
+        "files": "besuche.csv",
+        "delimiter": ";",
+        "encoding": "windows-1252",
+        "date_format": "%d.%m.%Y",
+    }
+    for more in ([], ["--dry-run"]):
+        done = run("run", "besuche.toml", "--date", "2025-02-02", *more)
+        assert done.exit_code == 0, done.stderr
+    if how is EXACT:
+        assert "Köln" in run("run", "besuche.toml", "--date", "2025-02-02").stdout
+
+
+def test_what_is_not_given_is_asked_at_a_terminal(folder, monkeypatch):
+    answers = iter(["person", "x", "tag", "2", "Stadt/Ort", "no", "20 %", "2"])
+    asked = []
+
+    def ask(self, name, read=None, **words):
+        asked.append(name)
+        return Asker.real(self, name, read, **words)
+
+    monkeypatch.setattr(Asker, "real", Asker.__call__, raising=False)
+    monkeypatch.setattr(Asker, "__call__", ask)
+    monkeypatch.setattr(init_command, "_at_a_terminal", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    made = run("init", "besuche.csv", *CSV)
+    assert made.exit_code == 0, made.stderr
+    names = ["unit", "period", "every", "by", "noise", "p_max", "evidence"]
+    assert asked == [f"init_{name}" for name in names]
+    assert "The file has no column 'x'" in made.stdout
+    assert "Columns: person (text), Stadt/Ort (text), tag (text)" in " ".join(made.stdout.split())
+    job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
+    assert job["period"] == {"column": "tag", "every": "week"}
+    assert job["evidence"] == {"kind": "one_day_protected"}
+    assert job["release"][0]["k"] == 35
+
+
+def test_no_row_is_read(folder):
+    (folder / "bad.csv").write_text('person;tag\n"broken;\n', encoding="utf-8")
+    made = run("init", "bad.csv", "--delimiter", ";", "--unit", "person", "--period", "tag", "--noise", "1")
+    assert made.exit_code == 0, made.stderr
+
+
+WRONG = [
+    (["besuche.csv", *CSV, "--unit", "person"], "say it with --period"),
+    (["besuche.csv", *CSV, "--unit", "id", "--period", "tag", "--noise", "1"], "The file has no column 'id'"),
+    (["besuche.csv", *CSV, *NOISED, "--p-max", "0.1"], "--noise needs neither --p-max nor --evidence"),
+    (["besuche.csv", *CSV, *EXACT[:-2]], "say it with --evidence"),
+    (["besuche.csv", *CSV, *EXACT[:-1], "habit"], "--evidence must be one of"),
+    (["besuche.csv", *CSV, *NOISED, "--every", "fortnight"], "--every must be one of"),
+    (["besuche.csv", *CSV, *EXACT[:4], *EXACT[6:]], "name a column with --by"),
+    (["besuche.csv", *CSV, *EXACT, "--job", "there.toml"], "exists: name another file"),
+    (["numbers.parquet", "--unit", "person", "--period", "n", "--noise", "1"], "holds no dates or times"),
+    (["besuche.csv", *EXACT], "write encoding = "),
+    (["nowhere.csv", *EXACT], "does not exist"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), WRONG)
+def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, told):
+    (folder / "there.toml").write_text("mine", encoding="utf-8")
+    pd.DataFrame({"person": ["a"], "n": [1]}).to_parquet(folder / "numbers.parquet")
+    before = sorted(folder.iterdir())
+    done = run("init", *words)
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert sorted(folder.iterdir()) == before
+    assert (folder / "there.toml").read_text(encoding="utf-8") == "mine"
+    assert run("init", "besuche.csv", *CSV, *NOISED, "--job", "there.toml", "--force").exit_code == 0

@@ -171,7 +171,7 @@ def _view(name: str) -> Callable[..., Any]:
 
 _VIEWS = (
     "explanation.heading explanation.html_of explanation.statement_html explanation.text_of "
-    "figures.plots.plot_certificate figures.plots.plot_ledger"
+    "figures.plots.plot_certificate figures.plots.plot_ledger figures.plots.plot_release"
 )
 VIEWS.update({name: _view(name) for name in _VIEWS.split()})
 

@@ -350,14 +350,14 @@ class Certificate(ABC):
 
         return rounding
 
-    def plot(self, *, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
+    def plot(self, *, delta: float = 1e-6, ax: Axes | None = None) -> Axes:
         """Draw the certified δ against ε, with what attackers attain and what the noise alone guarantees.
 
         Parameters
         ----------
         delta : float, default 1e-6
             The δ that is marked, with the ε certified there.
-        axes : matplotlib.axes.Axes, optional
+        ax : matplotlib.axes.Axes, optional
             Where to draw. None: in a new figure, which a notebook shows where it is a cell's last value;
             ``certificate.plot().figure.savefig("guarantee.png")`` saves it.
 
@@ -370,7 +370,7 @@ class Certificate(ABC):
         ConfigError
             If matplotlib is not installed.
         """
-        drawn: Axes = VIEWS["figures.plots.plot_certificate"](self, delta=delta, axes=axes)
+        drawn: Axes = VIEWS["figures.plots.plot_certificate"](self, delta=delta, axes=ax)
         return drawn
 
     def _partial_epsilon(self, delta: float) -> float:

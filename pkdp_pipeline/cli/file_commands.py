@@ -62,7 +62,7 @@ _OF_HISTOGRAMS: Options = {
     "one_cell": flag(
         str, "error", "In which of her cells a person in several is counted.", "error|most_frequent|first|hash"
     ),
-    "order_by": flag(list[str] | None, None, "For --one-cell first: which row comes first.", "COLUMN"),
+    "order_by": flag(list[str] | None, None, "Which row comes first, where one_cell is first.", "COLUMN"),
     "undeclared": flag(str, "error", "People whose cell is not declared.", "error|absent"),
 }
 

@@ -38,6 +38,7 @@ class PandasEngine:
 
     def cells(self, frame: pd.DataFrame, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
+        frame = _with_levels(frame, question)
         for argument in ("unit", "by", "order_by"):
             check_columns(argument, getattr(question, argument), list(frame.columns))
         selected = selected_rows(frame, question.where)
@@ -51,6 +52,7 @@ class PandasEngine:
 
     def tally(self, frame: pd.DataFrame, question: Selection) -> Tally:
         """See `Engine.tally`."""
+        frame = _with_levels(frame, question)
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
         columns = _units(plain(frame[name]) for name in question.unit)
@@ -59,6 +61,7 @@ class PandasEngine:
 
     def units(self, frame: pd.DataFrame, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
+        frame = _with_columns(frame, unit)
         check_columns("unit", unit, list(frame.columns))
         columns = [frame[name] for name in unit]
         if any(map(_holds_several_types, columns)):
@@ -68,6 +71,39 @@ class PandasEngine:
             return Units()
         rows = _units(map(plain, columns)) | {name: column.astype("str") for name, column in texts.items()}
         return units_in_memory(_table(rows), len(unit), list(texts))
+
+
+def _with_levels(frame: pd.DataFrame, question: Selection) -> pd.DataFrame:
+    """Return a frame in which the index levels that a question names are columns, and intervals are their text."""
+    where = question.where.columns if isinstance(question.where, Predicate) else ()
+    frame = _with_columns(frame, (*question.unit, *question.by, *question.order_by, *where))
+    texts = {name: _as_text(frame[name]) for name in question.by if holds_intervals(frame, name)}
+    return frame.assign(**texts) if texts else frame
+
+
+def _with_columns(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    levels = [name for name in dict.fromkeys(names) if name in frame.index.names]
+    for name in levels:
+        if name in frame.columns:
+            raise ArgumentError(f"{name!r} is a column and a level of the index: rename one of them.")
+        if list(frame.index.names).count(name) > 1:
+            raise ArgumentError(f"the index has two levels {name!r}: rename one of them.")
+    found = {name: pd.Series(frame.index.get_level_values(name).array, index=frame.index) for name in levels}
+    return frame.assign(**found) if found else frame
+
+
+def holds_intervals(frame: pd.DataFrame, name: str) -> bool:
+    """Return whether a column holds intervals, as `pandas.cut` makes them."""
+    if list(frame.columns).count(name) != 1:
+        return False
+    column = frame[name]
+    dtype = column.dtype.categories.dtype if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
+    return isinstance(dtype, pd.IntervalDtype)
+
+
+def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    categories: pd.Series[Any] = column.astype("category")
+    return categories.cat.rename_categories(list(categories.cat.categories.astype("str")))
 
 
 def _table(columns: dict[str, Any]) -> Any:

@@ -197,12 +197,10 @@ class Ledger:
         with self.records.snapshot():
             return self.totals().known(unit, *days)
 
-    def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
-        """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
+    def plot(self, *, unit: object = None, delta: float = 1e-6, ax: Axes | None = None) -> Axes:
+        """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `ax` for a plot."""
         with self.records.snapshot():
-            drawn: Axes = VIEWS["figures.plots.plot_ledger"](
-                self, self.totals().asked_unit(unit), delta=delta, axes=axes
-            )
+            drawn: Axes = VIEWS["figures.plots.plot_ledger"](self, self.totals().asked_unit(unit), delta=delta, axes=ax)
             return drawn
 
     def reserve(

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
@@ -23,7 +23,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_name,
     mechanism_to_dict,
 )
-from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.period import Every, Period
 from pkdp_pipeline.model.predicate import Predicate
 from pkdp_pipeline.model.query import from_query
 
@@ -149,6 +149,7 @@ class Question(Selection):
         for name in ("by", "order_by"):
             named = getattr(self, name)
             object.__setattr__(self, name, column_names(name, () if named is None else named))
+        object.__setattr__(self, "period", _of_pandas(self.period))
         if isinstance(self.period, datetime.datetime):
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
         if self.period is not None:
@@ -290,6 +291,18 @@ class Question(Selection):
             period=None if dataset is None else self.period,
             dataset=dataset,
         )
+
+
+def _of_pandas(period: Any) -> Any:
+    """Return a `pandas.Period` as its dates, anything else as it is."""
+    if type(period).__module__.split(".")[0] != "pandas" or not hasattr(period, "end_time"):
+        return period
+    first, last = period.start_time, period.end_time
+    if first != first.normalize() or (last.ceil("D") - last).total_seconds() >= 1:
+        raise ArgumentError("period must be a day or longer: pandas.Period of hours or less is not.")
+    ends = first.date(), last.date()
+    known = (Period.at(ends[0], every) for every in get_args(Every))
+    return next((one.text for one in known if (one.first, one.last) == ends), "/".join(map(str, ends)))
 
 
 def _is_series(value: object) -> bool:

@@ -10,11 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import sys
-import warnings
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack, cast
@@ -34,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MEANINGS = """
 unit : str, sequence of str, or EACH_ROW
-    Columns that name a person.
+    Columns that name a person; of a pandas frame also levels of its index.
 attacker : AttackerModel, optional
     May be left out where there is noise, which asks nothing of an attacker.
 k, noise, release_threshold : optional
@@ -62,7 +58,7 @@ order_by : str or sequence of str, optional
 undeclared : {"error", "absent"}, default "error"
     What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
 ledger : Ledger, optional
-period : str or datetime.date, optional
+period : str, datetime.date or pandas.Period, optional
     The period the data are about; needed with a ledger.
 label : str, optional
     Names a predicate that is a Series or a callable; needed for them with a ledger.
@@ -179,11 +175,12 @@ def publication_of(by: object, options: Mapping[str, Any]) -> Publication:
 
 
 def _published(frame: Any, by: object, options: Mapping[str, Any]) -> Release:
+    from pkdp_pipeline.releases.frames import of_frame, warn_of_another_frame
     from pkdp_pipeline.releases.publish import publish
 
-    publication = publication_of(by, options)
+    publication = publication_of(by, of_frame(frame, by, options))
     release = publish(lambda: frame, publication)
-    _warn_of_another_frame(frame, publication, release)
+    warn_of_another_frame(frame, publication, release)
     return release
 
 
@@ -200,8 +197,8 @@ def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Rel
         A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
         PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
         release; only aggregated counts leave the frame's engine.
-    where : boolean Series, str or callable, optional
-        The predicate: a boolean Series, a boolean column's name, a pandas query string, or a callable that
+    where : boolean Series or array, str or callable, optional
+        The predicate: a boolean Series or array, a boolean column's name, a pandas query string, or a callable that
         is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
         a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
         query string that asks for a column's mean or rank is refused, the others are taken at your word.
@@ -236,8 +233,9 @@ def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOp
     frame : DataFrame or table
         As of `count`.
     by : str or sequence of str
-        Columns that name a cell. A missing value is a key of its own, as in SQL's ``GROUP BY``; with a domain
-        it is undeclared unless the domain has None.
+        Columns that name a cell; of a pandas frame also levels of its index. A missing value is a key of its own, as
+        in SQL's ``GROUP BY``; with a domain it is undeclared unless the domain has None. Intervals, as `pandas.cut`
+        makes them, are keys by their text.
 
     Returns
     -------
@@ -293,45 +291,6 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
     if by is not None and options.pop("k_complement", None) is not None:
         raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
     return explanation_of(publication_of(by, {"where": where, **options}))
-
-
-#: By question and table, the frame of which this process asked for it first; it may be gone by now. A table may have
-#: several certificates, and so several ids.
-_ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
-
-
-def _warn_of_another_frame(frame: object, publication: Publication, release: Release) -> None:
-    """Warn where a release is a replay, and this process has it of another frame object. No data are read.
-
-    What another process published is not known here: of that only the first frame that asks for it is remembered.
-    """
-    from pkdp_pipeline.ledger.sealed import release_id
-
-    ledger, question = publication.ledger, publication.question
-    if ledger is None:
-        return
-    asked = question.key(ledger.dataset), release_id(release.table, "")
-    known = _ASKED.get(asked)
-    if release.replayed and known is not None:
-        if known() is not frame:
-            warnings.warn(
-                f"{question.description!r} of {question.period} was asked of another frame before: what is returned is "
-                "what was published, and this frame was not read. Put restrictions in where=, or publish changed data "
-                "with revise=True.",
-                UserWarning,
-                stacklevel=_callers_level(),
-            )
-        return
-    with suppress(TypeError):  # no reference can be kept to a frame of this kind
-        _ASKED[asked] = weakref.ref(frame)
-
-
-def _callers_level() -> int:
-    """Return how far up the stack the code is that called this library, as seen from where it warns."""
-    level, caller = 1, sys._getframe(1)
-    while caller.f_back is not None and caller.f_globals.get("__name__", "").startswith("pkdp_pipeline"):
-        level, caller = level + 1, caller.f_back
-    return level
 
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")

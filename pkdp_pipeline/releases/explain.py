@@ -113,7 +113,7 @@ class Explanation:
     after: Certificate | None = None
     budgets: tuple[BudgetUse, ...] = ()
 
-    def plot(self, *, delta: float = DELTA, axes: Axes | None = None) -> Axes:
+    def plot(self, *, delta: float = DELTA, ax: Axes | None = None) -> Axes:
         """Draw what the release would guarantee; see `Certificate.plot`.
 
         Raises
@@ -126,7 +126,7 @@ class Explanation:
         if self.certificate is None:
             assert self.refused is not None
             raise self.refused
-        return self.certificate.plot(delta=delta, axes=axes)
+        return self.certificate.plot(delta=delta, ax=ax)
 
     def __repr__(self) -> str:
         return f"<Explanation: {VIEWS['explanation.heading'](self)}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,12 +14,17 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger.sealed import check_table, opened, parquet_bytes
+from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.releases.derived import ExpectedError
 
+_DELTA = 1e-6
 _ROWS = 60
 """A notebook shows this many rows; all are in `Release.table`."""
 
@@ -260,8 +266,33 @@ class Release:
         check_table(self._table, self.certificate)
         return self.certificate.verify(any_version=True)
 
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the table as bars.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ConfigError
+            If matplotlib is not installed.
+        """
+        drawn: Axes = VIEWS["figures.plots.plot_release"](self, axes=ax)
+        return drawn
+
     def __repr__(self) -> str:
-        return f"Release(id={self.id!r}, replayed={self.replayed})\n{self._table}"
+        epsilon = self.certificate.epsilon(_DELTA)
+        promise = f"ε = {rounded_up(epsilon, 4)}" if epsilon < math.inf else "no ε"
+        return (
+            f"Release(id={self.id!r}, replayed={self.replayed})\n{self._table}\n{promise} at δ = {_DELTA:g}; against "
+            "whom, and what it does not protect: certificate.sentence()"
+        )
 
     def _repr_html_(self) -> str:
         from pkdp_pipeline.certificates.statement import Statement

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.display.content import PublishedTable, Series
     from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.releases.release import Release
 
 
 _NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
@@ -138,6 +139,15 @@ def plot_certificate(certificate: Certificate, *, delta: float = 1e-6, axes: Axe
     curve = GuaranteeCurve.of(certificate, probability("delta", delta), _POINTS)
     drawn = new_axes() if axes is None else axes
     draw_guarantee(curve, drawn, given=any(not leak.is_private for leak in certificate.leakage))
+    return drawn
+
+
+def plot_release(release: Release, *, axes: Axes | None = None) -> Axes:
+    """Draw a release's table as bars; see `Release.plot`."""
+    from pkdp_pipeline.display.report.gathering import published_table
+
+    drawn = new_axes() if axes is None else axes
+    draw_counts(published_table(release.table), release.certificate.mechanism.k, drawn)
     return drawn
 
 

@@ -52,10 +52,10 @@ def test_a_composed_certificate_is_plotted(certificate):
 
 def test_given_axes_are_used(certificate, ledger):
     panel = axes()
-    assert certificate.plot(axes=panel) is panel
+    assert certificate.plot(ax=panel) is panel
     publish(ledger, "2013-01-02")
     other = axes()
-    assert ledger.plot(axes=other) is other
+    assert ledger.plot(ax=other) is other
     assert drawn(other, "total")
 
 
@@ -113,7 +113,7 @@ def test_nothing_global_changes():
         "from pkdp_pipeline.display.figures import inline_svg\n"
         "certificate = pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5))\n"
         "axes = certificate.plot(); axes._repr_png_()\n"
-        "def draw(axes): certificate.plot(axes=axes)\n"
+        "def draw(axes): certificate.plot(ax=axes)\n"
         "inline_svg(draw, name='a', title='t', description='d', width=400, height=300)\n"
         "assert mpl.rcParams._get('backend') == backend, 'backend'\n"
         "assert before == dict(mpl.rcParams), 'rcParams'\n"

@@ -267,6 +267,9 @@ def twins(columns: Sequence[str]) -> tuple[str, str] | None:
 _OFFSET = re.compile(r".*\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)", re.DOTALL)
 
 
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
 def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
     """Raise `ArgumentError` for a column that is not there, and for a comparison that would convert a whole column.
 
@@ -293,6 +296,14 @@ def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
             raise ArgumentError(
                 f"where compares {' with '.join(sorted(others | {family}))}; write the constant as the column's own "
                 "type."
+            )
+        # Text is ordered by its letters: 31.01.2026 comes after 2026-01-02.
+        ordered = condition.operator in ("<", "<=", ">", ">=")
+        if family == "text" and ordered and any(_DATE.match(str(constant)) for constant in condition.constants):
+            raise ArgumentError(
+                f"where asks whether column {name!r} is before or after a date, and it holds text, which is ordered by "
+                f"its letters: cast it first, as in pd.to_datetime(frame[{name!r}]), CAST({name} AS DATE) in a query, "
+                f'or types = {{ {name} = "date" }} for CSV.'
             )
         # Without an offset, each session's time zone makes another instant of a text.
         if family == "instant" and not all(_OFFSET.fullmatch(str(constant)) for constant in condition.constants):

@@ -1,4 +1,4 @@
-"""Frames of callers: what pandas users hand in takes its form here, and another frame than the published one is told."""
+"""Frames of callers: what pandas users hand in takes its form here, and a frame that was not read is told."""
 
 from __future__ import annotations
 

@@ -112,3 +112,22 @@ def test_a_release_is_drawn_into_axes(frame):
     assert [bar.get_width() for bar in axes.patches] == [40, 20]
     assert release.plot().get_yticklabels()[0].get_text() == "a"
     assert frame.pkdp.count(**K).plot(ax=Figure().add_subplot()).patches
+
+
+@pytest.mark.parametrize("engine", ["pandas", "duckdb", "polars", "arrow"])
+@pytest.mark.parametrize("where", ["day >= '2026-01-02'", "not (age > 3 and day < '2026-01-02 00:00')"])
+def test_dates_kept_as_text_are_not_compared_with_a_date(frame, engine, where):
+    import duckdb
+
+    text = frame.assign(day="31.01.2026")
+    frames = {
+        "pandas": lambda: text,
+        "duckdb": lambda: duckdb.from_df(text),
+        "polars": lambda: pytest.importorskip("polars").from_pandas(text),
+        "arrow": lambda: pytest.importorskip("pyarrow").Table.from_pandas(text),
+    }
+    with pytest.raises(pkdp.ArgumentError, match=r"column 'day'.*holds text.*cast it first.*CAST\(day AS DATE\)"):
+        pkdp.count(frames[engine](), where, **K)
+    assert pkdp.count(frames[engine](), "day == '31.01.2026' and town >= 'a'", **K).value == 60
+    dated = text.assign(day=pd.to_datetime(text["day"], dayfirst=True))
+    assert pkdp.count(dated, where, **K).value in (60, 4)

@@ -49,10 +49,10 @@ def opened(content: bytes) -> tuple[pd.DataFrame, str, str]:
 
 def release_id(table: pd.DataFrame, certificate_json: str) -> str:
     """Return the sha256, in hex, of the canonical form of a public table and its certificate."""
-    columns = [list(table.iloc[:, position].array) for position in range(table.shape[1])]
+    columns = [list(column.array) for _, column in table.items()]
     content = {
         "certificate": certificate_json,
-        "columns": [[column, kind_of_dtype(table[column].dtype)] for column in table.columns],
+        "columns": [[name, kind_of_dtype(column.dtype)] for name, column in table.items()],
         "rows": [[json_key(canonical_key(value)) for value in row] for row in zip(*columns, strict=True)],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -130,12 +130,11 @@ def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:
         raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
     if isinstance(mechanism, Count) and table.shape != (1, 1):
         raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
-    keys = table.drop(columns="count")
-    if keys.shape[1] and bool(keys.duplicated().any()):
+    keys = [name for name in table.columns if name != "count"]
+    if keys and bool(table.duplicated(keys).any()):
         raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
     least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
-    published = table["count"].dropna()
-    if least is not None and bool((published < least).any()):
+    if least is not None and bool((table["count"].array < least).any()):  # suppressed ones are left out
         raise ArgumentError(
             "the release publishes a count below its certificate's threshold: it was altered or is not ours."
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.chain import Event, checked
@@ -13,9 +13,19 @@ from pkdp_pipeline.ledger.rows import replayed
 from pkdp_pipeline.ledger.sealed import opened
 from pkdp_pipeline.model.spelling import folded
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def verify(records: Records, *, head: str | None, contents: bool) -> None:
-    """Check one data set; see `Ledger.verify`.
+
+Sealed = tuple["pd.DataFrame", str, str]
+"""What released bytes hold: a table, its certificate's text and their id."""
+
+Look = Callable[[Event, Sealed | None], None]
+"""What looks at an event that continues the chain and, where it has released bytes, at what they hold."""
+
+
+def verify(records: Records, *, head: str | None, contents: bool, look: Look | None = None) -> None:
+    """Check one data set, see `Ledger.verify`; `look` is given every event, whose released bytes are read once.
 
     Raises
     ------
@@ -26,7 +36,7 @@ def verify(records: Records, *, head: str | None, contents: bool) -> None:
     try:
         with records.snapshot():
             _check_names(records)
-            compare(records, head=head, contents=contents)
+            compare(records, head=head, contents=contents, look=look)
             if records.execute("SELECT dataset FROM entry EXCEPT SELECT name FROM dataset"):
                 _altered("table entry has rows of a data set that has no events")
     except (LedgerError, TemporaryError):
@@ -38,10 +48,10 @@ def verify(records: Records, *, head: str | None, contents: bool) -> None:
         ) from error
 
 
-def compare(records: Records, *, head: str | None = None, contents: bool = False) -> None:
+def compare(records: Records, *, head: str | None = None, contents: bool = False, look: Look | None = None) -> None:
     """Compare the stored rows of one data set with what its chain gives; see `Ledger.verify`."""
     events = checked(records.events(), dataset=records.dataset, head=head)
-    expected = replayed(_read(events, contents=contents), records.certificate)
+    expected = replayed(_read(events, contents=contents, look=look), records.certificate)
     for row in records.rows():
         if expected.pop(row.id, None) != row:
             _altered(f"entry {row.id} is not what its events say")
@@ -58,7 +68,7 @@ def _check_names(records: Records) -> None:
         _altered(f"data set {dataset!r} was opened under a name that the ledger does not hold")
 
 
-def _read(events: Iterable[Event], *, contents: bool) -> Iterator[Event]:
+def _read(events: Iterable[Event], *, contents: bool, look: Look | None) -> Iterator[Event]:
     """Yield the events after their terms, certificates and, with `contents`, their released bytes were read."""
     charged: dict[tuple[str, int], str] = {}  # certificates to be found in released bytes
     for event in events:
@@ -68,10 +78,13 @@ def _read(events: Iterable[Event], *, contents: bool) -> Iterator[Event]:
             _check_head(event)
         if event.terms is not None:
             terms_of(event.terms)
+        sealed = None
         if event.content is not None and contents:
-            _check_content(event, charged[what])
+            sealed = _checked_content(event, charged[what])
         if event.kind != "reserved":
             charged.pop(what, None)
+        if look is not None:
+            look(event, sealed)
         yield event
 
 
@@ -83,15 +96,16 @@ def _check_head(event: Event) -> None:
         _altered(f"the certificate of event {event.sequence} names another head than the one before it")
 
 
-def _check_content(event: Event, certificate: str) -> None:
+def _checked_content(event: Event, certificate: str) -> Sealed:
     try:
-        _, text, identity = opened(event.content or b"")
+        table, text, identity = opened(event.content or b"")
     except ArgumentError as error:
         raise LedgerError(f"the released bytes of event {event.sequence} cannot be replayed: {error}") from error
     if identity != event.release_id:
         _altered(f"event {event.sequence} holds another release than its id says")
     if json.loads(text) != json.loads(certificate):
         _altered(f"the release of event {event.sequence} carries another certificate than was charged")
+    return table, text, identity
 
 
 def _altered(what: str) -> NoReturn:

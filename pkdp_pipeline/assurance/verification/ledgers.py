@@ -14,7 +14,7 @@ from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind
 from pkdp_pipeline.assurance.verification.files import Opened
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.differences import SEARCHED, differences
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.ledger.words import number_of, term_changes
 from pkdp_pipeline.display.report.forms import document_of
@@ -25,6 +25,7 @@ from pkdp_pipeline.ledger.chain import GENESIS, Event
 from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.sealed import check_table
+from pkdp_pipeline.ledger.verification import Sealed, verify
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.model.wording import moved, rounded_up
@@ -325,24 +326,28 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
             "release names it. Give the head that verify printed, or one that a later release or a run names."
         )
-    ledger.verify(head)
     last, held, unreadable = None, None, []
     kinds: Counter[str] = Counter()
     recomputed: dict[str, str] = {}
+
+    def look(event: Event, sealed: Sealed | None) -> None:
+        nonlocal last, held
+        last = event.hash
+        kinds[event.kind] += 1
+        held = event.position if event.hash == head else held
+        if event.kind == "unreadable":
+            unreadable.append(event.key)
+        if sealed is None:
+            return
+        table, text, identity = sealed
+        try:
+            release = Release(release_certificate(text), identity, False, table, event.content or b"")
+            _recompute(release, table, recomputed)
+        except ArgumentError as error:
+            raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
+
+    verify(ledger.records, head=head, contents=True, look=look)
     with ledger.records.snapshot():
-        for event in ledger.records.events():
-            last = event.hash
-            kinds[event.kind] += 1
-            held = event.position if event.hash == head else held
-            if event.kind == "unreadable":
-                unreadable.append(event.key)
-            if event.content is None:
-                continue
-            release = Release.from_bytes(event.content)
-            try:
-                _recompute(release, recomputed)
-            except ArgumentError as error:
-                raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
         changes = tuple(term_changes(ledger))
     events, charged = kinds.total(), kinds["reserved"] - kinds["given_back"]
     waiting = charged - kinds["published"]
@@ -369,7 +374,7 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
     return Checked(events=events, head=last or ledger.head(), held=held, remarks=tuple(remarks))
 
 
-def _recompute(release: Release, recomputed: dict[str, str]) -> None:
+def _recompute(release: Release, table: pd.DataFrame, recomputed: dict[str, str]) -> None:
     """Verify one release; where only the publication differs from one before, compare its own sentences alone.
 
     A year of equal releases has one set of numbers: they are recomputed once, and so is the statement that the
@@ -384,7 +389,7 @@ def _recompute(release: Release, recomputed: dict[str, str]) -> None:
         release.verify()
         recomputed[same] = sentence.removesuffix(limits)
         return
-    check_table(release.table, certificate)
+    check_table(table, certificate)
     facts = None if certificate.context is None else certificate.context.to_dict()
     if sentence != recomputed[same] + limits or context != facts:
         raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

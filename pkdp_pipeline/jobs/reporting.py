@@ -99,6 +99,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             entries=entries,
             suffixes=(*(form for form in ("parquet", "csv") if form in job.output.formats), "certificate.json"),
             files=frozenset(f"{folder.name}/{path.name}" for path in folder.glob("*")),
+            prefix=job.output.folder_name(""),
             checks=_checks(job, about) if audience == "auditor" else (),
         )
         return gather(

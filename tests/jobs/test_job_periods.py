@@ -169,6 +169,8 @@ def test_folders_of_hive_are_read_as_a_column(job_file, basic):
     pattern = f"{job.output.directory}/*/people_by_town.parquet"
     rows = duckdb.sql(f"SELECT period, count FROM read_parquet('{pattern}') ORDER BY period").fetchall()
     assert rows == [("2020-01", 8), ("2020-02", 8)]
+    (shown,) = report_of(job, date(2020, 2, 1)).releases
+    assert shown.files == ("period=2020-02/people_by_town.parquet", "period=2020-02/people_by_town.certificate.json")
     assert run_job(job, date(2020, 2, 29)).replayed
 
 

@@ -262,7 +262,9 @@ def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> Rel
         id=release.id,
         revision=one.entry.revision,
         files=tuple(
-            file for suffix in subject.suffixes if (file := f"{one.entry.period}/{one.name}.{suffix}") in subject.files
+            file
+            for suffix in subject.suffixes
+            if (file := f"{subject.prefix}{one.entry.period}/{one.name}.{suffix}") in subject.files
         ),
     )
 

@@ -74,6 +74,8 @@ class Subject:
         Of the files that are written of each release.
     files : frozenset of str
         Which of them there are, relative to the output directory: a job whose file has changed lacks some.
+    prefix : str
+        Before the period in the name of its folder.
     checks : tuple of CheckLine
         The rules that the data of the date were held to; for an auditor only.
     """
@@ -86,6 +88,7 @@ class Subject:
     entries: Mapping[int, str]
     suffixes: tuple[str, ...]
     files: frozenset[str] = frozenset()
+    prefix: str = ""
     checks: tuple[CheckLine, ...] = ()
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from pkdp_pipeline.assurance.verification import verify
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -179,6 +180,21 @@ def test_files_of_many_periods_are_read_as_one_table(job_file, basic):
     backfill(job, date(2020, 1, 1), date(2020, 1, 2))
     rows = duckdb.sql(f"SELECT period, count FROM '{job.output.directory}/*/people_by_town.parquet' ORDER BY 1")
     assert rows.fetchall() == [(date(2020, 1, 1), 8), (date(2020, 1, 2), 8)]
+
+
+def test_the_files_of_a_job_verify_with_its_ledger(job_file, basic):
+    job = load_job(job_file(by("week", basic), people([date(2020, 1, 1), date(2020, 1, 8)])))
+    backfill(job, date(2020, 1, 1), date(2020, 1, 8))
+    folders = [Path(job.output.directory) / week for week in ("2020-W01", "2020-W02")]
+    for folder in folders:
+        found = verify(folder / "people_by_town.parquet", ledger=job.ledger)
+        assert [claim for claim in found.claims if claim.outcome == "fail"] == []
+        outcomes = {claim.key: claim.outcome for claim in found.claims}
+        assert [outcomes[key] for key in ("ledger.holds", "release.content", "release.id")] == ["pass"] * 3
+    path = job_file(by("week", basic).replace('"out', '"other'), people([date(2020, 1, 1)], 9))
+    run_job(other := load_job(path), date(2020, 1, 1))
+    found = verify(folders[0] / "people_by_town.parquet", ledger=other.ledger)
+    assert {claim.key: claim.outcome for claim in found.claims}["ledger.holds"] == "fail"
 
 
 def test_a_column_of_another_period_is_found(job_file, basic):

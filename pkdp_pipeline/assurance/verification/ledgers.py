@@ -24,7 +24,7 @@ from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.chain import GENESIS, Event
 from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.ledger.reading import open_for_reading
-from pkdp_pipeline.ledger.sealed import check_table
+from pkdp_pipeline.ledger.sealed import check_table, has_period_column, release_id
 from pkdp_pipeline.ledger.verification import Sealed, verify
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.spelling import joined, key_text, printable
@@ -103,9 +103,16 @@ def held_claims(ledger: Ledger, file: Opened, certificate: Certificate | None) -
 def _found(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
     """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
     event = None
+    # A column that names the period is not in the ledger's bytes; the id is of the table and the certificate.
+    labelled = release_id(file.table, file.text) if has_period_column(file.metadata) else None
     for each in ledger.records.events():
-        if (each.content == file.content) if file.kind == "release" else _states(each.certificate, file.document):
-            event = each
+        if file.kind != "release":
+            found = _states(each.certificate, file.document)
+        elif labelled is None:
+            found = each.content == file.content
+        else:
+            found = each.content is not None and each.release_id == labelled
+        event = each if found else event
     for entry in () if event is None else ledger.entries():
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
             return event, entry
@@ -128,7 +135,8 @@ def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opene
         raise BrokenError("It was charged there and given back: it was never published.")
     if entry.state != "published":
         raise BrokenError("It is charged there and was never published.")
-    what = "release, byte by byte" if file.kind == "release" else "certificate, number by number and word by word"
+    how = "value by value" if has_period_column(file.metadata) else "byte by byte"
+    what = f"release, {how}" if file.kind == "release" else "certificate, number by number and word by word"
     where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
     same = event.certificate is None or _states(entry.certificate, json.loads(event.certificate))
     same = same and event.content in (None, entry.content)

@@ -108,10 +108,8 @@ def _found(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
     for each in ledger.records.events():
         if file.kind != "release":
             found = _states(each.certificate, file.document)
-        elif labelled is None:
-            found = each.content == file.content
         else:
-            found = each.content is not None and each.release_id == labelled
+            found = each.content == file.content if labelled is None else each.release_id == labelled
         event = each if found else event
     for entry in () if event is None else ledger.entries():
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
@@ -135,8 +133,8 @@ def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opene
         raise BrokenError("It was charged there and given back: it was never published.")
     if entry.state != "published":
         raise BrokenError("It is charged there and was never published.")
-    how = "value by value" if has_period_column(file.metadata) else "byte by byte"
-    what = f"release, {how}" if file.kind == "release" else "certificate, number by number and word by word"
+    how = f"release, {'value by value' if has_period_column(file.metadata) else 'byte by byte'}"
+    what = how if file.kind == "release" else "certificate, number by number and word by word"
     where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
     same = event.certificate is None or _states(entry.certificate, json.loads(event.certificate))
     same = same and event.content in (None, entry.content)
@@ -335,8 +333,7 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             "release names it. Give the head that verify printed, or one that a later release or a run names."
         )
     last, held, unreadable = None, None, []
-    kinds: Counter[str] = Counter()
-    recomputed: dict[str, str] = {}
+    kinds, recomputed = Counter[str](), dict[str, str]()
 
     def look(event: Event, sealed: Sealed | None) -> None:
         nonlocal last, held

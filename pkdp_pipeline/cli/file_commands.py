@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -180,8 +181,6 @@ def _with_typed_cells(asked: dict[str, Any], columns: Any) -> dict[str, Any]:
 
 
 def _print_json(release: Any, delta: float, out: Path | None) -> None:
-    import math
-
     from pkdp_pipeline.model.keys import canonical_key, json_key
 
     table, epsilon = release.table, release.certificate.epsilon(delta)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from pkdp_pipeline.cli.file_commands import file_options
-from pkdp_pipeline.cli.options import share
+from pkdp_pipeline.cli.options import at_a_terminal, share
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.period import Every
 
 if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_dialogue import Asker
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DELTA = 1e-6
 _EVIDENCE = ("independent_given_habits", "one_day_protected", "once_per_unit", "disjoint_units", "none")
-_EVERY = ("day", "week", "month", "quarter", "year")
+_EVERY = get_args(Every)
 
 
 @file_options
@@ -117,16 +117,12 @@ def _answers(given: Mapping[str, Any], whole: WholeFile, screen: Any) -> dict[st
     return found
 
 
-def _at_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def _asker(screen: Any, whole: WholeFile) -> Callable[[str, Callable[[str], Any] | None], Any]:
     """Return what asks one question; without a terminal it says which option answers it."""
     asker: list[Asker] = []
 
     def ask(name: str, read: Callable[[str], Any] | None) -> Any:
-        if not _at_a_terminal():
+        if not at_a_terminal():
             option = "--noise or --p-max" if name in ("noise", "epsilon") else f"--{name.replace('_', '-')}"
             raise ArgumentError(f"without a terminal there is nobody to ask: say it with {option}.")
         if not asker:
@@ -146,6 +142,8 @@ def _asker(screen: Any, whole: WholeFile) -> Callable[[str, Callable[[str], Any]
 
 def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path, answers: Mapping[str, Any]) -> str:
     """Return the text of the job file."""
+    from pkdp_pipeline.jobs.edits import toml_text
+
     name, period = _stem(file), answers["period"]
     source = _seen_from(file, place)
     csv = {key: value for key, value in keys.items() if key != "types"}
@@ -153,24 +151,22 @@ def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path
     zone = ', time_zone = "UTC"' if whole.columns[period] == "instant" else ""
     every = "" if answers["every"] == "day" else f', every = "{answers["every"]}"'
     by, release = answers["by"], f"people_by_{'_'.join(answers['by'])}" if answers["by"] else "people"
-    release = "".join(
-        letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in release
-    )
+    release = re.sub(r"[^A-Za-z0-9_-]", "_", release)
     lines = [
         f"# What is published about each {answers['every']} of {file.name}.",
         "",
-        f"dataset = {_toml(name)}",
-        f"source = {_toml(source if len(table) == 1 else table)}",
-        f"period = {{ column = {_toml(period)}{every}{zone} }}",
-        f"unit = {_toml(answers['unit'] if len(answers['unit']) > 1 else answers['unit'][0])}",
+        f"dataset = {toml_text(name)}",
+        f"source = {toml_text(source if len(table) == 1 else table)}",
+        f"period = {{ column = {toml_text(period)}{every}{zone} }}",
+        f"unit = {toml_text(answers['unit'] if len(answers['unit']) > 1 else answers['unit'][0])}",
         'missing_unit = "error"            # or "drop": rows that name nobody are not counted',
         *(['one_cell = "error"                # or "hash": somebody in several cells is counted in one'] if by else []),
-        f"ledger = {_toml(f'private/{name}.sqlite')}",
+        f"ledger = {toml_text(f'private/{name}.sqlite')}",
         *_assumed(answers),
         "",
         "[[release]]",
-        f"name = {_toml(release)}",
-        *([f"by = {_toml(by if len(by) > 1 else by[0])}"] if by else []),
+        f"name = {toml_text(release)}",
+        *([f"by = {toml_text(by if len(by) > 1 else by[0])}"] if by else []),
         *_mechanism(answers, bool(by)),
         "",
         "[output]",
@@ -194,10 +190,9 @@ def _assumed(answers: Mapping[str, Any]) -> list[str]:
 
 def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
     """Return the lines of the mechanism: noise, and where cells are found what hides them; or the smallest k."""
-    from pkdp_pipeline.certificates.release_certificate import certify
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
-    from pkdp_pipeline.planning import smallest_k
+    from pkdp_pipeline.planning import smallest_k, smallest_release_threshold
 
     if "noise" not in answers:
         attacker = AttackerModel(p_max=answers["p_max"])
@@ -207,37 +202,13 @@ def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
                 "--by, or use --noise."
             )
         return [f"k = {smallest_k(attacker, epsilon=1.0, delta=_DELTA)}   # the smallest with ε = 1 at δ = 1e-6"]
-    noise, threshold = GeometricNoise(answers["noise"]), 2
+    noise = GeometricNoise(answers["noise"])
     lines = [f"noise = {{ epsilon = {noise.epsilon!r} }}"]
     if not table:
         return lines
-
-    def reaches(threshold: int) -> bool:
-        mechanism = Histogram(k=1, noise=noise, release_threshold=threshold)
-        return certify(mechanism, AttackerModel()).epsilon(_DELTA) <= noise.epsilon
-
-    while not reaches(threshold):
-        threshold *= 2
-        if threshold > 1_000_000:
-            raise ArgumentError("--noise is so small that no release threshold hides a cell: ask for a larger epsilon.")
-    low = threshold // 2
-    while threshold - low > 1:
-        middle = (low + threshold) // 2
-        low, threshold = (low, middle) if reaches(middle) else (middle, threshold)
+    threshold = smallest_release_threshold(Histogram(k=1, noise=noise), epsilon=noise.epsilon, delta=_DELTA)
     return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]
 
 
 def _seen_from(file: Path, place: Path) -> str:
     return Path(os.path.relpath(file.resolve(), place.resolve().parent)).as_posix()
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _key(name: str) -> str:
-    return name if name.isascii() and name.replace("_", "a").isalnum() else json.dumps(name, ensure_ascii=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields
@@ -100,6 +101,11 @@ _KNOWN_BESIDES: Options = {
 AtDelta = Annotated[
     float, typer.Option("--delta", parser=share, metavar="FLOAT|PERCENT", help="State epsilon at this delta.")
 ]
+
+
+def at_a_terminal() -> bool:
+    """Return whether there is somebody to ask."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def taking(name: str, options: Options, make: Callable[..., object]) -> Callable[[Command], Command]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from pkdp_pipeline.cli.options import AsJson, JobFile, Options, attacker_options, flag, taking
+from pkdp_pipeline.cli.options import AsJson, JobFile, Options, at_a_terminal, attacker_options, flag, taking
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
@@ -129,7 +129,7 @@ def _ask(context: typer.Context) -> None:
     """Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks."""
     if context.invoked_subcommand is not None:
         return
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not at_a_terminal():
         raise ArgumentError(
             "without a terminal there is nobody to ask: say what is published and what is argued about the attacker, "
             "for instance pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6; pkdp plan histogram --help lists "

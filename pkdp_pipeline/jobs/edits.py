@@ -104,15 +104,19 @@ def _said(content: Mapping[str, Any], edit: Edit) -> str:
     key = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in steps)[1:]
     if edit.value is None:
         return "no [attacker]" if edit.path == ("attacker",) else f"no {key}"
-    before, after = at(content, edit.path), _item(edit.value).as_string()
+    before, after = at(content, edit.path), toml_text(edit.value)
     plain = before is not None and not isinstance(before, Mapping | list)
-    return f"{key} = {after} instead of {_item(before).as_string()}" if plain else f"{key} = {after}"
+    return f"{key} = {after} instead of {toml_text(before)}" if plain else f"{key} = {after}"
+
+
+def toml_text(value: Any) -> str:
+    """Return a value as TOML in one line."""
+    return _item(value).as_string()
 
 
 def _item(value: Any) -> Item:
-    """Return a value as TOML in one line."""
     if isinstance(value, Mapping):
-        inside = (f"{tomlkit.key(key).as_string()} = {_item(one).as_string()}" for key, one in value.items())
+        inside = (f"{tomlkit.key(key).as_string()} = {toml_text(one)}" for key, one in value.items())
         made: Item = tomlkit.value(f"{{ {', '.join(inside)} }}")
         return made
     if isinstance(value, list | tuple):

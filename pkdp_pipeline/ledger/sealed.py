@@ -71,8 +71,7 @@ def parquet_bytes(table: pd.DataFrame, certificate_json: str, *, period_column: 
     stated = {"id": identity, "schema": RELEASE_SCHEMA}
     metadata = arrow.schema.metadata or {}
     if period_column:
-        period = Period.parse(_period(certificate_json))
-        label = pa.scalar(period.first, pa.date32()) if period.first == period.last else pa.scalar(period.text)
+        label = pa.scalar(Period.parse(_period(certificate_json)).value)
         arrow = arrow.add_column(0, PERIOD_COLUMN, pa.repeat(label, len(arrow)))
         stated[_PERIOD_KEY] = PERIOD_COLUMN
     own = {CERTIFICATE_KEY: certificate_json.encode(), RELEASE_KEY: json.dumps(stated, sort_keys=True).encode()}
@@ -109,6 +108,14 @@ def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
     except (KeyError, TypeError, ValueError):
         pass
     raise ArgumentError("the release's column 'period' does not name its certificate's period: it was altered.")
+
+
+def names_period(content: bytes) -> bool:
+    """Return whether the first column of a release's file names the period."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return has_period_column(pq.read_metadata(pa.BufferReader(content)).metadata or {})
 
 
 def has_period_column(metadata: Mapping[bytes, bytes]) -> bool:

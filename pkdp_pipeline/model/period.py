@@ -136,6 +136,11 @@ class Period:
             raise ArgumentError(f"period {text!r} ends before it starts; write the earlier end first.")
         return cls(text="/".join(span.text for span in spans), first=first, last=last)
 
+    @property
+    def value(self) -> datetime.date | str:
+        """What names it in a column: the date of a day, the text of anything longer, or of a label."""
+        return self.first if self.first is not None and self.first == self.last else self.text
+
     def overlaps(self, other: Period) -> bool:
         """Return whether the two periods may be about the same time.
 

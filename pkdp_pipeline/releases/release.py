@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger.sealed import check_table, opened, parquet_bytes
+from pkdp_pipeline.ledger.sealed import check_table, names_period, opened, parquet_bytes
 from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.wording import rounded_up
@@ -86,7 +86,7 @@ class Release:
         from pkdp_pipeline.certificates.release_certificate import release_certificate
 
         table, text, identity = opened(content)
-        if b'"period_column"' in content:
+        if names_period(content):
             content = parquet_bytes(table, text)
         return cls(release_certificate(text), identity, replayed, table, content)
 

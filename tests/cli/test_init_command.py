@@ -60,7 +60,7 @@ def test_what_is_not_given_is_asked_at_a_terminal(folder, monkeypatch):
 
     monkeypatch.setattr(Asker, "real", Asker.__call__, raising=False)
     monkeypatch.setattr(Asker, "__call__", ask)
-    monkeypatch.setattr(init_command, "_at_a_terminal", lambda: True)
+    monkeypatch.setattr(init_command, "at_a_terminal", lambda: True)
     monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
     made = run("init", "besuche.csv", *CSV)
     assert made.exit_code == 0, made.stderr

@@ -199,9 +199,8 @@ def csv_bytes(release: Release, period_column: bool = False) -> bytes:
     ]
     names = list(map(str, table.columns))
     if period_column and release.certificate.context is not None:
-        period = Period.parse(release.certificate.context.period)
         names.insert(0, PERIOD_COLUMN)
-        columns.insert(0, repeat(period.first if period.first == period.last else period.text, len(table)))
+        columns.insert(0, repeat(Period.parse(release.certificate.context.period).value, len(table)))
     lines = [",".join(map(_field, names))]
     lines += [",".join(map(_field, row)) for row in zip(*columns, strict=True)]
     # A line with nothing on it would be skipped by most readers.

@@ -50,8 +50,7 @@ def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
         columns = agreed_parquet_columns(connection, files, job, table.hive)
         with suppress(duckdb.Error):
             relation = _read(connection, files, table.hive).project(", ".join(map(quoted, columns)))
-            broken = no_parquet(name, "to its end ")
-            return RelationSource(connection, relation, broken)
+            return RelationSource(connection, relation, no_parquet(name, "to its end "))
         raise no_parquet(name)
     except BaseException:
         connection.close()

@@ -23,13 +23,14 @@ from pkdp_pipeline.certificates.sentences import (
     suppression,
 )
 from pkdp_pipeline.certificates.target import refusal
+from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase, bounds_of
+from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 from pkdp_pipeline.theorems.worst_case import Leaked

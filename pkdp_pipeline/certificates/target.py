@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import loss, probability
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 from pkdp_pipeline.theorems import Bound, Protects
 from pkdp_pipeline.theorems.bound import least_whole
@@ -86,8 +87,7 @@ def _otherwise(
     why: str, mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim, say: Speech
 ) -> str:
     """Say what noise gives where that is too little, and what to do about the leakage."""
-    cells = 2 if protects == "value" else 1
-    curve = NoiseCurve(theorem="noise", noise=aim[0] / cells, cells=cells)
+    curve = _curve(mechanism, protects, aim[0])
     epsilon, delta = Surviving(attacker, noised=True).against_anyone(curve).parameters
     if emptied_by(attacker.leakage, protects) is not None or delta >= 1.0:
         return (
@@ -112,6 +112,8 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     left = Surviving(attacker, mechanism.noise is not None).theorems
     if left.isdisjoint(_BY_THRESHOLD[protects]):
         return None
+    if isinstance(mechanism, Histogram) and mechanism.cells_per_unit > 1:
+        return _by_threshold_of_cells(mechanism, attacker, protects, aim)
     # Beside what tells who is present, absence protects nobody.
     absent = "histogram_value" in left or protects == "presence"
     declared = attacker.p_max if absent and attacker.p_max is not None and attacker.p_max < 1.0 else None
@@ -138,6 +140,25 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     if least is None:
         return None
     return lambda say: f"k = {least + aside} {_where('p_max', share, declared is not None)}{people}"
+
+
+def _by_threshold_of_cells(
+    mechanism: Histogram, attacker: AttackerModel, protects: Protects, aim: Aim
+) -> Choice | None:
+    """Name the smallest k where a person may be in several cells, independent of one another."""
+    declared = attacker.p_max is not None and attacker.p_max < 1.0
+    share = attacker.p_max if attacker.p_max is not None and declared else 0.1
+    argued = replace(attacker, p_max=share, independent_cells=True)
+
+    def enough(k: int) -> bool:
+        partial = bounds_of(Histogram(k=k, cells_per_unit=mechanism.cells_per_unit), argued, protects).partial
+        return any(_reaches(applied.bound, aim) for applied in partial)
+
+    least = least_whole(enough, 2, _MOST)
+    if least is None:
+        return None
+    cells = "" if attacker.independent_cells else ", and independent_cells=True if that can be argued too"
+    return lambda say: f"no noise but k = {least} {_where('p_max', share, declared)}{cells}"
 
 
 def _where(label: str, share: float, declared: bool) -> str:
@@ -181,9 +202,8 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
     """Name the noise that gives the target against any attacker, given what leaks."""
     if emptied_by(attacker.leakage, protects) is not None:
         return None
-    cells = 2 if protects == "value" else 1
-    surviving = Surviving(attacker, noised=True)
-    noise = aim[0] / cells if not attacker.leakage else _largest_noise(surviving, cells, aim)
+    surviving, curve = Surviving(attacker, noised=True), _curve(mechanism, protects, aim[0])
+    noise = curve.noise if not attacker.leakage else _largest_noise(surviving, curve, aim)
     if noise is None:
         return None
     whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
@@ -191,7 +211,8 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
     if mechanism.k is None:
         return lambda say: f"{say.noise(noise)}, {whatever}"
-    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", noise=noise, cells=cells)
+    told = {"noise": noise, "cells": curve.cells, "moves": curve.moves}
+    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", **told)
     if gap is None:
         return None
     reached = mechanism.k + gap
@@ -232,13 +253,19 @@ def _least(
 
 
 @lru_cache
-def _largest_noise(surviving: Surviving, cells: int, aim: Aim) -> float | None:
+def _largest_noise(surviving: Surviving, whole: NoiseCurve, aim: Aim) -> float | None:
     """Return a simple ε of noise, as large as beside the leakages reaches the target; None where none does."""
     for share in (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01):
-        curve = NoiseCurve(theorem="noise", noise=share * aim[0] / cells, cells=cells)
+        curve = replace(whole, noise=share * whole.noise)
         if _reaches(surviving.against_anyone(curve), aim):
             return curve.noise
     return None
+
+
+def _curve(mechanism: Mechanism, protects: Protects, epsilon: float) -> NoiseCurve:
+    """Return what noise gives that all numbers that a person changes share `epsilon` for."""
+    curve = NoiseCurve(theorem="noise", noise=1.0, cells=cells_per_unit(mechanism), moves=protects == "value")
+    return replace(curve, noise=epsilon / curve.changes)
 
 
 @dataclass(frozen=True, slots=True)

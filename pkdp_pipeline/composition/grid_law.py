@@ -311,7 +311,7 @@ def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     decades = math.ceil(math.log(max(1.0, (end - first) / scale / 12.0)) / math.log(1.1)) + 1
     far = first + scale * 12.0 * 1.1 ** np.arange(0, max(1, decades))
     curves = [bound for bound in bounds if isinstance(bound, NoiseCurve)]
-    kinks = [cells * curve.noise for curve in curves for cells in range(1, curve.cells + 1)]
+    kinks = [cells * curve.noise for curve in curves for cells in range(1, curve.changes + 1)]
     points = np.unique(np.concatenate([[0.0], near, far, kinks, [end]]))
     points = points[points <= end]
     return points, np.minimum.accumulate(np.minimum(1.0, Guarantee(bounds).delta(points)))

@@ -170,14 +170,14 @@ class ProfileLosses(Losses):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseLosses(Losses):
-    """Losses of two-sided geometric noise: ±ε0, or the sum of two of these; the pair is its own mirror image.
+    """Losses of two-sided geometric noise: sums of as many ±ε0 as cells change; the pair is its own mirror image.
 
     Parameters
     ----------
     noise : float
         ε0.
     cells : int
-        1 or 2 cells that change.
+        How many cells change.
     """
 
     noise: float
@@ -202,8 +202,10 @@ class NoiseLosses(Losses):
         """See `Losses`."""
         with flint.ctx.workprec(128):
             alpha = (-flint.arb(self.noise)).exp()
-            one = [alpha / (1 + alpha), 1 / (1 + alpha)]
-            balls = one if self.cells == 1 else [one[0] ** 2, 2 * one[0] * one[1], one[1] ** 2]
+            balls = (
+                math.comb(self.cells, gains) * alpha ** (self.cells - gains) / (1 + alpha) ** self.cells
+                for gains in range(self.cells + 1)
+            )
             weights = np.array([ball_above(ball) for ball in balls])
         steps = np.arange(-self.cells, self.cells + 1, 2, dtype=np.float64)
         return steps * self.noise, weights, 0.0
@@ -259,7 +261,7 @@ def directions(bounds: tuple[Bound, ...], protects: str) -> Directions:
     elif isinstance(bound, ValueThroughAbsence) and bound.known == 0:
         losses = (ProductLosses(factors=_waiting(bound.k, bound.p, bound.cap, 0)),)
     elif isinstance(bound, NoiseCurve) and bound.appears_at is None:
-        losses = (NoiseLosses(noise=bound.noise, cells=bound.cells),)
+        losses = (NoiseLosses(noise=bound.noise, cells=bound.changes),)
     right, left = (*losses, None, None)[:2]
     return Directions(right=right or ProfileLosses(bounds=bounds), left=left)
 

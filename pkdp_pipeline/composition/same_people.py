@@ -14,7 +14,7 @@ from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, w
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
-from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.mechanisms import Count, Histogram, cells_per_unit
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
@@ -57,9 +57,9 @@ def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
         noise = None if part.mechanism is None else part.mechanism.noise
         if noise is None or part.worst.parameters[1] > 0.0:
             return None
-        # Replacing a record changes one number of a count, two cells of a histogram.
-        cells = 1 if isinstance(part.mechanism, Count) else 2
-        spent += cells * Fraction(noise.epsilon) * part.times
+        # Replacing a record changes one number of a count; of a histogram the cells that it leaves and enters.
+        changes = 1 if isinstance(part.mechanism, Count) else 2 * cells_per_unit(part.mechanism)
+        spent += changes * Fraction(noise.epsilon) * part.times
     return float_above(spent)
 
 
@@ -132,10 +132,10 @@ def _numbers(part: Part, declared: BoundedSensitivity) -> list[NoiseCurve]:
             "BoundedSensitivity adds up counts and histograms by their noise alone: compose the certificates of the "
             "releases themselves, not totals of them, and none beside a leakage that may depend on its noise."
         )
-    one = replace(part.worst, cells=1)
-    # A record that moves within a histogram changes two of its cells, of which one at most appears from below k.
+    one = replace(part.worst, cells=1, moves=False)
+    # A record that moves within a histogram leaves cells and enters as many, and only the latter appear from below k.
     moves = declared.protects == "value" and not isinstance(part.mechanism, Count)
-    return [one, replace(one, appears_at=None)] if moves else [one]
+    return ([one, replace(one, appears_at=None)] if moves else [one]) * part.worst.cells
 
 
 def _most_telling(numbers: dict[NoiseCurve, int], changes: int) -> NoiseTotal:
@@ -270,8 +270,8 @@ def _worst_pair(parts: tuple[Part, ...]) -> WorstCase | None:
     if everything is None:
         return None
     bounds = [bound for bound, _ in everything.parts]
-    if len(bounds) == 1 and isinstance(bounds[0], NoiseCurve) and bounds[0].cells == 2:
+    if len(bounds) == 1 and isinstance(bounds[0], NoiseCurve) and bounds[0].moves:
         return bounds[0]
-    changes = tuple(replace(bound, cells=1) if isinstance(bound, NoiseCurve) else bound for bound in bounds)
+    changes = tuple(replace(bound, moves=False) if isinstance(bound, NoiseCurve) else bound for bound in bounds)
     few = NoiseTotal(theorem=theorem, parts=((WorstMaximum(theorem=theorem, parts=changes), 2),))
     return SmallerTotal(theorem=theorem, few=few, everything=everything)

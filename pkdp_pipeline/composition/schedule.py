@@ -12,11 +12,12 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import ProfileLosses, directions
+from pkdp_pipeline.composition.loss_laws import Directions, ProfileLosses, directions
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
-from pkdp_pipeline.theorems import Applied, Bound, WorstCase
+from pkdp_pipeline.model.mechanisms import cells_per_unit
+from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived, Guarantee
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -29,6 +30,13 @@ def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Tota
     """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
     rule, most = "independent_given_habits", _most(evidence)
     return _whole(rule, parts, most, convolved(rule, parts, None if most is None else most * at_once(parts)))
+
+
+def _laws(part: Part) -> tuple[tuple[Directions, int], ...]:
+    """Return the losses of a part, and how often each; those of a person's several cells one by one."""
+    if len(part.bounds) == 1 and isinstance(cells := part.bounds[0], Convolved) and THEOREMS[cells.theorem].about:
+        return tuple((law, times * part.times) for law, times in cells.parts)
+    return ((replace(directions(part.bounds, part.protects), attack=_repeatable(part)), part.times),)
 
 
 def _whole(
@@ -62,9 +70,9 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
     if not any(part.partial for part in parts):
         return ()
-    laws = tuple(
-        (replace(directions(part.bounds, part.protects), attack=_repeatable(part)), part.times) for part in parts
-    )
+    laws = tuple(law for part in parts for law in _laws(part))
+    if participation is not None:
+        participation *= max(1 if part.mechanism is None else cells_per_unit(part.mechanism) for part in parts)
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     single = tuple(applied for part in parts for applied in part.partial)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))

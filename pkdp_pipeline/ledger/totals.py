@@ -322,4 +322,4 @@ def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
         return pair[0] + Fraction(repr(bound.epsilon)), pair[1] + Fraction(bound.delta)
     if not isinstance(bound, NoiseCurve) or bound.noise < SMALLEST_EPSILON:
         return None
-    return bound.cells / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])
+    return bound.changes / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])

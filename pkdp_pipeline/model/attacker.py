@@ -245,6 +245,10 @@ class AttackerModel:
         share her fate. ``"conditional"``: her record given theirs; then `p_max`, `p_min` and `p_max_between` must
         hold given the records of all others of the household, and of each household one unknown person counts
         towards `unknown`.
+    independent_cells : bool, default False
+        For a `Histogram` without noise whose people may be in several cells: given everybody's habits, which the
+        attacker may know, in which cells a person is is independent from cell to cell, and `p_max` holds told all her
+        other cells.
 
     Raises
     ------
@@ -267,6 +271,7 @@ class AttackerModel:
     leakage: tuple[Leakage, ...] = ()
     dependent: str | None = None
     secret: Secret = "record"
+    independent_cells: bool = False
 
     def __post_init__(self) -> None:
         for name in ("p_max", "p_min", "p_max_between"):
@@ -292,6 +297,10 @@ class AttackerModel:
                 "number of unknown people, unknown_max the largest."
             )
         object.__setattr__(self, "leakage", leakages(self.leakage))
+        if not isinstance(self.independent_cells, bool):
+            raise ArgumentError(
+                f"independent_cells must be True or False, not {type(self.independent_cells).__name__}."
+            )
         self._check_dependence()
 
     def _check_dependence(self) -> None:
@@ -328,8 +337,8 @@ class AttackerModel:
         return AttackerModel(leakage=self.leakage)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary; leakage and dependence only where they are set."""
-        return written(self, {"leakage": [], "dependent": None, "secret": "record"})
+        """Return the fields as a JSON-ready dictionary; what is rarely declared only where it is set."""
+        return written(self, {"leakage": [], "dependent": None, "secret": "record", "independent_cells": False})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:

@@ -43,6 +43,9 @@ class GeometricNoise:
 _MOST = 10**10
 """More than there are people."""
 
+MOST_CELLS = 100
+"""The largest `cells_per_unit`."""
+
 
 def check_steps(mechanism: Any) -> None:
     """Store the checked thresholds and noise of a mechanism."""
@@ -172,7 +175,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """Counts per cell; every privacy unit is in one cell or absent.
+    """Counts per cell; every privacy unit is in one cell, or in at most `cells_per_unit`, or absent.
 
     In every cell the steps act in this order: count, suppress below `k`, add `noise`, suppress below
     `release_threshold`. A suppressed cell looks exactly like a cell nobody is in. No total of the people
@@ -186,6 +189,10 @@ class Histogram:
         Independent noise in every cell. One person changes a cell by 1.
     release_threshold : int, optional
         A cell is published only when its ``noisy count >= release_threshold``; needs noise.
+    cells_per_unit : int, default 1
+        In how many cells a person may be, from 1 to 100. With noise a person with more cells is counted in so many of
+        them, which a hash of her own name and cells draws. Without noise nothing is left out: that nobody is in more
+        is declared, and checked.
 
     Raises
     ------
@@ -196,9 +203,17 @@ class Histogram:
     k: int | None = None
     noise: GeometricNoise | None = None
     release_threshold: int | None = None
+    cells_per_unit: int = 1
 
     def __post_init__(self) -> None:
         check_steps(self)
+        cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
+        if cells > MOST_CELLS:
+            raise ArgumentError(
+                f"cells_per_unit must be at most {MOST_CELLS}, got {cells}: what so many cells tell of a person adds "
+                "up. Make cells coarser, or count a person in fewer of them."
+            )
+        object.__setattr__(self, "cells_per_unit", cells)
 
     def of_found_cells(self) -> Histogram:
         """Return the mechanism where no domain is declared: with noise and a release threshold k is at least 1."""
@@ -224,8 +239,19 @@ def mechanism_name(mechanism: Mechanism) -> str:
 
 
 def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``."""
-    return {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
+    """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``.
+
+    `cells_per_unit` is there only where it is above 1.
+    """
+    fields = {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
+    if cells_per_unit(mechanism) == 1:
+        fields.pop("cells_per_unit", None)
+    return fields
+
+
+def cells_per_unit(mechanism: Mechanism) -> int:
+    """Return how many numbers of what is published one person's being there changes, at most."""
+    return mechanism.cells_per_unit if isinstance(mechanism, Histogram) else 1
 
 
 def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:

@@ -1,8 +1,9 @@
-"""When each theorem on partial knowledge holds, what it then proves, and whom it holds against, in words."""
+"""When each theorem on partial knowledge holds, and what it then proves."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import flint
@@ -10,91 +11,13 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
-from pkdp_pipeline.model.wording import listed, percent
+from pkdp_pipeline.model.wording import listed
+from pkdp_pipeline.theorems import whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.counting import Counting, Options
-from pkdp_pipeline.theorems.record import PAPER, Theorem, independent, others
+from pkdp_pipeline.theorems.record import PAPER, Protects, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
-
-
-def _people(number: int) -> str:
-    return "1 person" if number == 1 else f"{number} people"
-
-
-def _knows(attacker: AttackerModel, where: str) -> str:
-    """Say how many people the attacker knows or controls.
-
-    Somebody who is merely known is there only with some probability before the attacker learns it: a bound that
-    averages over that says nothing about an attacker who is sure of as many who are there.
-    """
-    if attacker.known == 0:
-        return f"knows nobody {where}"
-    number = _people(attacker.known)
-    if attacker.influence == "active":
-        return f"knows or controls at most {number} {where}"
-    return (
-        f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
-        "of what they say),"
-    )
-
-
-def _beforehand(attacker: AttackerModel) -> str:
-    """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
-    if attacker.known == 0 or attacker.influence == "active":
-        return ""
-    them = "that person" if attacker.known == 1 else f"those {attacker.known}"
-    return f", which held of {them} beforehand too"
-
-
-def _another(attacker: AttackerModel) -> str:
-    return "another person" if attacker.known == 0 else "somebody else"
-
-
-def _bounded(attacker: AttackerModel) -> str:
-    if attacker.unknown_max is None:
-        return ""
-    are = "is" if attacker.unknown_max == 1 else "are"
-    return f" (and at most {others(attacker.unknown_max)} {are} unknown to them)"
-
-
-def _thresholding(attacker: AttackerModel) -> str:
-    # Whoever may be certain is bounded by the number of unknown people alone.
-    sure = "" if attacker.p_max == 1.0 else f"is never more than {percent(attacker.p_max)} sure"
-    return f"{_about_group(attacker, 'in', sure)}; they may know who is not in it"
-
-
-def _thresholding_complement(attacker: AttackerModel) -> str:
-    sure = "" if attacker.p_min == 0.0 else f"is always at least {percent(attacker.p_min, up=True)} sure"
-    return f"{_about_group(attacker, 'outside', sure)}; they may know who is in it"
-
-
-def _about_group(attacker: AttackerModel, side: str, sure: str) -> str:
-    about = sure and f" and {sure} that {_another(attacker)} is in the group{_beforehand(attacker)}"
-    return f"{independent(attacker)}, who {_knows(attacker, f'{side} the group')}{about}{_bounded(attacker)}"
-
-
-def _through_absence(attacker: AttackerModel) -> str:
-    return (
-        f"{independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
-        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
-        f"{_beforehand(attacker)}{_bounded(attacker)}; they may know who is absent, but no exact total of those "
-        "present is published, nor anything from which it follows"
-    )
-
-
-def _between(attacker: AttackerModel) -> str:
-    # Known people move the thresholds of both cells by as many, whether they are controlled or merely known.
-    knows = f"knows the cells of at most {_people(attacker.known)}"
-    if attacker.known == 0:
-        knows = "knows the cell of nobody"
-    elif attacker.influence == "active":
-        knows = _knows(attacker, "in the table")
-    return (
-        f"{independent(attacker)}, who {knows} and, told that {_another(attacker)} is in one of two cells, is at most "
-        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know who is present and how many "
-        "people there are"
-    )
 
 
 def _count(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -188,6 +111,26 @@ def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozense
     return Applied(bound=bound, attack=bound if mechanism.noise is None and exact else None)
 
 
+def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str:
+    """Return the bound on one of a person's cells, which is a thresholded count of its own."""
+    if mechanism.noise is not None:
+        return (
+            "with noise a person with more than cells_per_unit cells is counted in some of them, which makes her cells "
+            "depend on one another: only what the noise gives against anybody is left, and behind a k that needs a "
+            "release_threshold"
+        )
+    if not attacker.independent_cells:
+        return (
+            f"a person may be in {mechanism.cells_per_unit} cells, and what they tell together is known only where her "
+            "cells are independent of one another given her habits: declare independent_cells=True, and p_max told all "
+            "her other cells, where that can be argued; noise needs no such argument"
+        )
+    found = _presence(mechanism, attacker, left)
+    if not isinstance(found, Applied):
+        return found or f"no theorem is about histograms without k and cells_per_unit = {mechanism.cells_per_unit}"
+    return replace(found, bound=replace(found.bound, theorem=theorem))
+
+
 def _facing(attacker: AttackerModel) -> dict[str, Any]:
     """Return what a bound on a threshold takes from the attacker as it is."""
     return {"cap": attacker.unknown_max, "known": attacker.known, "active": attacker.influence == "active"}
@@ -206,25 +149,6 @@ def _hides_nothing(name: str, source: str, bound: Threshold) -> str | None:
     if bound.p == 1.0 and (bound.cap is None or bound.cap + bound.known >= bound.k - 1):
         return f"{source} = 1 lets the attacker be certain about everybody else, and then the threshold hides nothing"
     return None
-
-
-def against_counting(attacker: AttackerModel) -> str:
-    """Say whom a bound on an exact or noised count holds against."""
-    return (
-        f"{_uncertain(attacker)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that "
-        "each is in the group; they may know everybody else"
-    )
-
-
-def _options(attacker: AttackerModel) -> str:
-    return (
-        f"{_uncertain(attacker)}: each chooses every option with probability at least "
-        f"{percent(attacker.p_min, up=True)}; they may know what everybody else chose"
-    )
-
-
-def _uncertain(attacker: AttackerModel) -> str:
-    return f"{independent(attacker)}, and who is uncertain about at least {others(attacker.unknown or 0)}"
 
 
 def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -299,12 +223,14 @@ _TOLD_ABSENT = (
 _SECTION_4 = f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}"
 _SECTION_5 = f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}"
 
+_SEVERAL_CELLS: tuple[tuple[str, Protects], ...] = (("several_cells", "presence"), ("several_cells_value", "value"))
+
 RECORDS = (
     Theorem(
         key="thresholding",
         title="Theorem A: thresholding is dominated by waiting times",
         citation=_SECTION_4,
-        against=_thresholding,
+        against=whom.thresholding,
         rests_on=("known", "p_max"),
         averages=True,
         about=(Count, "presence"),
@@ -314,7 +240,7 @@ RECORDS = (
         key="thresholding_complement",
         title="Theorem A for the people who are not counted",
         citation=_SECTION_4,
-        against=_thresholding_complement,
+        against=whom.thresholding_complement,
         rests_on=("known",),
         averages=True,
         about=(Count, "presence"),
@@ -324,7 +250,7 @@ RECORDS = (
         key="histogram_presence",
         title="Theorem B, presence: a k-anonymous histogram hides whether a person is there",
         citation=_SECTION_5,
-        against=_through_absence,
+        against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
@@ -336,7 +262,7 @@ RECORDS = (
         key="histogram_value",
         title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
         citation=_SECTION_5,
-        against=_through_absence,
+        against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
@@ -349,7 +275,7 @@ RECORDS = (
         key="histogram_between",
         title="Theorem C, value: a k-anonymous histogram hides the cell, nothing assumed about absence",
         citation=_SECTION_5,
-        against=_between,
+        against=whom.between,
         assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
         rests_on=("known", "p_max_between"),
         reveals_who=True,
@@ -360,7 +286,7 @@ RECORDS = (
         key="noisy_counting",
         title="Lemmas 1 to 3 on the sum of the count and its noise",
         citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
-        against=against_counting,
+        against=whom.counting,
         rests_on=("unknown",),
         about=(Count, "presence"),
         rule=_noised,
@@ -369,7 +295,7 @@ RECORDS = (
         key="counting",
         title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
         citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
-        against=against_counting,
+        against=whom.counting,
         rests_on=("unknown",),
         beside_private=True,
         about=(Count, "presence"),
@@ -379,11 +305,27 @@ RECORDS = (
         key="options",
         title="Exact counts of several options hide which one a person chose",
         citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
-        against=_options,
+        against=whom.options,
         rests_on=("unknown",),
         reveals_who=True,
         about=(Histogram, "value"),
         rule=_which_option,
+    ),
+    *(
+        Theorem(
+            key=key,
+            title="Rule 10: a person in several cells, independent given her habits",
+            citation="docs/composition.md, rule 10",
+            against=whom.in_several_cells,
+            assumes=("Nobody is in more cells than declared: a table in which somebody is, is not published.",),
+            rests_on=("known", "p_max"),
+            averages=True,
+            hides_presence_too=aim == "value",
+            is_rule=True,
+            about=(Histogram, aim),
+            rule=partial(_each_cell, key),
+        )
+        for key, aim in _SEVERAL_CELLS
     ),
 )
 """The records, in the order in which they are tried."""

@@ -11,12 +11,13 @@ import flint
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage, Lives
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, mechanism_name
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Protects, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
-from pkdp_pipeline.theorems.rules import RECORDS, against_counting
+from pkdp_pipeline.theorems.rules import RECORDS
+from pkdp_pipeline.theorems.whom import counting
 from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
 
 _DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
@@ -55,7 +56,7 @@ _REGISTRY: dict[str, Theorem] = {
             key="counting_beside_leakage",
             title="Lemmas 1 to 3 beside a leakage that is itself differentially private",
             citation="docs/leakage.md, section 2",
-            against=against_counting,
+            against=counting,
             rests_on=("unknown",),
         ),
         Theorem(
@@ -220,7 +221,10 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     partial: list[Applied] = []
     obstacles: list[str] = []
     about = (type(mechanism), protects)
-    rules = (theorem.rule for key, theorem in THEOREMS.items() if key in left and theorem.about == about)
+    # What a person in several cells tells, rule 10 makes of bounds on each of them.
+    several = cells_per_unit(mechanism) > 1
+    about_it = (one for key, one in THEOREMS.items() if key in left and one.about == about)
+    rules = (theorem.rule for theorem in about_it if not several and not theorem.is_rule)
     for found in (rule(mechanism, attacker, left) for rule in rules if rule is not None):
         if isinstance(found, Applied):
             # Whoever leaves the leakage aside attacks as before.
@@ -241,7 +245,7 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
             "given it would say nothing"
         )
         worst = None
-    if not partial and worst is None and not obstacles:
+    if not partial and worst is None and not obstacles and not several:
         obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
     return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles))
 
@@ -252,10 +256,8 @@ def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects) -> Wo
     if noise is None or getattr(mechanism, "k_complement", None) is not None or (k is not None and threshold is None):
         return None
     appears_at = None if k is None or threshold is None else threshold - k
-    cells = 1 if protects == "presence" else 2
-    return surviving.against_anyone(
-        NoiseCurve(theorem="noise", noise=noise.epsilon, cells=cells, appears_at=appears_at)
-    )
+    told = {"cells": cells_per_unit(mechanism), "moves": protects == "value", "appears_at": appears_at}
+    return surviving.against_anyone(NoiseCurve(theorem="noise", noise=noise.epsilon, **told))
 
 
 def _total(mechanism: Count, attacker: AttackerModel) -> Applicable:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +13,7 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase
-from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below
+from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below, float_above
 
 SAMPLER_LEEWAY = 2.0**-50
 """The noise drawn has an ε0 at most this much, relatively, below the declared one, and never above it.
@@ -33,86 +35,107 @@ class NoiseCurve(WorstCase):
     noise : float
         ε0, the parameter of the noise: one person changes a cell by 1.
     cells : int
-        1 where one count changes (presence), 2 where two cells do (value).
+        In how many cells a person is, at most.
+    moves : bool
+        Whether a person leaves so many cells and enters as many others (value), or is in them or absent (presence).
     appears_at : int, optional
         ``release_threshold - k`` where counts below `k` are suppressed before the noise; None where nothing
         is suppressed before the noise.
 
     Notes
     -----
-    With ``α = e^{-ε0}`` the loss of one noisy cell is ±ε0, so its profile is ``(1 - αe^ε)/(1 + α)``, and that of
-    two is ``(1 - α²e^ε)/(1 + α)²``. A count that has just reached `k` appears with probability
-    ``δ0 = P[k + Z ≥ release_threshold]`` where none could appear before; the other cell of a value change can
-    then still lose ε0. The curve is the largest of all neighbouring pairs; it is `(cells·ε0, δ0)` at
-    ``ε = cells·ε0`` and beyond.
+    With ``α = e^{-ε0}`` the loss of one noisy cell is ±ε0, so that of m is ``(2s - m) ε0`` with binomial weights. A
+    count that has just reached `k` appears with probability ``δ0 = P[k + Z ≥ release_threshold]`` where none could
+    appear before. Of the cells that the first life has alone any i may be such ones, of those of the other any j;
+    the others lose ±ε0 each. The curve is the largest over i and j, in both orders, so of all neighbouring pairs; it
+    is ``1 - (1 - δ0)^cells`` at ``ε = changes·ε0`` and beyond.
 
     *Guarantee*: never below the divergence of any pair of neighbouring inputs, for every ε0 within
     `SAMPLER_LEEWAY` of the declared one; attained. *Rounding*: outward, about one part in 1e15 for each step
-    between k and the release threshold. *Source*: `docs/mathematics.md`, "Two-sided geometric noise"; Definition 19 of
-    Desfontaines et al.
+    between k and the release threshold. *Source*: `docs/mathematics.md`, "Two-sided geometric noise", and
+    `docs/composition.md`, rule 10; Definition 19 of Desfontaines et al.
     """
 
     noise: float
-    cells: int
+    cells: int = 1
+    moves: bool = False
     appears_at: int | None = None
+
+    @property
+    def changes(self) -> int:
+        """How many numbers change by 1 between two lives."""
+        return 2 * self.cells if self.moves else self.cells
 
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""
-        with flint.ctx.workprec(128):
-            appears = self._appearance()
-            return self.cells * self.noise, 0.0 if appears is None else min(1.0, ball_above(appears))
+        return float_above(self.changes * Fraction(self.noise)), self._beyond()
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         sides = [self._at(epsilon) for epsilon in epsilons.tolist()]
         return np.array([side[0] for side in sides]), np.minimum(np.array([side[1] for side in sides]), 1.0)
 
-    def _appearance(self) -> Any | None:
-        """Return the ball of ``δ0 = P[k + Z ≥ r]``, or None where nothing is suppressed before the noise."""
+    def _beyond(self) -> float:
+        """Return δ where ε is so large that only what could not appear before tells anything."""
+        with flint.ctx.workprec(_BITS):
+            stays = self._stays()
+            return 0.0 if stays is None else min(1.0, ball_above(1 - stays**self.cells))
+
+    def _stays(self) -> Any | None:
+        """Return the ball of ``1 - δ0``, or None where nothing is suppressed before the noise."""
         if self.appears_at is None:
             return None
-        drawn = self._drawn()
-        if self.appears_at >= 0:
-            return (-drawn * self.appears_at).exp() / (1 + (-drawn).exp())
-        return 1 - (-drawn * (1 - self.appears_at)).exp() / (1 + (-drawn).exp())
-
-    def _drawn(self) -> Any:
-        """Return a ball around every ε0 that the sampler may have."""
+        # Any ε0 that the sampler may have; of the losses ±ε0 the declared one is the largest.
         declared = flint.arb(self.noise)
-        return declared.union(declared * (1 - flint.arb(SAMPLER_LEEWAY)))
+        drawn = declared.union(declared * (1 - flint.arb(SAMPLER_LEEWAY)))
+        if self.appears_at >= 0:
+            return 1 - (-drawn * self.appears_at).exp() / (1 + (-drawn).exp())
+        return (-drawn * (1 - self.appears_at)).exp() / (1 + (-drawn).exp())
 
     def _at(self, epsilon: float) -> tuple[float, float]:
-        # Beyond cells · ε0 the curve is flat.
-        epsilon = min(epsilon, self.cells * self.noise)
-        with flint.ctx.workprec(128):
-            one = flint.arb(1)
-            # Without suppression the declared ε0 is the worst that is drawn, so its end point stays exact.
-            alpha = (-flint.arb(self.noise)).exp()
-            growth = flint.arb(epsilon).exp()
-            appears = self._appearance()
-            stays = one if appears is None else one - appears
-            # One noisy cell; exp(ε - ε0) keeps its digits where the difference is small.
-            single = -(flint.arb(epsilon) - self.noise).expm1() / (1 + alpha)
-            losses = [single]
-            if self.cells == 2:
-                losses = [-(flint.arb(epsilon) - 2 * flint.arb(self.noise)).expm1() / (1 + alpha) ** 2]
-            if appears is not None:
-                losses.append(appears)
-                if self.cells == 2:
-                    alpha = (-self._drawn()).exp()
-                    losses.append(single)
-                    losses.append(appears + _positive(stays - alpha * growth) / (1 + alpha))
-                    mirrored = _positive(one - alpha * growth * stays) + _positive(alpha - growth * stays)
-                    losses.append(mirrored / (1 + alpha))
-            lower = max(0.0, *(ball_below(loss) for loss in losses))
-            upper = max(0.0, *(ball_above(loss) if not loss <= 0 else 0.0 for loss in losses))
-        return lower, upper
+        end, beyond = self.parameters
+        with flint.ctx.workprec(_BITS):
+            stays, growth = self._stays(), flint.arb(min(epsilon, end)).exp()
+            most = 0 if stays is None else self.cells
+            powers = [flint.arb(1)]
+            for _ in range(most):
+                powers.append(powers[-1] * stays)
+            slope = 0.0 if stays is None else float(stays.log().mid())
+            lower, upper = ball_below(1 - powers[most]), beyond
+            if epsilon >= end:
+                return max(0.0, lower), upper
+            for i, j in itertools.product(range(most + 1), repeat=2):
+                if i and j and not self.moves:
+                    continue  # all cells are those of the one life
+                coins = self.changes - i - j
+                tails = _tails(self.noise, coins)
+                # The strongest test accepts the losses above ε, so all from some number of coins on.
+                least = (coins + (epsilon + (j - i) * slope) / self.noise) / 2.0
+                if math.isfinite(least):
+                    least = math.floor(min(max(least, 0.0), coins))
+                    tails = tails[max(0, least - 2) : least + 4]
+                for first, second in tails:
+                    loss = (1 - powers[i]) + powers[i] * first - powers[j] * second * growth
+                    lower, upper = max(lower, ball_below(loss)), max(upper, ball_above(loss))
+        return max(0.0, lower), upper
 
 
-def _positive(ball: Any) -> Any:
-    """Return the ball of ``max(0, x)``."""
-    return ball.nonnegative_part() if not ball >= 0 else ball
+_BITS = 192
+"""Bits of a ball: those of a float, and as many for differences of floats that are next to each other."""
+
+
+@lru_cache(maxsize=512)
+def _tails(noise: float, coins: int) -> tuple[tuple[Any, Any], ...]:
+    """Return ``P[S ≥ s]`` and ``Q[S ≥ s]`` for s = 0 … `coins` cells whose loss is +ε0, each with its own noise."""
+    with flint.ctx.workprec(_BITS):
+        alpha = (-flint.arb(noise)).exp()
+        found, first, second = [], flint.arb(0), flint.arb(0)
+        for s in range(coins, -1, -1):
+            weight = flint.arb(math.comb(coins, s)) / (1 + alpha) ** coins
+            first, second = first + weight * alpha ** (coins - s), second + weight * alpha**s
+            found.append((first, second))
+        return tuple(reversed(found))
 
 
 _STEPS = 96

@@ -133,7 +133,7 @@ def binomial(noise, losses, epsilon):
 
 @pytest.mark.parametrize(("noise", "cells", "times"), [(0.5, 1, 365), (0.1, 1, 30), (1.0, 2, 7), (0.3, 2, 100)])
 def test_noise_is_exactly_binomial(noise, cells, times):
-    curve = NoiseCurve(theorem="noise", noise=noise, cells=cells)
+    curve = NoiseCurve(theorem="noise", noise=noise, moves=cells == 2)
     released = total((directions((curve,), "presence"), times))
     whole = cells * times * noise
     for epsilon in (0.0, 0.1, 0.05 * whole, 0.3 * whole, 0.7 * whole, 0.95 * whole):

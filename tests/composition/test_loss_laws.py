@@ -215,7 +215,7 @@ def test_several_bounds_give_the_hull_of_their_minimum():
     [
         Counting(theorem="counting", unknown=400, p_min=0.2, p_max=0.7),
         ValueThroughAbsence(theorem="histogram_value", k=15, p=0.3, known=3),
-        NoiseCurve(theorem="noise", noise=1.0, cells=2, appears_at=6),
+        NoiseCurve(theorem="noise", noise=1.0, moves=True, appears_at=6),
         presence(12, 0.5, known=4),
     ],
     ids=lambda bound: type(bound).__name__,
@@ -258,7 +258,7 @@ def test_controlled_people_are_taken_off_the_threshold():
 def test_each_bound_gets_its_own_kind_of_law():
     between = Thresholding(theorem="histogram_between", k=9, p=0.6)
     value = ValueThroughAbsence(theorem="histogram_value", k=9, p=0.2)
-    noise = NoiseCurve(theorem="noise", noise=0.5, cells=2)
+    noise = NoiseCurve(theorem="noise", noise=0.5, moves=True)
     right, left = (PairLosses(k=9, p=0.2, order=order) for order in ("right", "left"))
     assert directions((value,), "value").right == ProductLosses(factors=(right, left))
     assert isinstance(directions((between,), "value").right, EnvelopeLosses)

@@ -180,7 +180,7 @@ def test_theorem_9_as_printed_and_its_limit():
 
 @pytest.mark.parametrize("private", [1e-300, 30.0, 1e5, 1e300])
 def test_extreme_leakages_have_profiles(private):
-    curve = NoiseCurve(theorem="noise", noise=0.5, cells=2)
+    curve = NoiseCurve(theorem="noise", noise=0.5, moves=True)
     points = np.array([0.0, 1e-9, 1.0, 1e4, 1e301])
     for bound in (
         WorstBesidePrivate(theorem="noise", one=curve, epsilon=private, delta=1e-9),

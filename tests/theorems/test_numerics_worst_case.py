@@ -63,7 +63,7 @@ def worst(noise, k, threshold, cells, epsilon, reach=20, most=14):
 
 
 def curve(noise, k, threshold, cells):
-    return NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=None if k is None else threshold - k)
+    return NoiseCurve(theorem="noise", noise=noise, moves=cells == 2, appears_at=None if k is None else threshold - k)
 
 
 @pytest.mark.parametrize("noise", [0.3, 1.0, 2.5])
@@ -126,7 +126,7 @@ def test_a_relative_accuracy_close_to_the_noise():
 @pytest.mark.parametrize("gap", [None, -(10**9), -1, 0, 1, 10**9])
 @pytest.mark.parametrize("cells", [1, 2])
 def test_extreme_noise_stays_a_probability(noise, gap, cells):
-    bound = NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=gap)
+    bound = NoiseCurve(theorem="noise", noise=noise, moves=cells == 2, appears_at=gap)
     lower, upper = bound.bracket(np.array([0.0, 5e-324, 1e-12, 1.0, 700.0, 1024.0, 1e6, 1e300]))
     assert np.all(np.isfinite(lower) & np.isfinite(upper))
     assert np.all((lower >= 0.0) & (lower <= upper) & (upper <= 1.0))

@@ -88,7 +88,7 @@ def _noisy_counts(bound: Bound) -> list[tuple[float, int]] | None:
     most = 1 if isinstance(bound, WorstMaximum) else bound.releases if isinstance(bound, NoiseTotal) else every
     # Noise with nothing suppressed before it.
     noisy = [
-        (one.noise, one.cells, times)
+        (one.noise, one.cells if isinstance(one, NoiseLosses) else one.changes, times)
         for one, times in parts
         if isinstance(one, NoiseLosses) or (isinstance(one, NoiseCurve) and one.appears_at is None)
     ]

@@ -1,0 +1,63 @@
+"""What holds for one release: the theorems' bounds, and rule 10, by which a person may be in several cells of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from pkdp_pipeline.composition.convolution import Convolved
+from pkdp_pipeline.composition.loss_laws import Directions, ProductLosses, directions
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit
+from pkdp_pipeline.theorems import THEOREMS, Applicable, Applied, Protects
+from pkdp_pipeline.theorems import bounds_of as bounds_of_theorems
+from pkdp_pipeline.theorems.theorems import Surviving
+from pkdp_pipeline.theorems.thresholding import Thresholding
+
+
+@lru_cache(maxsize=1024)
+def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
+    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all that is made of it.
+
+    Notes
+    -----
+    *Guarantee*: where nothing is added to the counts and a person may be in c cells, the cells of which are independent
+    given her habits, every cell is a thresholded count of its own, independent of the others, and the dominating pair
+    of the whole is the product of those of c cells; that of lives in different cells has c more in the other order.
+    *Rounding*: that of `Convolved`. *Source*: `docs/composition.md`, rule 10.
+
+    Raises
+    ------
+    ArgumentError
+        If the mechanism is unknown or cannot protect what is asked.
+    """
+    found, cells = bounds_of_theorems(mechanism, attacker, protects), cells_per_unit(mechanism)
+    if cells == 1:
+        return found
+    surviving = Surviving(attacker, mechanism.noise is not None)
+    about = (
+        (key, one.rule) for key, one in THEOREMS.items() if one.is_rule and one.about == (type(mechanism), protects)
+    )
+    partial, obstacles = [], list(found.obstacles)
+    for key, rule in about:
+        applied = (
+            rule(mechanism, attacker, surviving.theorems) if rule is not None and key in surviving.theorems else None
+        )
+        if isinstance(applied, Applied):
+            partial.append(_of_all(key, cells, applied))
+        else:
+            obstacles.append(applied or surviving.obstacle or "")
+    return replace(found, partial=tuple(partial), obstacles=tuple(filter(None, dict.fromkeys(obstacles))))
+
+
+def _of_all(theorem: str, cells: int, one: Applied) -> Applied:
+    """Return the bound on all cells of a person, from that on one of them."""
+    both, attack = directions((one.bound,), "presence"), one.attack
+    if not isinstance(attack, Thresholding) or (attack.known and not attack.active):
+        attack = None
+    elif attack.known:
+        attack = replace(attack, k=attack.k - attack.known, known=0)
+    if THEOREMS[theorem].hides_presence_too:
+        both = Directions(right=ProductLosses(factors=both.orders))
+    bound = Convolved(theorem=theorem, parts=((replace(both, attack=attack), cells),))
+    return Applied(bound=bound, attack=None if attack is None else bound)

@@ -1,0 +1,120 @@
+"""Whom each theorem holds against, in words."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.wording import percent
+from pkdp_pipeline.theorems.record import independent, others
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number} people"
+
+
+def _knows(attacker: AttackerModel, where: str) -> str:
+    """Say how many people the attacker knows or controls.
+
+    Somebody who is merely known is there only with some probability before the attacker learns it: a bound that
+    averages over that says nothing about an attacker who is sure of as many who are there.
+    """
+    if attacker.known == 0:
+        return f"knows nobody {where}"
+    number = _people(attacker.known)
+    if attacker.influence == "active":
+        return f"knows or controls at most {number} {where}"
+    return (
+        f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
+        "of what they say),"
+    )
+
+
+def _beforehand(attacker: AttackerModel) -> str:
+    """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
+    if attacker.known == 0 or attacker.influence == "active":
+        return ""
+    them = "that person" if attacker.known == 1 else f"those {attacker.known}"
+    return f", which held of {them} beforehand too"
+
+
+def _another(attacker: AttackerModel) -> str:
+    return "another person" if attacker.known == 0 else "somebody else"
+
+
+def _bounded(attacker: AttackerModel) -> str:
+    if attacker.unknown_max is None:
+        return ""
+    are = "is" if attacker.unknown_max == 1 else "are"
+    return f" (and at most {others(attacker.unknown_max)} {are} unknown to them)"
+
+
+def thresholding(attacker: AttackerModel) -> str:
+    """Say whom a threshold on the people who count holds against."""
+    # Whoever may be certain is bounded by the number of unknown people alone.
+    sure = "" if attacker.p_max == 1.0 else f"is never more than {percent(attacker.p_max)} sure"
+    return f"{_about_group(attacker, 'in', sure)}; they may know who is not in it"
+
+
+def thresholding_complement(attacker: AttackerModel) -> str:
+    """Say whom a threshold on the people who do not count holds against."""
+    sure = "" if attacker.p_min == 0.0 else f"is always at least {percent(attacker.p_min, up=True)} sure"
+    return f"{_about_group(attacker, 'outside', sure)}; they may know who is in it"
+
+
+def _about_group(attacker: AttackerModel, side: str, sure: str) -> str:
+    about = sure and f" and {sure} that {_another(attacker)} is in the group{_beforehand(attacker)}"
+    return f"{independent(attacker)}, who {_knows(attacker, f'{side} the group')}{about}{_bounded(attacker)}"
+
+
+def through_absence(attacker: AttackerModel) -> str:
+    """Say whom a histogram holds against in which people may be absent."""
+    return (
+        f"{independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
+        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
+        f"{_beforehand(attacker)}{_bounded(attacker)}; they may know who is absent, but no exact total of those "
+        "present is published, nor anything from which it follows"
+    )
+
+
+def between(attacker: AttackerModel) -> str:
+    """Say whom a histogram holds against in which nobody need be absent."""
+    # Known people move the thresholds of both cells by as many, whether they are controlled or merely known.
+    knows = f"knows the cells of at most {_people(attacker.known)}"
+    if attacker.known == 0:
+        knows = "knows the cell of nobody"
+    elif attacker.influence == "active":
+        knows = _knows(attacker, "in the table")
+    return (
+        f"{independent(attacker)}, who {knows} and, told that {_another(attacker)} is in one of two cells, is at most "
+        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know who is present and how many "
+        "people there are"
+    )
+
+
+def in_several_cells(attacker: AttackerModel) -> str:
+    """Say whom a histogram holds against in which people may be in several cells."""
+    return (
+        f"{independent(attacker)}, and each person's cells too, given everybody's habits, which they may know; who "
+        f"{_knows(attacker, 'in the table')} and, told in which other cells {_another(attacker)} is, is at most "
+        f"{percent(attacker.p_max)} sure of any further one{_beforehand(attacker)}{_bounded(attacker)}; they may know "
+        "who is absent, but no exact total of those present is published, nor anything from which it follows"
+    )
+
+
+def counting(attacker: AttackerModel) -> str:
+    """Say whom a bound on an exact or noised count holds against."""
+    return (
+        f"{_uncertain(attacker)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that "
+        "each is in the group; they may know everybody else"
+    )
+
+
+def options(attacker: AttackerModel) -> str:
+    """Say whom exact counts of several options hold against."""
+    return (
+        f"{_uncertain(attacker)}: each chooses every option with probability at least "
+        f"{percent(attacker.p_min, up=True)}; they may know what everybody else chose"
+    )
+
+
+def _uncertain(attacker: AttackerModel) -> str:
+    return f"{independent(attacker)}, and who is uncertain about at least {others(attacker.unknown or 0)}"

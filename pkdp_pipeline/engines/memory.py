@@ -145,21 +145,20 @@ def cells_in_memory(table: Any, question: Selection, spelling: Spelling | None =
     cells = asked(lambda: _Cells.of(keys.columns, ordered=rule != "error"))
     if not units:
         return cells.answer(np.bincount(cells.codes, minlength=cells.size))
-    if rule == "error":
+    if rule == "error" and question.cells_per_unit == 1:
         by_place = _by_place(table["u0"], cells) if units == 1 else None
         return _by_unit(table, cells, units) if by_place is None else by_place
     rows = table.select([*numbered("u", units), *numbered("o", len(question.order_by))])
     rows = rows.append_column("b0", pa.array(cells.codes))
     if rule in DRAWN:
         rows = rows.append_column("pick", cells.spelled(spelling or _as_duckdb_spells))
-    statement = cells_statement(
-        units=units, keys=1, one_cell=rule, orders=len(question.order_by), pick="pick" if rule in DRAWN else ""
-    )
+    statement = cells_statement(question, keys=1, pick="pick" if rule in DRAWN else "")
     with _rows(rows) as selected:
         counted = selected.run(statement)
     counts = np.zeros(cells.size, dtype=np.int64)
     counts[counted["b0"].to_numpy()] = counted["n"].to_numpy()
-    return cells.answer(counts, missing_unit=bool(pc.any(counted["missing_unit"]).as_py()))
+    checks = {name: bool(pc.any(counted[name]).as_py()) for name in ("missing_unit", "several_cells")}
+    return cells.answer(counts, **checks)
 
 
 def tally_in_memory(table: Any, units: int) -> Tally:

@@ -28,7 +28,10 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
     if not unit:
         nobody = nw.lit(False)
         return rows.group_by(*cell).agg(nw.len().alias("n")).with_columns(missing_unit=nobody, several_cells=nobody)
-    if question.one_cell == "error":
+    several: Any = nw.lit(False)
+    if question.cells_per_unit > 1:
+        homes, several = _few(rows, unit, cell, question)
+    elif question.one_cell == "error":
         # One grouping by unit, so that the rows change places once. A unit has one cell where the smallest is the
         # largest, column by column, and no key is missing in some of its rows only.
         homes = rows.group_by(*unit).agg(
@@ -40,7 +43,6 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
         several = nw.any_horizontal(*(_differs(name) for name in cell), ignore_nulls=True)
     else:
         homes = _chosen(rows, unit, cell, question.one_cell, numbered("o", len(question.order_by)))
-        several = nw.lit(False)
     missing = _missing(unit)
     marked = homes.select(*cell, present=(~missing).cast(nw.Int64), missing=missing, several=several & ~missing)
     return marked.group_by(*cell).agg(
@@ -105,6 +107,16 @@ def _differs(key: str) -> nw.Expr:
 
 def _missing(unit: list[str]) -> nw.Expr:
     return nw.any_horizontal(*(nw.col(name).is_null() for name in unit), ignore_nulls=False)
+
+
+def _few(rows: Rows, unit: list[str], cell: list[str], question: Selection) -> tuple[Rows, nw.Expr]:
+    """Return the cells of each unit, each once, and whether it has too many; where a hash draws, just so many."""
+    pairs, most = rows.select(*unit, *cell).unique().with_columns(one=nw.lit(1)), question.cells_per_unit
+    if question.one_cell == "error":
+        return pairs.with_columns(held=nw.col("one").sum().over(*unit)), nw.col("held") > most
+    drawn = with_md5(pairs, "pick", _spelled(pairs, [*unit, *cell]))
+    place = nw.col("one").cum_sum().over(*unit, order_by="pick")
+    return drawn.with_columns(place=place).filter(nw.col("place") <= most), nw.lit(False)
 
 
 def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders: list[str]) -> Rows:

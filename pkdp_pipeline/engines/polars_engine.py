@@ -28,11 +28,12 @@ class PolarsEngine(NarwhalsEngine):
         units, keys = numbered("u", len(question.unit)), numbered("b", len(question.by))
         if not units or question.one_cell == "first":
             return super()._counted(rows, question, frame)
-        if question.one_cell in DRAWN:
-            # Polars has no md5: the distinct rows from which it draws are read.
+        if question.one_cell in DRAWN or question.cells_per_unit > 1:
+            # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
             frequent = question.one_cell == "most_frequent"
             pairs = most_frequent(rows, units, keys) if frequent else rows.unique()
-            return cells_in_memory(collected(pairs), replace(question, one_cell="hash"))
+            drawn = question if question.one_cell == "error" else replace(question, one_cell="hash")
+            return cells_in_memory(collected(pairs), drawn)
         if isinstance(frame, pl.DataFrame) and len(units) == 1:
             # It is in memory already: its columns are named, not copied.
             native: pl.DataFrame = rows.to_native().collect()

@@ -56,11 +56,10 @@ class Rows:
     def cells(self, question: Selection) -> Any:
         """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
         units, keys = len(question.unit), len(question.by)
-        if question.one_cell == "error" and units and (coded := self.cells_by_code(units, keys)) is not None:
+        single = question.one_cell == "error" and units and question.cells_per_unit == 1
+        if single and (coded := self.cells_by_code(units, keys)) is not None:
             return coded
-        return self.run(
-            cells_statement(units=units, keys=keys, one_cell=question.one_cell, orders=len(question.order_by))
-        )
+        return self.run(cells_statement(question, keys=keys))
 
     def tally(self, units: int) -> Tally:
         """Count the units that have a hit among their rows, and all."""
@@ -229,11 +228,12 @@ def spelled(names: list[str]) -> str:
     return " || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
 
 
-def cells_statement(*, units: int, keys: int, one_cell: str, orders: int = 0, pick: str = "") -> str:
+def cells_statement(question: Selection, *, keys: int, pick: str = "") -> str:
     """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, b1, …, n, missing_unit, several_cells) per cell.
 
-    `pick` is SQL for the cell's name as text, by default as DuckDB spells it.
+    `keys` columns name a cell there; `pick` is SQL for the cell's name as text, by default as DuckDB spells it.
     """
+    units, one_cell, most = len(question.unit), question.one_cell, question.cells_per_unit
     cell = ", ".join(numbered("b", keys))
     if units == 0:
         return (
@@ -241,9 +241,13 @@ def cells_statement(*, units: int, keys: int, one_cell: str, orders: int = 0, pi
             f"FROM pkdp_rows GROUP BY {cell}"
         )
     if one_cell == "error":
-        return _pairs_statement(units, keys)
-    nobody = missing(units)
-    rows = _one_row_per_unit(units, keys, one_cell, orders, pick or spelled(numbered("b", keys)))
+        return _pairs_statement(units, keys, most)
+    nobody, pick = missing(units), pick or spelled(numbered("b", keys))
+    rows = (
+        _one_row_per_unit(units, keys, one_cell, len(question.order_by), pick)
+        if most == 1
+        else _few_rows_per_unit(units, keys, most, pick)
+    )
     return (
         f"SELECT {cell}, count(*) FILTER (WHERE NOT ({nobody})) AS n, bool_or({nobody}) AS missing_unit, "
         f"false AS several_cells FROM ({rows}) GROUP BY {cell}"
@@ -295,8 +299,8 @@ def alike_statement(*, units: int, texts: Sequence[str]) -> str:
     )
 
 
-def _pairs_statement(units: int, keys: int) -> str:
-    """Return the query where every unit should have one cell: as many pairs of unit and cell as units.
+def _pairs_statement(units: int, keys: int, most: int) -> str:
+    """Return the query where every unit should have one cell, as many pairs of unit and cell as units; or `most` cells.
 
     The pairs are found once, as a count of distinct units per cell finds them. Units are told apart by GROUP BY
     alone, which knows what a collation takes for equal; hashes do not, nor does DuckDB 1's count(DISTINCT …).
@@ -304,10 +308,13 @@ def _pairs_statement(units: int, keys: int) -> str:
     unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
     units_found = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {unit}"
     n = f"count(*) FILTER (WHERE NOT ({nobody}))"
+    several = f"sum({n}) OVER () > (SELECT count(*) FROM ({units_found}))"
+    if most > 1:
+        several = f"(SELECT count(*) > 0 FROM ({units_found} HAVING count(*) > {most}))"
     return (
         f", pkdp_pairs AS MATERIALIZED (SELECT DISTINCT {unit}, {cell} FROM pkdp_rows) "
-        f"SELECT {cell}, {n} AS n, bool_or({nobody}) AS missing_unit, "
-        f"sum({n}) OVER () > (SELECT count(*) FROM ({units_found})) AS several_cells FROM pkdp_pairs GROUP BY {cell}"
+        f"SELECT {cell}, {n} AS n, bool_or({nobody}) AS missing_unit, {several} AS several_cells "
+        f"FROM pkdp_pairs GROUP BY {cell}"
     )
 
 
@@ -338,6 +345,18 @@ def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: s
     chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
     best = f"min(struct_pack({', '.join([*fields, *values])})) AS chosen"
     return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {best} FROM {rows} GROUP BY {unit})"
+
+
+def _few_rows_per_unit(units: int, keys: int, most: int, pick: str) -> str:
+    """Return the query for (unit, cell) with the `most` cells of each unit that a hash draws."""
+    unit, cells = ", ".join(numbered("u", units)), numbered("b", keys)
+    cell = ", ".join(cells)
+    pairs = f"SELECT {unit}, {cell}, min(md5({spelled(numbered('u', units))} || {pick})) AS drawn FROM pkdp_rows"
+    fields = [f"f{i} := {part}" for i, part in enumerate(["drawn", *_missing_last(cells)])]
+    values = [f"{name} := {name}" for name in cells]
+    few = f"unnest(min(struct_pack({', '.join([*fields, *values])}), {most})) AS chosen"
+    chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
+    return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {few} FROM ({pairs} GROUP BY {unit}, {cell}) GROUP BY {unit})"
 
 
 def _missing_last(names: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
 
     def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
-        if question.one_cell == "error" and question.unit:
+        if question.one_cell == "error" and question.cells_per_unit == 1 and question.unit:
             units, keys = len(question.unit), len(question.by)
             answer = _by_code(rows.to_native(), units=units, keys=keys)
             if answer is not None:

@@ -136,6 +136,8 @@ class Context:
         The predicate as written, or ``label: …`` for one that cannot be written down. None: everybody.
     missing_unit, one_cell : str
         The rules for rows, as in the question.
+    cells_per_unit : int
+        In how many cells a person may be.
     undeclared : str, optional
         What became of people in cells that were not declared; None where no cells were.
     cells : {"declared", "found"}, optional
@@ -160,6 +162,7 @@ class Context:
     where: str | None = None
     missing_unit: str = "error"
     one_cell: str = "error"
+    cells_per_unit: int = 1
     undeclared: str | None = None
     cells: str | None = None
     period: str | None = None
@@ -229,7 +232,12 @@ class Context:
             listed.append(f"Only rows with {self.where} count.")
         if self.missing_unit == "drop":
             listed.append("Rows that name no person are left out.")
-        if self.one_cell in _CHOSEN:
+        if self.cells_per_unit > 1 and self.one_cell == "hash":
+            most = self.cells_per_unit
+            listed.append(f"A person with rows in more than {most} cells counts in {most} of them that a hash draws.")
+        elif self.cells_per_unit > 1:
+            listed.append("A person with rows in several cells counts in each of them.")
+        elif self.one_cell in _CHOSEN:
             listed.append(f"A person with rows in several cells counts once, in {_CHOSEN[self.one_cell]}.")
         if conditions := self._conditions():
             *others, last = conditions
@@ -248,7 +256,8 @@ class Context:
         if self.unit and self.missing_unit == "error":
             conditions.append("every row names its person")
         if self.unit and self.cells is not None and self.one_cell == "error":
-            conditions.append("nobody is in several cells")
+            most = "several" if self.cells_per_unit == 1 else f"more than {self.cells_per_unit}"
+            conditions.append(f"nobody is in {most} cells")
         if self.undeclared == "error":
             conditions.append("everybody is in a declared cell")
         if self.checks:
@@ -256,8 +265,8 @@ class Context:
         return conditions
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary; `table`, `units` and `checks` only where they say something."""
-        return written(self, {"table": None, "units": "checked", "checks": False})
+        """Return the fields as a JSON-ready dictionary; what is rarely said only where it says something."""
+        return written(self, {"table": None, "units": "checked", "checks": False, "cells_per_unit": 1})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:

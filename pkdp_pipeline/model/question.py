@@ -18,6 +18,7 @@ from pkdp_pipeline.model.mechanisms import (
     LARGEST_EPSILON,
     Histogram,
     Mechanism,
+    cells_per_unit,
     check_noise,
     kind_of,
     mechanism_name,
@@ -67,6 +68,9 @@ class Selection:
         or one drawn by a fixed hash of the person's name and cells.
     order_by : tuple of str
         Needed by, and only by, ``one_cell="first"``. Missing values come last.
+    cells_per_unit : int, default 1
+        In how many cells a person may be. Above 1 the rule is "error" where she has more, or "hash", which draws so
+        many of them.
     """
 
     unit: Any
@@ -74,6 +78,7 @@ class Selection:
     by: Any = ()
     one_cell: str = "error"
     order_by: Any = ()
+    cells_per_unit: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.where, str) and self.where.strip():
@@ -94,6 +99,8 @@ class Question(Selection):
         what every attacker is declared to know (`Leakage.total`); it hides nothing about who is there.
     by, where, one_cell, order_by
         As of `Selection`; a column's name stands for a list of one.
+    cells_per_unit : int
+        The mechanism's. Above 1 `one_cell` is left out: with noise it is "hash", without "error".
     domain : Domain, list or dict, optional
         The public cells (`Domain.parse`). None: only cells that reach `k` appear, and no trace of the others.
     missing_unit : {"error", "drop"}, default "error"
@@ -135,6 +142,7 @@ class Question(Selection):
     def __post_init__(self) -> None:
         Selection.__post_init__(self)
         mechanism_name(self.mechanism)
+        object.__setattr__(self, "cells_per_unit", cells_per_unit(self.mechanism))
         noise = self.mechanism.noise
         check_noise(noise)
         if noise is not None and noise.epsilon > LARGEST_EPSILON:
@@ -174,6 +182,8 @@ class Question(Selection):
             raise ArgumentError('by may not name a column "count": the published table has its own; rename the column.')
         if (self.one_cell == "first") != bool(self.order_by):
             raise ArgumentError('one_cell="first" and order_by belong together: order_by says which row comes first.')
+        if self.cells_per_unit > 1:
+            self._check_several_cells()
         if self.domain is not None:
             if not isinstance(self.domain, Domain):
                 object.__setattr__(self, "domain", Domain.parse(self.by, self.domain))
@@ -192,6 +202,22 @@ class Question(Selection):
             )
         if self.undeclared != "error":
             raise ArgumentError("undeclared is about a declared domain; give domain, or leave undeclared out.")
+
+    def _check_several_cells(self) -> None:
+        rule = "error" if self.mechanism.noise is None else "hash"
+        if not self.unit:
+            raise ArgumentError(
+                "cells_per_unit is about people with several rows; where each row is a person, each is in one cell: "
+                "leave it out, or name the columns of a person in unit."
+            )
+        if self.one_cell not in ("error", rule):
+            why = (
+                "without noise nothing may be left out of a person's cells, which would make them depend on one another"
+                if rule == "error"
+                else "with noise a hash draws the cells in which a person with more of them is counted"
+            )
+            raise ArgumentError(f"one_cell = {self.one_cell!r} with cells_per_unit: {why}. Leave one_cell out.")
+        object.__setattr__(self, "one_cell", rule)
 
     def _check_count(self) -> None:
         defaults = {"by": (), "domain": None, "one_cell": "error", "order_by": (), "undeclared": "error"}
@@ -282,7 +308,8 @@ class Question(Selection):
 
     def context(self, dataset: str | None = None) -> Context:
         """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows."""
-        same = {name: getattr(self, name) for name in ("unit", "missing_unit", "one_cell", "table", "units", "checks")}
+        named = ("unit", "missing_unit", "one_cell", "cells_per_unit", "table", "units", "checks")
+        same: dict[str, Any] = {name: getattr(self, name) for name in named}
         return Context(
             **same,
             where=f"the predicate labelled {self.label!r}" if self.has_opaque_where else self.predicate,

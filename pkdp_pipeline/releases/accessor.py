@@ -55,6 +55,9 @@ one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
     Which of its own cells a person with rows in several is counted in; see `Question`.
 order_by : str or sequence of str, optional
     For ``one_cell="first"``.
+cells_per_unit : int, default 1
+    In how many cells a person may be, each of which she counts in. With noise a hash draws so many of a person's cells;
+    without noise nobody may have more, and `attacker` has to say that cells are independent. See `Histogram`.
 undeclared : {"error", "absent"}, default "error"
     What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
 ledger : Ledger, optional
@@ -73,6 +76,7 @@ _DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "missing_unit": "error",
         "units": "checked",
         "one_cell": "error",
+        "cells_per_unit": 1,
         "undeclared": "error",
         "revise": False,
         "target": "default",
@@ -100,6 +104,7 @@ class _Cells(_Options, total=False):
     domain: Any
     one_cell: str
     order_by: Any
+    cells_per_unit: int
     undeclared: str
 
 
@@ -224,9 +229,9 @@ def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Rel
 def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOptions]) -> Release:
     """Publish how many people are in each cell.
 
-    Every person is in one cell or absent. Rows are read in this order: `where` keeps rows, `missing_unit`
-    drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose cell is
-    not public. A rule looks at a person's own rows only.
+    Every person is in one cell, or in at most `cells_per_unit`, or absent. Rows are read in this order: `where` keeps
+    rows, `missing_unit` drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose
+    cell is not public. A rule looks at a person's own rows only.
 
     Parameters
     ----------

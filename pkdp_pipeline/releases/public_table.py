@@ -64,10 +64,15 @@ class Counted:
                 f"unit {unit} has values that differ only by spaces around them: one person may be counted as two. "
                 'Strip them in the frame, or say that they are different people with units="exact".'
             )
-        if self.several_cells:
+        if self.several_cells and question.cells_per_unit > 1:
+            problems.append(
+                f"units {unit} have rows in more than cells_per_unit cells of {by}, which without noise nobody may "
+                "have. Give a larger cells_per_unit, or noise, with which a hash draws so many of a person's cells."
+            )
+        elif self.several_cells:
             problems.append(
                 f"units {unit} have rows in several cells of {by}; a unit must be in one cell. one_cell says which: "
-                '"most_frequent", "first" (with order_by) or "hash".'
+                '"most_frequent", "first" (with order_by) or "hash"; cells_per_unit, in how many it may be.'
             )
         if self.undeclared_cells and question.undeclared == "error":
             problems.append(

@@ -6,7 +6,7 @@ import math
 from typing import Protocol
 
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
@@ -142,11 +142,14 @@ def depending(attacker: AttackerModel) -> str:
 def _protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
     if THEOREMS[theorem].protection:
         return THEOREMS[theorem].protection
-    hidden, shown = "which of two published cells a person is in", "whether she is included, nor "
+    several = cells_per_unit(mechanism) > 1
+    hidden = "in which published cells a person is" if several else "which of two published cells a person is in"
+    shown = "whether she is included, nor "
     if isinstance(mechanism, Count):
         hidden, shown = "whether a person is counted in this release", ""
     elif protects == "presence":
-        hidden, shown = "whether a person is included in this release", "which cell she is in once that is known, nor "
+        which = "in which cells she is" if several else "which cell she is in"
+        hidden, shown = "whether a person is included in this release", f"{which} once that is known, nor "
     others = "what several releases, or other people's records, tell about her"
     return f"Protects {hidden}; it does not protect {shown}{others}."
 

@@ -54,8 +54,7 @@ def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
     for part in parts:
         if part.worst is None:
             continue
-        noise = None if part.mechanism is None else part.mechanism.noise
-        if noise is None or part.worst.parameters[1] > 0.0:
+        if part.mechanism is None or (noise := part.mechanism.noise) is None or part.worst.parameters[1] > 0.0:
             return None
         # Replacing a record changes one number of a count; of a histogram the cells that it leaves and enters.
         changes = 1 if isinstance(part.mechanism, Count) else 2 * cells_per_unit(part.mechanism)
@@ -181,10 +180,12 @@ _RULE = "once_per_unit"
 
 def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     """Take the worst cell (presence), or the worst pair of cells (value), of the one histogram that all parts are."""
-    others = [part for part in parts if not isinstance(part.mechanism, Histogram)]
+    # Where she may be in several cells, that she is in one period only links her cells.
+    others = [part for part in parts if not isinstance(part.mechanism, Histogram) or part.mechanism.cells_per_unit > 1]
     for part in others:
         if part.worst is None:
-            raise NoEvidenceError(_NO_HISTOGRAM if part.mechanism is not None else _SEVERAL)
+            several = isinstance(part.mechanism, Histogram) and _IN_SEVERAL_CELLS
+            raise NoEvidenceError(several or (_NO_HISTOGRAM if part.mechanism is not None else _SEVERAL))
     if parts[0].aim == "presence":
         # Their noise holds told anything; their numbers are not about being in no release at all.
         told_apart = not any(part.partial for part in others)
@@ -224,6 +225,11 @@ _NO_HISTOGRAM = (
     "OncePerUnit adds up histograms: its numbers are about a cell of a release, told that the person is there or in no "
     "release at all, and the p_max of a Count is not such a number. Certify each part as a Histogram (a count is one "
     "with a single cell), with p_max for that condition."
+)
+_IN_SEVERAL_CELLS = (
+    "OncePerUnit says that a person appears in one release only, which makes her cells in different releases depend on "
+    "one another; for people in several cells they have to be independent. Put noise on them, or count each person in "
+    "one cell."
 )
 _SEVERAL = (
     "OncePerUnit adds up one histogram for each period; several releases about one period count by their noise, and "

@@ -23,7 +23,7 @@ from pkdp_pipeline.duckdb.tables import (
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.mechanisms import Histogram, cells_per_unit
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Publication, publish
 from pkdp_pipeline.releases.release import Release
@@ -177,8 +177,9 @@ def request_of(
 
         where = from_sql(spec.filter, columns, lacking=lacking)
     # A call that names a rule of its own does not inherit the columns that belong to another one.
-    one_cell = spec.one_cell or rules.one_cell
-    inherits = spec.order_by is None and one_cell == rules.one_cell
+    several = cells_per_unit(spec.mechanism) > 1
+    one_cell = spec.one_cell or ("error" if several else rules.one_cell)
+    inherits = spec.order_by is None and one_cell == rules.one_cell and not several
     first = None if by is None else rules.order_by if inherits else spec.order_by
     request = Question(
         mechanism=spec.mechanism,

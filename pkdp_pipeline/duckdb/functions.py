@@ -42,7 +42,13 @@ _ENTRY = {
     "certificate": "VARCHAR",
 }
 #: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
-_MECHANISM = {"k": "BIGINT", "k_complement": "BIGINT", "noise": "DOUBLE", "release_threshold": "BIGINT"}
+_MECHANISM = {
+    "k": "BIGINT",
+    "k_complement": "BIGINT",
+    "noise": "DOUBLE",
+    "release_threshold": "BIGINT",
+    "cells_per_unit": "BIGINT",
+}
 _ATTACKER = {
     "p_max": "DOUBLE",
     "p_min": "DOUBLE",
@@ -51,6 +57,7 @@ _ATTACKER = {
     "unknown_max": "BIGINT",
     "known": "BIGINT",
     "influence": "VARCHAR",
+    "independent_cells": "BOOLEAN",
 }
 _CERTIFIED = (
     {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}

@@ -30,7 +30,16 @@ _WRITTEN = {
 #: What no text in a database has.
 _FOREIGN = re.compile("[\0\ud800-\udfff]")
 #: Keys that the policy of a gate decides, and not who asks.
-_OF_THE_POLICY = ("domain", "protects", "period", "missing_unit", "one_cell", "order_by", "undeclared")
+_OF_THE_POLICY = (
+    "domain",
+    "protects",
+    "period",
+    "missing_unit",
+    "one_cell",
+    "order_by",
+    "cells_per_unit",
+    "undeclared",
+)
 
 
 class Spec(Table):
@@ -55,6 +64,8 @@ class Spec(Table):
     protects, period, missing_unit, one_cell, undeclared : str, optional
         See `Question`.
     order_by : tuple of str, optional
+    cells_per_unit : int, optional
+        See `Histogram`.
     database, schema : str, optional
         Where the caller's connection stands; unqualified names are looked up there first.
     schemas : tuple of str, optional
@@ -75,6 +86,7 @@ class Spec(Table):
     missing_unit: str | None = None
     one_cell: str | None = None
     order_by: tuple[str, ...] | None = None
+    cells_per_unit: int | None = None
     undeclared: str | None = None
     database: str | None = None
     schema_: str | None = Field(default=None, alias="schema")
@@ -96,7 +108,7 @@ class Spec(Table):
             return positive_real("noise", value)
         if name == "count" and value is not True:
             raise ValueError("count must be true, or left out.")
-        if name in ("k", "k_complement", "release_threshold") and type(value) is not int:
+        if name in ("k", "k_complement", "release_threshold", "cells_per_unit") and type(value) is not int:
             raise ValueError(f"{name} must be a whole number, not {type(value).__name__}: write it as 20.")
         text = cls.model_fields[name].annotation in (str, str | None)
         if text and (not isinstance(value, str) or not value.strip() or _FOREIGN.search(value)):
@@ -111,7 +123,7 @@ class Spec(Table):
             )
         if self.histogram is not None and self.k_complement is not None:
             raise ValueError("k_complement is about a count; a histogram has none: leave it out.")
-        for name in ("domain", "protects", "one_cell", "order_by", "undeclared"):
+        for name in ("domain", "protects", "one_cell", "order_by", "cells_per_unit", "undeclared"):
             if self.count and getattr(self, name) is not None:
                 raise ValueError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
         return self
@@ -169,7 +181,8 @@ class Spec(Table):
         """Return the mechanism that is asked for."""
         noise = None if self.noise is None else GeometricNoise(self.noise)
         if self.histogram is not None:
-            return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)
+            several = 1 if self.cells_per_unit is None else self.cells_per_unit
+            return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold, cells_per_unit=several)
         return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
 
 

@@ -32,6 +32,7 @@ from pkdp_pipeline.jobs.tables import (
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
 from pkdp_pipeline.releases.options import (
@@ -250,7 +251,11 @@ class Job(Declarations):
     def _question(self, release: ReleaseTable, day: date) -> Question:
         cells: dict[str, Any] = {}
         if release.by is not None:
-            cells = {name: getattr(release, name) or getattr(self, name) for name in ("one_cell", "order_by")}
+            named = ("one_cell", "order_by")
+            cells = {name: getattr(release, name) or getattr(self, name) for name in named}
+            if cells_per_unit(release.mechanism) > 1:
+                # The job's rule is for releases that count a person in one cell.
+                cells = {name: getattr(release, name) for name in named if getattr(release, name) is not None}
         try:
             return Question(
                 mechanism=release.mechanism,

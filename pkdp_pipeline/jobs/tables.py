@@ -316,6 +316,12 @@ class ReleaseTable(Table):
     )
     one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
     order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
+    cells_per_unit: int | None = Field(
+        default=None,
+        description="In how many cells a person may be. With noise a hash draws so many; without it nobody may have "
+        "more, and the attacker needs independent_cells.",
+        examples=[3],
+    )
     k: int | None = Field(default=None, description="Published only when the count is at least k.", examples=[50])
     k_complement: int | None = Field(
         default=None, description="A count: published only when at least so many people are not counted."
@@ -336,7 +342,7 @@ class ReleaseTable(Table):
     @model_validator(mode="after")
     def _is_a_mechanism(self) -> Self:
         if self.by is None:
-            for key in ("domain", "one_cell", "order_by"):
+            for key in ("domain", "one_cell", "order_by", "cells_per_unit"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
             if self.protects == "value" and not self._counts_everybody():
@@ -363,7 +369,8 @@ class ReleaseTable(Table):
     def mechanism(self) -> Mechanism:
         """The mechanism this release runs."""
         noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
+        same: dict[str, Any] = {"k": self.k, "noise": noise, "release_threshold": self.release_threshold}
         if self.by is not None:
-            histogram = Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)
+            histogram = Histogram(**same, cells_per_unit=1 if self.cells_per_unit is None else self.cells_per_unit)
             return histogram.of_found_cells() if self.domain is None else histogram
-        return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
+        return Count(k_complement=self.k_complement, **same)

@@ -18,7 +18,15 @@ from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Mechanism, check_noise, mean_absolute, noise_scale
+from pkdp_pipeline.model.mechanisms import (
+    Count,
+    GeometricNoise,
+    Mechanism,
+    cells_per_unit,
+    check_noise,
+    mean_absolute,
+    noise_scale,
+)
 from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.theorems.rounding import float_above, float_below
@@ -145,6 +153,8 @@ def rollup(table: pd.DataFrame, mechanism: Mechanism, by: str | Sequence[str], *
     the noise.
     """
     names = _names(table, by)
+    if set(names) != set(_columns(table)):
+        _check_adds_up(mechanism)
     _check_free(names, ("least", "most", "error"))
     groups = _groups(table, mechanism, names, declared=declared)
     cells = _cells(table, mechanism)
@@ -165,6 +175,7 @@ def shares(
     """
     if isinstance(mechanism, Count):
         raise ArgumentError("shares are of a histogram's cells; a count has none.")
+    _check_adds_up(mechanism)
     columns = _columns(table)
     _check_free(columns, ("share", "least", "most"))
     groups = _groups(table, mechanism, [] if by is None else _names(table, by), declared=declared)
@@ -207,6 +218,14 @@ def rounded(
     frame["least"] = _whole([None if value is None else value // step * step for value in _values(frame["least"])])
     frame["most"] = _whole([None if value is None else -(-value // step) * step for value in _values(frame["most"])])
     return frame
+
+
+def _check_adds_up(mechanism: Mechanism) -> None:
+    if cells_per_unit(mechanism) > 1:
+        raise ArgumentError(
+            "a person may be in several cells of this table, so its counts do not add up to people: publish a "
+            "histogram by these columns, or a count."
+        )
 
 
 def _columns(table: pd.DataFrame) -> list[str]:

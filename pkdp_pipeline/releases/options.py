@@ -204,6 +204,11 @@ class AttackerTable(_ValueTable):
         default="record",
         description='"conditional": the secret is a person\'s record given those of all on whom it depends.',
     )
+    independent_cells: bool = Field(
+        default=False,
+        description="For people in several cells without noise: given everybody's habits, a person's cells are "
+        "independent of one another, and p_max holds told all her other cells.",
+    )
 
     @field_validator("leakage", mode="before")
     @classmethod

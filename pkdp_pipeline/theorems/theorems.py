@@ -256,8 +256,9 @@ def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects) -> Wo
     if noise is None or getattr(mechanism, "k_complement", None) is not None or (k is not None and threshold is None):
         return None
     appears_at = None if k is None or threshold is None else threshold - k
-    told = {"cells": cells_per_unit(mechanism), "moves": protects == "value", "appears_at": appears_at}
-    return surviving.against_anyone(NoiseCurve(theorem="noise", noise=noise.epsilon, **told))
+    several, moves = cells_per_unit(mechanism), protects == "value"
+    curve = NoiseCurve(theorem="noise", noise=noise.epsilon, cells=several, moves=moves, appears_at=appears_at)
+    return surviving.against_anyone(curve)
 
 
 def _total(mechanism: Count, attacker: AttackerModel) -> Applicable:

@@ -93,7 +93,7 @@ def between(attacker: AttackerModel) -> str:
 def in_several_cells(attacker: AttackerModel) -> str:
     """Say whom a histogram holds against in which people may be in several cells."""
     return (
-        f"{independent(attacker)}, and each person's cells too, given everybody's habits, which they may know; who "
+        f"{independent(attacker)}, as are each person's cells given everybody's habits (which they may know), who "
         f"{_knows(attacker, 'in the table')} and, told in which other cells {_another(attacker)} is, is at most "
         f"{percent(attacker.p_max)} sure of any further one{_beforehand(attacker)}{_bounded(attacker)}; they may know "
         "who is absent, but no exact total of those present is published, nor anything from which it follows"

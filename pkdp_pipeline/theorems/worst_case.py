@@ -79,33 +79,33 @@ class NoiseCurve(WorstCase):
     def _beyond(self) -> float:
         """Return δ where ε is so large that only what could not appear before tells anything."""
         with flint.ctx.workprec(_BITS):
-            stays = self._stays()
-            return 0.0 if stays is None else min(1.0, ball_above(1 - stays**self.cells))
+            return min(1.0, ball_above(self._appearing()[-1][0])) if self.appears_at is not None else 0.0
 
-    def _stays(self) -> Any | None:
-        """Return the ball of ``1 - δ0``, or None where nothing is suppressed before the noise."""
+    def _appearing(self) -> list[tuple[Any, Any]]:
+        """Return the balls of ``1 - (1 - δ0)^i`` and ``(1 - δ0)^i`` for i cells that have just reached k, up to all."""
         if self.appears_at is None:
-            return None
+            return [(flint.arb(0), flint.arb(1))]
         # Any ε0 that the sampler may have; of the losses ±ε0 the declared one is the largest.
         declared = flint.arb(self.noise)
         drawn = declared.union(declared * (1 - flint.arb(SAMPLER_LEEWAY)))
-        if self.appears_at >= 0:
-            return 1 - (-drawn * self.appears_at).exp() / (1 + (-drawn).exp())
-        return (-drawn * (1 - self.appears_at)).exp() / (1 + (-drawn).exp())
+        above = self.appears_at >= 0
+        tail = (-drawn * (self.appears_at if above else 1 - self.appears_at)).exp() / (1 + (-drawn).exp())
+        appears, stays = (tail, 1 - tail) if above else (1 - tail, tail)
+        found = [(flint.arb(0), flint.arb(1))]
+        for _ in range(self.cells):
+            told, hidden = found[-1]
+            found.append((told + hidden * appears, hidden * stays))
+        return found
 
     def _at(self, epsilon: float) -> tuple[float, float]:
         end, beyond = self.parameters
         with flint.ctx.workprec(_BITS):
-            stays, growth = self._stays(), flint.arb(min(epsilon, end)).exp()
-            most = 0 if stays is None else self.cells
-            powers = [flint.arb(1)]
-            for _ in range(most):
-                powers.append(powers[-1] * stays)
-            slope = 0.0 if stays is None else float(stays.log().mid())
-            lower, upper = ball_below(1 - powers[most]), beyond
+            few, growth = self._appearing(), flint.arb(min(epsilon, end)).exp()
+            lower, upper = ball_below(few[-1][0]), beyond
             if epsilon >= end:
                 return max(0.0, lower), upper
-            for i, j in itertools.product(range(most + 1), repeat=2):
+            slope = float(few[-1][1].log().mid()) / self.cells
+            for (i, (told, hidden)), (j, (_, other)) in itertools.product(enumerate(few), repeat=2):
                 if i and j and not self.moves:
                     continue  # all cells are those of the one life
                 coins = self.changes - i - j
@@ -116,7 +116,7 @@ class NoiseCurve(WorstCase):
                     least = math.floor(min(max(least, 0.0), coins))
                     tails = tails[max(0, least - 2) : least + 4]
                 for first, second in tails:
-                    loss = (1 - powers[i]) + powers[i] * first - powers[j] * second * growth
+                    loss = told + hidden * first - other * second * growth
                     lower, upper = max(lower, ball_below(loss)), max(upper, ball_above(loss))
         return max(0.0, lower), upper
 

@@ -25,6 +25,8 @@
 -- one_cell           'error', 'most_frequent', 'first' or 'hash': in which of its cells a person with several counts
 --                    (of equally frequent cells in one that a hash draws)
 -- order_by           a column or a list of columns, for one_cell := 'first'
+-- cells_per_unit     in how many cells a person may be: with noise so many of hers that a hash draws; without noise
+--                    nobody may have more, and the attacker has to say that cells are independent
 -- undeclared         'error' (default) or 'absent': what happens to people whose cell is not in the domain
 --
 -- The person, the attacker, the ledger and defaults for period, missing_unit, one_cell and order_by were given to
@@ -36,12 +38,14 @@
 CREATE OR REPLACE MACRO pkdp_histogram(
     table_name, by_columns,
     k := NULL, filter := NULL, noise := NULL, domain := NULL, release_threshold := NULL, protects := NULL,
-    period := NULL, missing_unit := NULL, one_cell := NULL, order_by := NULL, undeclared := NULL
+    period := NULL, missing_unit := NULL, one_cell := NULL, order_by := NULL, undeclared := NULL,
+    cells_per_unit := NULL
 ) AS TABLE
 -- pkdp_plan writes, when a statement is bound, the SELECT that calls pkdp_release when the statement runs.
 FROM query(pkdp_plan(to_json({
     "table": table_name, histogram: by_columns, k: k, filter: filter, noise: noise,
     domain: to_json(domain)::VARCHAR, release_threshold: release_threshold, protects: protects, period: period,
     missing_unit: missing_unit, one_cell: one_cell, order_by: order_by, undeclared: undeclared,
+    cells_per_unit: cells_per_unit,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR));

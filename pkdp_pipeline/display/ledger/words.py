@@ -15,7 +15,7 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, kind_of
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, kind_of
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
@@ -73,6 +73,8 @@ def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
         details.append(f"k = {mechanism.k}")
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         details.append(f"k of the rest = {mechanism.k_complement}")
+    if cells_per_unit(mechanism) > 1:
+        details.append(f"up to {cells_per_unit(mechanism)} cells a person")
     if mechanism.release_threshold is not None:
         details.append(f"shown from {mechanism.release_threshold}")
     if mechanism.noise is not None:
@@ -92,6 +94,8 @@ def attacker_words(attacker: AttackerModel) -> str:
     listed = [f"{name} = {exactly(value)}" for name, value in stated if value is not None]
     if attacker.known:
         listed.append(f"known = {attacker.known} ({attacker.influence})")
+    if attacker.independent_cells:
+        listed.append("cells independent given habits")
     if attacker.secret == "conditional":
         listed.append(f"given the others of each {attacker.dependent}")
     elif attacker.dependent is not None:

@@ -23,6 +23,8 @@ def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules
     `rules` is a mechanism, or what a job file asks for: it has the mechanism's names.
     """
     subject, steps = "a cell" if by else "the count", []
+    if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
+        steps.append(f"a person is counted in at most {cells} cells")
     if rules.k is not None:
         steps.append(f"{subject} is published only when it is at least k = {rules.k}")
     if (complement := getattr(rules, "k_complement", None)) is not None:

@@ -101,7 +101,9 @@ def test_dictionaries_come_back():
 
 @pytest.mark.parametrize("stranger", ["p", "Known", "", "to_dict", 5])
 def test_unknown_fields_are_named(stranger):
-    with pytest.raises(ArgumentError, match=f"no field {stranger!r}; its fields are dependent, independent_cells, influence"):
+    with pytest.raises(
+        ArgumentError, match=f"no field {stranger!r}; its fields are dependent, independent_cells, influence"
+    ):
         AttackerModel.from_dict({stranger: 1})
 
 

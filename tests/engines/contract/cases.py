@@ -77,6 +77,17 @@ HASHED = table(
     c=pa.array(["x", "y", "x", "y", "x", None, "y", "x", "x", "y"], TEXT),
     d=pa.array([1, 1, 2, 1, 1, 1, 2, 2, 2, 1], INT),
 )
+MANY = table(
+    u=pa.array([person for person in range(20) for _ in range(8)], INT),
+    v=pa.array([f"v{person % 3}" for person in range(20) for _ in range(8)], TEXT),
+    c=pa.array([(person * 3 + visit * visit) % 9 for person in range(20) for visit in range(8)], pa.int32()),
+    day=pa.array(
+        [dt.date(2020, 1, 1 + (person + visit) % 6) for person in range(20) for visit in range(8)], pa.date32()
+    ),
+)
+APART = pkdp.AttackerModel(p_max=0.5, independent_cells=True)
+#: Noise that changes no count in a lifetime, so that all engines publish the same.
+UNNOISED = {"noise": pkdp.GeometricNoise(50.0), "k": 1, "release_threshold": 3}
 FILTERED = table(
     u=pa.array(range(6), INT),
     c=pa.array(["p", "q", "r", "s", "t", "w"], TEXT),
@@ -286,6 +297,46 @@ CASES = [
         ask={"unit": ["u", "v"], "by": ["c", "d"], "one_cell": "hash", "missing_unit": "drop"},
         expected=None,
     ),
+    *(
+        Case(
+            name=f"all of {most} cells, {name}",
+            table=SEVERAL,
+            ask={"cells_per_unit": most, "missing_unit": "drop", "attacker": APART} | ask,
+            expected=expected,
+        )
+        for most, name, ask, expected in (
+            (3, "found", {}, [("a", 2), ("b", 2), ("é", 1), (None, 2)]),
+            (
+                4,
+                "declared",
+                {"domain": ["b", None, "z", "é", "a"]},
+                [("b", 2), (None, 2), ("z", None), ("é", 1), ("a", 2)],
+            ),
+            (2, "where", {"where": "c.isna() or c > 'a'"}, [("b", 2), ("é", 1), (None, 2)]),
+        )
+    ),
+    Case(
+        name="all of 2 cells, composite",
+        table=HASHED,
+        ask={"unit": ["u", "v"], "by": ["c", "d"], "cells_per_unit": 2, "missing_unit": "drop", "attacker": APART},
+        expected=[("x", 1, 2), ("x", 2, 3), ("y", 1, 2), ("y", 2, 1), (None, 1, 1)],
+    ),
+    *(
+        Case(
+            name=f"{most} of the cells, {name}",
+            table=rows,
+            ask={"cells_per_unit": most} | UNNOISED | ask,
+            expected=None,
+        )
+        for most, name, rows, ask in (
+            (2, "text", SEVERAL.set_column(0, "u", SEVERAL["u"].cast(TEXT)), {"missing_unit": "drop"}),
+            (2, "hashed", MANY, {}),
+            (3, "hashed", MANY, {}),
+            (3, "declared", MANY, {"domain": [7, 2, 0], "undeclared": "absent"}),
+            (2, "dates", MANY, {"by": "day"}),
+            (2, "composite", MANY, {"unit": ["u", "v"], "by": ["c", "day"]}),
+        )
+    ),
     Case(
         name="a domain",
         table=keyed("", pa.array(["b", "a", None, "b"], TEXT), []).table,
@@ -327,6 +378,12 @@ FAILURES = [
     Case(name="missing units", table=PAIRS, ask={"unit": ["u", "v"]}, expected=pkdp.InputCheckError),
     Case(name="several cells", table=SEVERAL, ask={"missing_unit": "drop"}, expected=pkdp.InputCheckError),
     Case(name="missing units and several cells", table=SEVERAL, expected=pkdp.InputCheckError),
+    Case(
+        name="more cells than declared",
+        table=SEVERAL,
+        ask={"cells_per_unit": 2, "missing_unit": "drop", "attacker": APART},
+        expected=pkdp.InputCheckError,
+    ),
     Case(
         name="several cells, one of them missing",
         table=table(u=[1, 1], c=pa.array(["a", None], TEXT)),

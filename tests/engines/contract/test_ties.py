@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from decimal import Decimal
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -25,9 +26,10 @@ def rows_of(keys, units=None):
     return pa.table({"unit": people, "cell": cells})
 
 
-def counted(adapter, rows, one_cell="most_frequent", by=("cell",)):
+def counted(adapter, rows, one_cell="most_frequent", by=("cell",), most=1):
+    selection = Selection(unit=("unit",), by=by, one_cell=one_cell, cells_per_unit=most)
     with adapter.frame(rows) as frame:
-        answer = engine_for(frame).cells(frame, Selection(unit=("unit",), by=by, one_cell=one_cell))
+        answer = engine_for(frame).cells(frame, selection)
         keys = [tuple(map(canonical_key, key)) for key in answer.keys.itertuples(index=False)]
         return dict(zip(keys, answer.counts.tolist(), strict=True))
 
@@ -37,7 +39,11 @@ def spelled(*values):
 
 
 def drawn(person, *cells):
-    return min(cells, key=lambda cell: hashlib.md5((spelled(str(person)) + spelled(cell)).encode()).hexdigest())
+    return min(cells, key=lambda cell: drawn_by(person, cell))
+
+
+def drawn_by(person, cell):
+    return hashlib.md5((spelled(str(person)) + spelled(cell)).encode()).hexdigest()
 
 
 @pytest.mark.parametrize("adapter", FRAMES)
@@ -48,6 +54,17 @@ def test_of_equals_a_hash_of_the_unit_and_the_cell_draws(adapter, cells):
     assert found == {(cell,): expected.count(cell) for cell in cells[:2]}
     # Five standard deviations.
     assert abs(found[(cells[0],)] - PEOPLE / 2) < 50
+
+
+@pytest.mark.parametrize("adapter", FRAMES)
+@pytest.mark.parametrize("most", [2, 3])
+def test_of_more_cells_a_hash_draws_so_many(adapter, most):
+    cells = ("north", "south", None)
+    expected = dict.fromkeys(((cell,) for cell in cells), 0)
+    for person in range(PEOPLE):
+        for cell in sorted(cells, key=partial(drawn_by, person))[:most]:
+            expected[(cell,)] += 1
+    assert counted(adapter, rows_of(pa.array(cells)), "hash", most=most) == expected
 
 
 KEYS = {

@@ -153,6 +153,15 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         certify(Histogram(noise=NOISE), AttackerModel(leakage=DEPENDENT)),
     )
     yield "exact total", certify(Count(), AttackerModel(leakage=TOTAL), protects="value")
+    for title, known in {"nobody known": {}, **KNOWN}.items():
+        apart = AttackerModel(p_max=0.1, independent_cells=True, **known)
+        yield f"histogram, several cells, {title}", certify(Histogram(k=100, cells_per_unit=3), apart)
+        yield (
+            f"histogram, several cells, value, {title}",
+            certify(Histogram(k=100, cells_per_unit=3), apart, protects="value"),
+        )
+    yield "histogram, several cells, noise", certify(Histogram(noise=NOISE, cells_per_unit=3))
+    yield "histogram, several cells, noise, value", certify(Histogram(noise=NOISE, cells_per_unit=3), protects="value")
 
 
 def periods() -> Iterator[tuple[str, Certificate]]:
@@ -175,6 +184,20 @@ def periods() -> Iterator[tuple[str, Certificate]]:
                 dataset="clinic",
                 table="visits",
                 period="2026-W03",
+            )
+        ),
+    )
+    yield (
+        "period: all cells of a person",
+        certify(Histogram(k=100, cells_per_unit=3), AttackerModel(p_max=0.1, independent_cells=True)).in_context(
+            Context(unit=("patient",), cells="found", cells_per_unit=3, dataset="clinic", period="2026-W03")
+        ),
+    )
+    yield (
+        "period: some cells of a person",
+        certify(Histogram(k=5, noise=NOISE, release_threshold=90, cells_per_unit=3)).in_context(
+            Context(
+                unit=("patient",), one_cell="hash", cells="found", cells_per_unit=3, dataset="clinic", period="2026-W03"
             )
         ),
     )

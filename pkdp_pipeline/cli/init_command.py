@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from pkdp_pipeline.cli.file_commands import file_options
-from pkdp_pipeline.cli.options import at_a_terminal, share
+from pkdp_pipeline.cli.options import at_a_terminal, of_share
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.period import Every
 
@@ -35,10 +35,7 @@ def init(
     every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="What one release is about.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
     noise: Annotated[float | None, typer.Option(help="Epsilon of noise: a promise against anybody.")] = None,
-    p_max: Annotated[
-        float | None,
-        typer.Option(parser=share, metavar="FLOAT|PERCENT", help="Without noise: how sure they can be."),
-    ] = None,
+    p_max: Annotated[float | None, of_share("Without noise: how sure they can be.")] = None,
     evidence: Annotated[
         str | None, typer.Option(metavar="KIND", help=f"Without noise: {', '.join(_EVIDENCE)}.")
     ] = None,
@@ -142,7 +139,7 @@ def _asker(screen: Any, whole: WholeFile) -> Callable[[str, Callable[[str], Any]
 
 def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path, answers: Mapping[str, Any]) -> str:
     """Return the text of the job file."""
-    from pkdp_pipeline.jobs.edits import toml_text
+    from pkdp_pipeline.display.toml_text import toml_text
 
     name, period = _stem(file), answers["period"]
     source = _seen_from(file, place)

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.cli.options import share
+from pkdp_pipeline.cli.options import EVIDENCE, share
 from pkdp_pipeline.cli.plan import Plan
-from pkdp_pipeline.cli.plan_question import EVIDENCE, Assumed, CountsFile, Question
+from pkdp_pipeline.cli.plan_question import Assumed, CountsFile, Question
 from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel

@@ -13,7 +13,7 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, c
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import (
     MECHANISMS,
@@ -29,7 +29,7 @@ from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import shortened
 from pkdp_pipeline.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.planning.public_counts import PublicCounts
-from pkdp_pipeline.planning.searching import Goal, read_attacker, read_goal
+from pkdp_pipeline.planning.searching import Goal, read_goal
 from pkdp_pipeline.planning.thresholds import least_k
 
 _DIGITS = 4
@@ -140,8 +140,8 @@ def choices(
 ) -> tuple[Choice, ...]:
     """Return the ways in which a release, or `days` of them together, can reach a target, and what each costs.
 
-    Each is minimal: one person fewer in k or in a release threshold, or noticeably less noise, and the target fails. The ε
-    of the noise has as few digits, from four on, as reach the target: what is typed as it is shown is what is certified.
+    Each is minimal: one person fewer in k or in a release threshold, or noticeably less noise, and the target fails.
+    The ε of the noise has as few digits, from four on, as reach the target: what is typed as it is shown is certified.
 
     Parameters
     ----------
@@ -227,7 +227,8 @@ def _typed(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Mechani
 
 def _order(one: Choice) -> tuple[float, float]:
     error = one.outcome.mean_absolute_error
-    return math.inf if error is None else error, one.outcome.suppressed_people or 0.0
+    # As it is shown: noise that is typed with more digits is not smaller for that.
+    return math.inf if error is None else float(f"{error:.3g}"), one.outcome.suppressed_people or 0.0
 
 
 def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal, counts: PublicCounts | None) -> Choice:

@@ -9,7 +9,7 @@ from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import Worded, reason_of, rounded_up
@@ -19,7 +19,6 @@ from pkdp_pipeline.planning.searching import (
     guessed_k,
     guessed_threshold,
     guessed_unknown,
-    read_attacker,
     read_goal,
 )
 
@@ -78,7 +77,8 @@ def least_k(attacker: AttackerModel, goal: Goal, kind: type[Count | Histogram] =
         certify(kind(k=_MOST + controlled), attacker, protects=goal.protects)
     except NotCertifiableError as error:
         noise = f"Noise asks nothing of the attacker: smallest_noise says how much reaches {goal.words}."
-        raise NotCertifiableError(Worded(lambda _: f"{reason_of(error)} {noise}", reason_of(error))) from None
+        why = reason_of(error)
+        raise NotCertifiableError(Worded(lambda _: f"{why} {noise}", why)) from None
     guess = guessed_k(attacker, goal)
     k = first_whole(lambda k: goal.loss(kind(k=k), attacker), goal.delta, 1, _MOST, guess)
     if k is None:

@@ -145,7 +145,7 @@ def _publish(
     if isinstance(mechanism, Count):
         options["k_complement"] = mechanism.k_complement
     options["attacker"] = attacker
-    if delta > 1e-6:  # somebody who states a larger δ is content with it
+    if delta > Target().delta:  # somebody who states a larger δ is content with it
         options["target"] = Target(delta=delta)
     with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset, evidence=evidence or None) as opened:
         options["ledger"] = opened

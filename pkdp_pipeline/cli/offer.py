@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 
-from pkdp_pipeline.certificates.target import DEFAULT, Target
+from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.cli.options import attacker_flags, evidence_flags, mechanism_flags
 from pkdp_pipeline.display.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -15,6 +15,8 @@ from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import ANALYST, JOB_FILE, PYTHON, Speech
+
+_LONG = 76
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +64,17 @@ class Offer:
         """Return the call that publishes one of them."""
         by = [] if isinstance(self.mechanism, Count) else ['"COLUMN"']
         given = ["FRAME", *by, 'unit="UNIT"', *self._settings(PYTHON), *self._terms()]
-        return f"pkdp.{mechanism_name(self.mechanism)}({', '.join(given)})"
+        return _call(f"pkdp.{mechanism_name(self.mechanism)}", given)
 
     def install(self) -> str:
         """Return the call after which `sql` publishes one of them."""
-        given = ["CONNECTION", 'unit="UNIT"', *self._terms()]
-        return f"pkdp.duckdb.install({', '.join(given)})"
+        return _call("pkdp.duckdb.install", ["CONNECTION", 'unit="UNIT"', *self._terms()])
 
     def sql(self) -> str:
         """Return the query that publishes one of them."""
         by = [] if isinstance(self.mechanism, Count) else ["'COLUMN'"]
         given = ["'TABLE'", *by, *self._settings(ANALYST, "'")]
-        return f"FROM pkdp_{mechanism_name(self.mechanism)}({', '.join(given)})"
+        return _call(f"FROM pkdp_{mechanism_name(self.mechanism)}", given)
 
     def command(self) -> str:
         """Return the command that publishes one of them."""
@@ -116,7 +117,7 @@ class Offer:
     @property
     def _target(self) -> Target | None:
         """What a release has to promise, where it may promise less than it has to otherwise."""
-        return Target(delta=self.delta) if DEFAULT is not None and DEFAULT.delta < self.delta < 1.0 else None
+        return Target(delta=self.delta) if Target().delta < self.delta < 1.0 else None
 
     def _flags(self) -> list[str]:
         protects = [] if self.protects == "presence" else ["--protects", self.protects]
@@ -142,6 +143,13 @@ class Offer:
             evidence = f", evidence={_python(self.evidence)}" if self.evidence else ""
             words += [f'ledger=pkdp.Ledger.open("LEDGER", dataset="DATASET"{evidence})', 'period="PERIOD"']
         return words
+
+
+def _call(name: str, given: list[str]) -> str:
+    """Return a call, on several lines where one would be long."""
+    line = f"{name}({', '.join(given)})"
+    between = ",\n    "
+    return line if len(line) <= _LONG else f"{name}(\n    {between.join(given)}\n)"
 
 
 def _table(head: str, values: Mapping[str, object]) -> str:

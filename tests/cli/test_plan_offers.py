@@ -1,4 +1,4 @@
-"""What a plan offers is executed as it is printed: in Python, in SQL, as a job and as commands it reaches the target."""
+"""What a plan offers is executed as it is printed, in Python, in SQL, as a job and as commands."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def execute(name, place, folder):
         with pkdp.Ledger.open(folder / "Python.sqlite", dataset="people") as ledger:
             assert ledger.terms.evidence == evidence
 
-    install, query = pasted["In SQL"].split("\n")
+    install, query = pasted["In SQL"].split("\n\nFROM ")
     with duckdb.connect() as con:
         con.execute("CREATE TABLE people AS FROM FRAME")
-        eval(install.removeprefix("-- after "), names | {"CONNECTION": con})
-        assert con.execute(query).fetchall()
+        eval(install, names | {"CONNECTION": con})
+        con.execute(f"FROM {query}").fetchall()
         ((text,),) = con.execute("SELECT certificate FROM pkdp_releases()").fetchall()
     check(pkdp.Certificate.from_json(text), name, place)
 

@@ -182,10 +182,10 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
         return lambda say: f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}"
     if protects == "presence":
         return None
-    declared = bool(attacker.p_min) and attacker.p_min <= 0.5
-    if not declared and mechanism.noise is not None:
+    share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else None
+    if share is None and mechanism.noise is not None:
         return None
-    share = attacker.p_min if declared else 0.1
+    share = 0.1 if share is None else share
     people = _least(Options, "unknown", 1, aim, theorem="options", p_min=share)
     if people is None:
         return None
@@ -220,16 +220,17 @@ def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, 
     if not attacker.leakage or protects == "value" or "histogram_between" not in left:
         return None
     found = _between(mechanism, attacker, aim)
-    noised = None if found is not None else _by_noise(Histogram(), attacker, "value", aim)
-    if found is None and noised is None:
+    way = None if found is not None else _by_noise(Histogram(), attacker, "value", aim)
+    if found is not None:
+        k, condition = found
+
+        def way(say: Speech) -> str:
+            return f"{say.setting('k', k)} {condition}"
+
+    if way is None:
         return None
-
-    def said(say: Speech) -> str:
-        way = f"{say.setting('k', found[0])} {found[1]}" if found is not None else noised(say)
-        hides = "it hides which cell a person is in, and not whether she is there"
-        return f"a histogram with {say.setting('protects', repr('value'))} and {way}: {hides}"
-
-    return said
+    hides = "it hides which cell a person is in, and not whether she is there"
+    return lambda say: f"a histogram with {say.setting('protects', repr('value'))} and {way(say)}: {hides}"
 
 
 # Who looks for what can be certified is refused again and again with the same numbers: each is searched for once.

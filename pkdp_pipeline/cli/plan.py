@@ -132,9 +132,8 @@ def planned(question: Question) -> Plan:
     reason = None if exact else _why_not(question)
     if reason is not None and not question.noise:
         raise type(reason)(f"{_said(reason)}{_noise_offered(question, found)}")
-    if reason is None or question.attacker != question.attacker.against_anyone():
-        why = reason and _said(reason)
-    else:
+    why = None if reason is None else _said(reason)
+    if why is not None and question.attacker == question.attacker.against_anyone():
         why = "exact counts need an argument about what an attacker can know, and none is given; noise needs none."
     plan = Plan(question=question, counts=counts, choices=found if question.noise else exact, without_noise=why)
     return plan if question.choice is None else plan.choosing(question.choice)

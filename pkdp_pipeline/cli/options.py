@@ -6,8 +6,8 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields
 from fractions import Fraction
 from functools import partial
@@ -26,6 +26,9 @@ from pkdp_pipeline.model.wording import Speech
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 Command = Callable[..., None]
 Flag = tuple[Any, Any]
@@ -168,6 +171,16 @@ def several(days: int, evidence: list[str] | None) -> Callable[[Certificate], Ce
 def at_a_terminal() -> bool:
     """Return whether there is somebody to ask."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """Let those who are asked leave, before anything is written."""
+    try:
+        yield
+    except (EOFError, KeyboardInterrupt):
+        typer.echo("\nLeft. Nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def taking(name: str, options: Options, make: Callable[..., object]) -> Callable[[Command], Command]:

@@ -21,6 +21,7 @@ from pkdp_pipeline.cli.options import (
     at_a_terminal,
     attacker_options,
     flag,
+    leaving,
     of_share,
     read_evidence_flags,
     taking,
@@ -32,12 +33,11 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram
 if TYPE_CHECKING:
     import datetime
 
-    from pkdp_pipeline.cli.plan_question import Kind
+    from pkdp_pipeline.cli.plan import Plan
+    from pkdp_pipeline.cli.plan_question import Kind, Question
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.repair import Repairs
-
-
-_LEFT = 130
 
 
 plan_app = typer.Typer(
@@ -134,34 +134,38 @@ def _ask(context: typer.Context) -> None:
         return
     if not at_a_terminal():
         raise ArgumentError(
-            "without a terminal there is nobody to ask: say what is published and what is argued about the attacker, "
-            "for instance pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6; pkdp plan histogram --help lists "
-            "everything."
+            "without a terminal there is nobody to ask: say what is published, for instance pkdp plan histogram "
+            "--days 7; pkdp plan histogram --help lists what else can be said."
         )
-    from pkdp_pipeline.cli import plan_printing as printing
-    from pkdp_pipeline.cli.plan import planned
-    from pkdp_pipeline.cli.plan_dialogue import Asker, ask_choice, ask_question
-    from pkdp_pipeline.display.screen import Screen
+    with leaving():
+        from pkdp_pipeline.cli import plan_printing as printing
+        from pkdp_pipeline.cli.plan_dialogue import Asker, ask_choice, ask_question
+        from pkdp_pipeline.display.screen import Screen
 
-    screen = Screen()
-    asker = Asker(screen)
-    try:
-        question = ask_question(asker, screen)
-        typer.echo()
-        try:
-            plan = planned(question)
-        except PkdpError:
-            screen.say("This cannot be had as asked. The same as a command, to be changed:", indent=0)
-            screen.command(question.command())
-            raise
-        printing.print_choices(screen, plan)
-        plan = ask_choice(asker, plan)
+        screen = Screen()
+        asker = Asker(screen)
+
+        def dialogue() -> Plan:
+            plan = _planned(screen, ask_question(asker))
+            printing.print_choices(screen, plan)
+            return ask_choice(asker, plan)
+
+        plan = asker.replayed(dialogue)
         printing.print_closely(screen, plan)
         printing.print_again(screen, plan)
         printing.print_offer(screen, plan)
-    except (EOFError, KeyboardInterrupt):
-        typer.echo("\nLeft. Nothing was written.")
-        raise typer.Exit(_LEFT) from None
+
+
+def _planned(screen: Screen, question: Question) -> Plan:
+    from pkdp_pipeline.cli.plan import planned
+
+    typer.echo()
+    try:
+        return planned(question)
+    except PkdpError:
+        screen.say("This cannot be had as asked. The same as a command, to be changed:", indent=0)
+        screen.command(question.command())
+        raise
 
 
 _DATE = "DATE"

@@ -147,9 +147,11 @@ class Offer:
 
 def _call(name: str, given: list[str]) -> str:
     """Return a call, on several lines where one would be long."""
-    line = f"{name}({', '.join(given)})"
-    between = ",\n    "
-    return line if len(line) <= _LONG else f"{name}(\n    {between.join(given)}\n)"
+    line = ", ".join(given)
+    if len(f"{name}({line})") <= _LONG:
+        return f"{name}({line})"
+    inside = line if len(line) + 4 <= _LONG else ",\n    ".join(given)
+    return f"{name}(\n    {inside}\n)"
 
 
 def _table(head: str, values: Mapping[str, object]) -> str:

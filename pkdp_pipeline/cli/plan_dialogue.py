@@ -195,7 +195,10 @@ def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> Attacker
             if not noise:
                 _exact("histogram" if table else "count", attacker, protects)
         except NotCertifiableError as error:
-            raise ArgumentError(f"{reason_of(error)} Answer otherwise, or go back to allow noise.") from None
+            why = reason_of(error).partition(", because ")[2]
+            raise ArgumentError(
+                f"Then no k hides anybody: {why} Answer otherwise, or go back to allow noise."
+            ) from None
 
     attacker = _declared(asker, asked, AttackerModel(), name, hides, **free)
     if not table and attacker.p_max not in (None, 1.0):

@@ -344,7 +344,7 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
 
 def test_the_dialogue_ends_with_the_answer_the_command_and_a_piece_of_a_job_file():
     #        kind, hidden, noise, list, p_max (bad, help, good), known, why, times, ε, δ, counts, choice
-    answers = ["", "", "?", "yes", "", "120 %", "?", "10 %", "0", "1", "", "", "", "1"]
+    answers = ["", "", "?", "yes", "", "120 %", "?", "10 %", "1", "back", "0", "1", "", "", "", "back", "", "1"]
     shown, code = talk(answers)
     assert code == 0, shown
     told = words(shown)
@@ -372,7 +372,7 @@ def test_the_dialogue_can_be_left(control):
 
 
 def test_a_dialogue_that_is_refused_gives_the_command_to_be_changed():
-    shown, code = talk(["", "", "no", "1", "0", "1", "", "", ""])
+    shown, code = talk(["", "", "no", "50 %", "0", "1", "0", "", ""])
     assert code == 4, shown
-    assert "pkdp plan histogram --p-max 1 --epsilon 1 --delta 1e-6 --no-noise" in words(shown)
-    assert "Not certifiable" in shown
+    assert "pkdp plan histogram --p-max 0.5 --epsilon 0 --delta 1e-6 --no-noise" in words(shown)
+    assert "no threshold k up to" in shown

@@ -26,7 +26,7 @@ from pkdp_pipeline.certificates.target import refusal
 from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage, read_attacker
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.wording import rounded_up
@@ -233,14 +233,12 @@ def certify(
 
 def attacker_of(mechanism: Mechanism, attacker: object) -> AttackerModel:
     """Return the attacker; where none is declared, and noise asks for none, one of whom nothing is assumed."""
-    if attacker is None and mechanism.noise is not None:
-        return AttackerModel()
-    if not isinstance(attacker, AttackerModel):
+    if attacker is None and mechanism.noise is None:
         raise ArgumentError(
-            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1) "
-            "with a number that you can argue, or add noise, which needs no attacker."
+            "attacker is needed without noise: write pkdp.AttackerModel(p_max=…) with a number that you can argue, or "
+            "add noise, which needs no attacker."
         )
-    return attacker
+    return read_attacker(attacker)
 
 
 def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> ReleaseCertificate:

@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import loss, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
-from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
+from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Bound, Protects
 from pkdp_pipeline.theorems.bound import least_whole
 from pkdp_pipeline.theorems.counting import Counting, Options
@@ -67,20 +67,26 @@ def _advised(
 
     No choice is offered that falls short of `aim`; none is looked for that reaches more than ε = 1 at δ = 1e-6 do.
     """
-    aim = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1]))
-    # Noise asks nothing of the attacker; nobody who uses it alone is advised to declare one.
-    undeclared = mechanism.noise is not None and attacker == attacker.against_anyone()
+    aim, reason = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1])), why
+    # Noise asks nothing of the attacker; nobody who uses it, or has said nothing yet, is advised to declare one.
+    undeclared = not _by_k(mechanism) and attacker == attacker.against_anyone()
     ways = (_by_noise, _instead) if undeclared else (_by_threshold, _by_uncertainty, _by_noise, _instead)
     tried = (way(mechanism, attacker, protects, aim) for way in ways)
     choices = [choice for choice in tried if choice is not None]
     if not choices and not attacker.leakage:
         why = f"{why} Nothing that was tried reaches epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}: ask for less."
-        return Worded(lambda say: why + end(say))
+        return Worded(lambda say: why + end(say), reason)
     if not choices:
-        return Worded(lambda say: _otherwise(why, mechanism, attacker, protects, aim, say) + end(say))
+        return Worded(lambda say: _otherwise(why, mechanism, attacker, protects, aim, say) + end(say), reason)
     given = "" if all(leak.is_private for leak in attacker.leakage) else ", given what leaks"
     start = f"{why} Each of these would give epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}{given}: "
-    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.{end(say)}")
+    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.{end(say)}", reason)
+
+
+def _by_k(mechanism: Mechanism) -> bool:
+    """Return whether a threshold protects without noise: then examples may be given of what has to be argued."""
+    bare = mechanism.k is None and getattr(mechanism, "k_complement", None) is None
+    return mechanism.noise is None and not bare
 
 
 def _otherwise(
@@ -119,8 +125,10 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     declared = attacker.p_max if absent and attacker.p_max is not None and attacker.p_max < 1.0 else None
     people = f" and known = {attacker.known}" if attacker.known else ""
     if protects == "value" and (attacker.p_max_between is not None or declared is None):
-        found = _between(attacker, aim)
+        found = _between(mechanism, attacker, aim)
         return None if found is None else lambda say: f"k = {found[0]} {found[1]}{people}"
+    if declared is None and not _by_k(mechanism):
+        return None
     low = attacker.p_min or 0.0
     # An example that does not contradict what is declared.
     share = declared if declared is not None else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
@@ -165,10 +173,12 @@ def _where(label: str, share: float, declared: bool) -> str:
     return f"with the declared {label} = {share!r}" if declared else f"if {label} = {share!r} can be argued"
 
 
-def _between(attacker: AttackerModel, aim: Aim) -> tuple[int, str] | None:
+def _between(mechanism: Mechanism, attacker: AttackerModel, aim: Aim) -> tuple[int, str] | None:
     """Return the smallest k for the declared p_max_between, or for an example, and for which of them it is."""
     between = attacker.p_max_between
     declared = between is not None and between < 1.0
+    if not declared and not _by_k(mechanism):
+        return None
     share = between if between is not None and declared else 0.75
     least = _least(Thresholding, "k", 2, aim, theorem="histogram_between", p=share, cap=attacker.unknown_max)
     # Every known person counts against the threshold.
@@ -185,13 +195,18 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
         low, high = (attacker.p_min, attacker.p_max) if open_box else (0.1, 0.9)
         assert low is not None
         assert high is not None
+        if not open_box and mechanism.noise is not None:
+            return None
         people = _least(Counting, "unknown", 1, aim, surviving, theorem="counting", p_min=low, p_max=high)
         if people is None:
             return None
         return lambda say: f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}"
     if protects == "presence":
         return None
-    share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else 0.1
+    share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else None
+    if share is None and mechanism.noise is not None:
+        return None
+    share = 0.1 if share is None else share
     people = _least(Options, "unknown", 1, aim, theorem="options", p_min=share)
     if people is None:
         return None
@@ -204,8 +219,9 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
         return None
     surviving, curve = Surviving(attacker, noised=True), _curve(mechanism, protects, aim[0])
     noise = curve.noise if not attacker.leakage else _largest_noise(surviving, curve, aim)
-    if noise is None:
+    if not noise:
         return None
+    noise = shortened(noise)
     whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
@@ -224,14 +240,18 @@ def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, 
     left = Surviving(attacker, noised=False).theorems
     if not attacker.leakage or protects == "value" or "histogram_between" not in left:
         return None
-    found = _between(attacker, aim)
-    if found is None:
+    found = _between(mechanism, attacker, aim)
+    way = None if found is not None else _by_noise(Histogram(), attacker, "value", aim)
+    if found is not None:
+        k, condition = found
+
+        def way(say: Speech) -> str:
+            return f"{say.setting('k', k)} {condition}"
+
+    if way is None:
         return None
-    k, condition = found
-    return lambda say: (
-        f"a histogram with {say.setting('protects', repr('value'))} and {say.setting('k', k)} "
-        f"{condition}: it hides which cell a person is in, and not whether she is there"
-    )
+    hides = "it hides which cell a person is in, and not whether she is there"
+    return lambda say: f"a histogram with {say.setting('protects', repr('value'))} and {way(say)}: {hides}"
 
 
 # Who looks for what can be certified is refused again and again with the same numbers: each is searched for once.

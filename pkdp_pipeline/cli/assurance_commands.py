@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.options import AsJson, JobFile, Options, Protects, flag, for_mechanisms, taking
+from pkdp_pipeline.cli.options import AsJson, JobFile, Options, Protects, flag, for_mechanisms, of_share, taking
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
 
@@ -36,9 +36,7 @@ def verify(
         str | None, typer.Option(metavar="LEDGER", help="The ledger it was published through; it is only read.")
     ] = None,
     draws: Annotated[int, typer.Option(min=100, help="Draws of every simulated attack.")] = 20_000,
-    confidence: Annotated[
-        float, typer.Option(help="With which a sound file passes all simulations together.")
-    ] = 0.999999,
+    confidence: Annotated[float, of_share("With which a sound file passes all simulations together.")] = 0.999999,
     as_json: AsJson = False,
 ) -> None:
     """Check every claim of a release, certificate or report; exit with 3 where one fails."""
@@ -80,7 +78,7 @@ _WORKERS = min(2, os.cpu_count() or 1)
 
 _SAMPLING: Options = {
     "samples": flag(int, 120, "Data sets per life and attacker; the more, the more is seen."),
-    "confidence": flag(float, 0.999999, "With which operators that keep to it pass."),
+    "confidence": (Annotated[float, of_share("With which operators that keep to it pass.")], 0.999999),
     "seed": flag(int, 0, "Of the data sets; noise has none."),
 }
 _sampling = taking("sampling", _SAMPLING, dict)

@@ -16,12 +16,14 @@ from pkdp_pipeline.cli.options import (
     Command,
     Options,
     attacker_options,
+    evidence_option,
     flag,
     mechanism_options,
     taking,
 )
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
 
 _EACH_ROW = "each-row"
@@ -117,9 +119,11 @@ def _publish(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.parquet", help="Write the table there, with its certificate inside.")
     ] = None,
+    evidence: tuple[Evidence, ...],
     delta: AtDelta = 1e-6,
     as_json: AsJson = False,
 ) -> None:
+    from pkdp_pipeline.certificates.target import Target
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.releases.accessor import count, histogram
@@ -128,6 +132,8 @@ def _publish(
         raise ArgumentError("--ledger and --dataset belong together: the ledger holds releases about the same people.")
     if ledger is not None and "period" not in asked:
         raise ArgumentError("--period is needed with --ledger: what the data are about, as in --period 2026-W03.")
+    if evidence and ledger is None:
+        raise ArgumentError("--evidence is about several releases, which a ledger adds up: give --ledger as well.")
     if out is not None and (
         out.suffix != ".parquet" or out.resolve() == file.resolve() or not out.absolute().parent.is_dir()
     ):
@@ -139,7 +145,9 @@ def _publish(
     if isinstance(mechanism, Count):
         options["k_complement"] = mechanism.k_complement
     options["attacker"] = attacker
-    with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset) as opened:
+    if delta > Target().delta:  # somebody who states a larger δ is content with it
+        options["target"] = Target(delta=delta)
+    with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset, evidence=evidence or None) as opened:
         options["ledger"] = opened
         rows = whole.rows()
         release = count(rows, **options) if by is None else histogram(rows, by, **options)
@@ -157,10 +165,6 @@ def _publish(
             "--ledger, --dataset and --period a ledger keeps the sum, and refuses what does not add up."
         )
     print_release(release, delta, *kept)
-
-
-def _is(out: Path, file: Path) -> bool:
-    return out.resolve() == file.resolve()
 
 
 def _with_typed_cells(asked: dict[str, Any], columns: Any) -> dict[str, Any]:
@@ -205,6 +209,6 @@ def add_file_commands(app: typer.Typer) -> None:
         Count: ({}, "Publish how many people of a Parquet or CSV file satisfy a predicate."),
     }
     for kind, (own, words) in kinds.items():
-        command = taking("asked", _OF_BOTH | own, _asked)(file_options(_publish))
+        command = taking("asked", _OF_BOTH | own, _asked)(file_options(evidence_option(_publish)))
         command = mechanism_options(kind)(attacker_options(kind)(command))
         app.command(name=kind.__name__.lower(), help=words)(command)

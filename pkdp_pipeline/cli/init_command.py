@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from pkdp_pipeline.cli.file_commands import file_options
-from pkdp_pipeline.cli.options import at_a_terminal, share
+from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.period import Every
 
@@ -35,10 +35,7 @@ def init(
     every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="What one release is about.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
     noise: Annotated[float | None, typer.Option(help="Epsilon of noise: a promise against anybody.")] = None,
-    p_max: Annotated[
-        float | None,
-        typer.Option(parser=share, metavar="FLOAT|PERCENT", help="Without noise: how sure they can be."),
-    ] = None,
+    p_max: Annotated[float | None, of_share("Without noise: how sure they can be.")] = None,
     evidence: Annotated[
         str | None, typer.Option(metavar="KIND", help=f"Without noise: {', '.join(_EVIDENCE)}.")
     ] = None,
@@ -58,7 +55,11 @@ def init(
         raise ArgumentError(f"--job {str(place)!r} exists: name another file, or write over it with --force.")
     given = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise, "p_max": p_max}
     screen = Screen()
-    answers = _answers(given | {"evidence": evidence}, whole, screen)
+    with leaving():
+        from pkdp_pipeline.cli.plan_dialogue import Asker
+
+        asker = Asker(screen, input)
+        answers = asker.replayed(lambda: _answers(given | {"evidence": evidence}, whole, asker))
     text = _job_text(file, keys, whole, place, answers)
     read_job(text, place)  # what it says is checked before it is written
     place.write_text(text, encoding="utf-8")
@@ -75,9 +76,9 @@ def _stem(file: Path) -> str:
     return file.name.partition(".")[0] or "job"
 
 
-def _answers(given: Mapping[str, Any], whole: WholeFile, screen: Any) -> dict[str, Any]:
+def _answers(given: Mapping[str, Any], whole: WholeFile, asker: Asker) -> dict[str, Any]:
     """Return what is given and, at a terminal, what is answered."""
-    ask = _asker(screen, whole)
+    ask = _asker(asker, whole)
 
     def columns(text: str) -> list[str]:
         named = [name for name in map(str.strip, text.split(",")) if name]
@@ -117,32 +118,23 @@ def _answers(given: Mapping[str, Any], whole: WholeFile, screen: Any) -> dict[st
     return found
 
 
-def _asker(screen: Any, whole: WholeFile) -> Callable[[str, Callable[[str], Any] | None], Any]:
+def _asker(asker: Asker, whole: WholeFile) -> Callable[[str, Callable[[str], Any] | None], Any]:
     """Return what asks one question; without a terminal it says which option answers it."""
-    asker: list[Asker] = []
 
     def ask(name: str, read: Callable[[str], Any] | None) -> Any:
         if not at_a_terminal():
             option = "--noise or --p-max" if name in ("noise", "epsilon") else f"--{name.replace('_', '-')}"
             raise ArgumentError(f"without a terminal there is nobody to ask: say it with {option}.")
-        if not asker:
-            from pkdp_pipeline.cli.plan_dialogue import Asker
-
-            asker.append(Asker(screen, input))
-            screen.title("pkdp init: a first job file")
-            screen.say("Enter takes what stands in brackets, ? explains, Ctrl-C leaves. No row is read.", indent=0)
-            screen.say(f"Columns: {', '.join(f'{name} ({kind})' for name, kind in whole.columns.items())}", indent=0)
-        try:
-            return asker[0](f"init_{name}", read)
-        except EOFError:
-            raise ArgumentError("the answers ended before the last question: nothing was written.") from None
+        columns = ", ".join(f"{name} ({kind})" for name, kind in whole.columns.items())
+        asker.begin("pkdp init: a first job file", f"No row is read. Columns: {columns}.")
+        return asker(f"init_{name}", read)
 
     return ask
 
 
 def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path, answers: Mapping[str, Any]) -> str:
     """Return the text of the job file."""
-    from pkdp_pipeline.jobs.edits import toml_text
+    from pkdp_pipeline.display.toml_text import toml_text
 
     name, period = _stem(file), answers["period"]
     source = _seen_from(file, place)

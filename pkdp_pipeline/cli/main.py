@@ -23,7 +23,17 @@ from pkdp_pipeline.cli.gate_commands import gate_app
 from pkdp_pipeline.cli.init_command import init
 from pkdp_pipeline.cli.job_commands import backfill, report, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
-from pkdp_pipeline.cli.options import COMMAND, AsJson, Protects, for_mechanisms
+from pkdp_pipeline.cli.options import (
+    COMMAND,
+    INTERRUPTED,
+    SEVERAL,
+    AsJson,
+    Protects,
+    for_mechanisms,
+    of_share,
+    several,
+    taking,
+)
 from pkdp_pipeline.cli.plan_commands import plan_app
 from pkdp_pipeline.errors import PkdpError, exit_code
 from pkdp_pipeline.model import VERSION
@@ -58,8 +68,6 @@ def schema(
         Screen().table(("schema", "what it describes"), rows)
 
 
-_INTERRUPTED = 130
-
 app = typer.Typer(
     name="pkdp",
     no_args_is_help=True,
@@ -80,7 +88,7 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
             raise
         except KeyboardInterrupt:
             _complain("interrupted; what was published stays published, and running again replays it.")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             _complain(worded_for(error, COMMAND) if isinstance(error, PkdpError) else _defect(error))
             raise typer.Exit(exit_code(error)) from None
@@ -104,19 +112,21 @@ def _options(
 
 
 @for_mechanisms(certify_app, "Certify")
+@taking("together", SEVERAL, several)
 def _certify(
     *,
     mechanism: Mechanism,
     protects: Protects = "presence",
     attacker: AttackerModel,
+    together: Callable[[Any], Any],
     epsilon: Annotated[float | None, typer.Option(help="Print delta at this epsilon.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Print epsilon at this delta.")] = None,
+    delta: Annotated[float | None, of_share("Print epsilon at this delta.")] = None,
     as_json: AsJson = False,
 ) -> None:
     from pkdp_pipeline.certificates.release_certificate import certify
     from pkdp_pipeline.model.wording import rounded_up
 
-    certificate = certify(mechanism, attacker, protects=protects)
+    certificate = together(certify(mechanism, attacker, protects=protects))
     if as_json:
         typer.echo(certificate.to_json())
         return

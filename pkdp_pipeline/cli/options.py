@@ -6,21 +6,29 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import Speech
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.certificate import Certificate
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 Command = Callable[..., None]
 Flag = tuple[Any, Any]
@@ -30,19 +38,37 @@ JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.
 Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of a count: its total is declared known.")]
 
 
+EVIDENCE = {
+    key: tuple(field.name for field in fields(kind))
+    for key, kind in KINDS.items()
+    if key not in ("same_people", "bounded_sensitivity")  # they are about the releases of one period
+}
+"""What may be declared about several releases, and the numbers it takes, as in ``bounded_participation:5``."""
+
+
 class _Command(Speech):
     """Advice as options of a command."""
 
-    larger_budget = "open the ledger with a larger budget"
     revise = "publish with revise=True from Python"
     leakage_of_total = "--total-known"
     no_target = ""
+    same_people = ""
 
     def setting(self, name: str, value: object) -> str:
         return f"--{name.replace('_', '-')} {value}"
 
     def noise(self, epsilon: float) -> str:
-        return f"--noise {epsilon:g}"
+        return self.setting("noise", exactly(epsilon))
+
+    def evidence(self, kind: type[Any]) -> str:
+        numbers = ",".join(EVIDENCE.get(kind.key, ())).upper()
+        return self.setting("evidence", f"{kind.key}:{numbers}" if numbers else kind.key)
+
+    def evidence_name(self, kind: type[Any]) -> str:
+        return str(kind.key)
+
+    def declare(self, kind: type[Any]) -> str:
+        return self.evidence(kind)
 
 
 COMMAND: Speech = _Command()
@@ -70,11 +96,10 @@ def flag(
     words: str | None,
     metavar: str | None = None,
     name: str | None = None,
-    parser: Callable[[str], Any] | None = None,
 ) -> Flag:
-    """Return an option for `taking`: its type, default, help, name where typer would add another, and its reading."""
+    """Return an option for `taking`: its type, default, help, and its name where typer would add another."""
     names = () if name is None else (name,)
-    return Annotated[hint, typer.Option(*names, metavar=metavar, help=words, parser=parser)], default
+    return Annotated[hint, typer.Option(*names, metavar=metavar, help=words)], default
 
 
 def share(given: str | float) -> float:
@@ -84,7 +109,37 @@ def share(given: str | float) -> float:
         value = float(Fraction(text[:-1]) / 100 if text.endswith("%") else text)
         if 0.0 <= value <= 1.0:
             return value
-    raise ArgumentError("It must be a probability between 0 and 1: write 0.1 or 10 %.")
+    raise ArgumentError("It must be a probability: a number from 0 to 1, or one from 0 to 100 with % behind it.")
+
+
+def percentage(given: str | float) -> float:
+    """Return what `share` does; as an option's parser, which adds no words of its own to these."""
+    try:
+        return share(given)
+    except ArgumentError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def of_share(words: str, *names: str) -> Any:
+    """Return what makes an option of a probability."""
+    return typer.Option(*names, parser=percentage, metavar="FLOAT|PERCENT", help=words)
+
+
+_DECLARED: Options = {
+    "evidence": flag(
+        list[str] | None,
+        None,
+        "What is declared so that several releases add up, such as independent_given_habits, once_per_unit, "
+        "bounded_participation:5; again for a second kind.",
+        "KIND",
+    ),
+}
+SEVERAL: Options = {"days": flag(int, 1, "How many such releases are taken together."), **_DECLARED}
+CELLS_FROM_DATA: Options = {
+    "cells_from_data": flag(
+        bool, False, "The cells are not declared: their names come from the data.", name="--cells-from-data"
+    ),
+}
 
 
 _KNOWN_BESIDES: Options = {
@@ -98,14 +153,34 @@ _KNOWN_BESIDES: Options = {
     ),
 }
 
-AtDelta = Annotated[
-    float, typer.Option("--delta", parser=share, metavar="FLOAT|PERCENT", help="State epsilon at this delta.")
-]
+AtDelta = Annotated[float, of_share("State epsilon at this delta.", "--delta")]
+
+
+def several(days: int, evidence: list[str] | None) -> Callable[[Certificate], Certificate]:
+    """Return what makes of the certificate of one release that of `days` of them."""
+    declared = read_evidence_flags(evidence or ())
+
+    def together(certificate: Certificate) -> Certificate:
+        from pkdp_pipeline.certificates.composed import compose
+
+        return certificate if days == 1 else compose([(certificate, days)], declared)
+
+    return together
 
 
 def at_a_terminal() -> bool:
     """Return whether there is somebody to ask."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """Let those who are asked leave, before anything is written."""
+    try:
+        yield
+    except (EOFError, KeyboardInterrupt):
+        typer.echo("\nLeft. Nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def taking(name: str, options: Options, make: Callable[..., object]) -> Callable[[Command], Command]:
@@ -155,10 +230,22 @@ def attacker_options(kind: type[Count | Histogram]) -> Callable[[Command], Comma
     return taking("attacker", options, _attacker)
 
 
-def mechanism_options(kind: type[Count | Histogram]) -> Callable[[Command], Command]:
-    """Return the decorator that gives a command an option for each field of a mechanism, as `mechanism`."""
-    options = _of_fields(kind) | {"noise": flag(float | None, None, _HELP["noise"])}
+def mechanism_options(kind: type[Count | Histogram], more: Options | None = None) -> Callable[[Command], Command]:
+    """Return the decorator that gives a command an option for each field of a mechanism, as `mechanism`.
+
+    Parameters
+    ----------
+    kind : type
+    more : dict, optional
+        `CELLS_FROM_DATA` where no data say whether the cells are declared.
+    """
+    options = _of_fields(kind) | {"noise": flag(float | None, None, _HELP["noise"])} | (more or {})
     return taking("mechanism", options, partial(_mechanism, kind))
+
+
+def evidence_option(command: Command) -> Command:
+    """Give a command an option for what is declared, as `evidence`."""
+    return taking("evidence", _DECLARED, lambda evidence: read_evidence_flags(evidence or ()))(command)
 
 
 def for_mechanisms(app: typer.Typer, verb: str) -> Callable[[Command], Command]:
@@ -169,7 +256,8 @@ def for_mechanisms(app: typer.Typer, verb: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for kind, words in _KINDS.items():
-            made = mechanism_options(kind)(attacker_options(kind)(command))
+            more = CELLS_FROM_DATA if kind is Histogram else {}
+            made = mechanism_options(kind, more)(attacker_options(kind)(command))
             app.command(name=kind.__name__.lower(), help=f"{verb} {words}")(made)
         return command
 
@@ -182,8 +270,63 @@ _KINDS = {
 }
 
 
-def _mechanism(kind: type[Count | Histogram], noise: float | None, **others: Any) -> Count | Histogram:
-    return kind(noise=None if noise is None else GeometricNoise(noise), **others)
+def _mechanism(
+    kind: type[Count | Histogram], noise: float | None, cells_from_data: bool = False, **others: Any
+) -> Mechanism:
+    mechanism = kind(noise=None if noise is None else GeometricNoise(noise), **others)
+    # What a question without declared cells implies, and refuses.
+    return Question(mechanism=mechanism, unit="unit", by="cell").mechanism if cells_from_data else mechanism
+
+
+def mechanism_flags(mechanism: Mechanism) -> list[str]:
+    """Return the options that name a mechanism, as they are typed."""
+    given = ((one.name, getattr(mechanism, one.name)) for one in fields(mechanism))
+    values = ((name, value.epsilon if isinstance(value, GeometricNoise) else value) for name, value in given)
+    return [word for name, value in values if value is not None for word in _typed(name, exactly(value))]
+
+
+def evidence_flags(evidence: Iterable[Evidence]) -> list[str]:
+    """Return the options that declare evidence, as they are typed."""
+    words = []
+    for document in evidence_to_dicts(evidence):
+        kind = document.pop("kind")
+        numbers = ",".join(map(exactly, document.values()))
+        words += _typed("evidence", f"{kind}:{numbers}" if numbers else kind)
+    return words
+
+
+def read_evidence_flags(given: Sequence[str]) -> tuple[Evidence, ...]:
+    """Return what is declared: each is a kind, with its numbers behind a colon where it takes some.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not known, or its numbers are none.
+    """
+    return evidence_from_dicts([_evidence(one) for one in given])
+
+
+def _evidence(text: str) -> dict[str, object]:
+    kind, _, numbers = text.partition(":")
+    name = kind.strip().lower().replace("-", "_")
+    if name not in EVIDENCE:
+        raise ArgumentError(f"--evidence must be one of {', '.join(EVIDENCE)}, got {kind!r}.")
+    takes, given = EVIDENCE[name], numbers.split(",") if numbers.strip() else []
+    try:
+        if len(given) > len(takes) or (takes and not given):
+            raise ValueError
+        read = {field: _NUMBERS[field](one) for field, one in zip(takes, given, strict=False)}
+    except ValueError:
+        how = f"its numbers: write --evidence {name}:{','.join(takes).upper()}" if takes else "no number"
+        raise ArgumentError(f"--evidence {name} takes {how}.") from None
+    return {"kind": name, **read}
+
+
+_NUMBERS: dict[str, Callable[[str], float]] = {"times": int, "epsilon": float, "delta": share}
+
+
+def _typed(name: str, value: str) -> list[str]:
+    return [f"--{name.replace('_', '-')}", value]
 
 
 def attacker_flags(attacker: AttackerModel) -> list[str]:
@@ -196,7 +339,7 @@ def attacker_flags(attacker: AttackerModel) -> list[str]:
                 listed = json.dumps(leakage.to_dict(), ensure_ascii=False)
                 words += ["--total-known"] if leakage == Leakage.total() else ["--leakage", listed]
         elif value != one.default:
-            words += [f"--{one.name.replace('_', '-')}", value if isinstance(value, str) else exactly(value)]
+            words += _typed(one.name, value if isinstance(value, str) else exactly(value))
     return words
 
 
@@ -206,10 +349,10 @@ def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
         choices = "|".join(get_args(hint)) if get_origin(hint) is Literal else None
         default = None if one.default is MISSING else one.default
         if one.name != "leakage":
-            parser, metavar = (share, "FLOAT|PERCENT") if one.name.startswith("p_") else (None, choices)
-            found[one.name] = flag(
-                hint if choices is None else str, default, _HELP.get(one.name), metavar, parser=parser
-            )
+            if one.name.startswith("p_"):
+                found[one.name] = Annotated[float | None, of_share(_HELP[one.name])], None
+            else:
+                found[one.name] = flag(hint if choices is None else str, default, _HELP.get(one.name), choices)
     return found
 
 

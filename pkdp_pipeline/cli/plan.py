@@ -15,20 +15,23 @@ from pkdp_pipeline.certificates.statement.stronger import (
     rests_on,
     threshold_of,
 )
-from pkdp_pipeline.cli.plan_question import EVIDENCE, Question
+from pkdp_pipeline.cli.offer import Offer
+from pkdp_pipeline.cli.options import COMMAND
+from pkdp_pipeline.cli.plan_question import Question
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.model.wording import JOB_FILE, Speech, percent, rounded_down, worded_for
+from pkdp_pipeline.model.mechanisms import MECHANISMS, Mechanism
+from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import percent, reason_of, worded_for
 from pkdp_pipeline.planning import (
     Choice,
     PublicCounts,
     choices,
     largest_p_max,
     largest_p_max_between,
-    smallest_k,
     smallest_unknown,
 )
 from pkdp_pipeline.planning.searching import Goal
+from pkdp_pipeline.planning.thresholds import least_k
 
 _POINTS, _POINTS_OF_SEVERAL, _FEWEST = 24, 16, 8
 _LONG = 2
@@ -123,13 +126,15 @@ def planned(question: Question) -> Plan:
     asked: dict[str, Any] = {"counts": counts, "kind": question.kind, "declared_cells": question.declared_cells}
     try:
         found = choices(question.attacker, **question.goal, **asked)
-        exact = tuple(one for one in found if one.way in ("exact", "k"))
-        reason = None if exact else _why_not(question)
-        if reason is not None and not question.noise:
-            raise _refused(reason, [one for one in found if one.against_anyone])
     except (NotCertifiableError, NoEvidenceError) as error:
-        raise type(error)(in_flags(error)) from None
-    why = None if reason is None else in_flags(reason)
+        raise type(error)(_said(error)) from None
+    exact = tuple(one for one in found if one.mechanism.noise is None)
+    reason = None if exact else _why_not(question)
+    if reason is not None and not question.noise:
+        raise type(reason)(f"{_said(reason)}{_noise_offered(question, found)}")
+    why = None if reason is None else _said(reason)
+    if why is not None and question.attacker == question.attacker.against_anyone():
+        why = "exact counts need an argument about what an attacker can know, and none is given; noise needs none."
     plan = Plan(question=question, counts=counts, choices=found if question.noise else exact, without_noise=why)
     return plan if question.choice is None else plan.choosing(question.choice)
 
@@ -200,71 +205,42 @@ def _weight(plan: Plan) -> int:
 def _why_not(question: Question) -> NotCertifiableError | NoEvidenceError:
     """Return why no table without noise reaches the target."""
     try:
-        smallest_k(question.attacker, **question.goal)
-    except NoEvidenceError as error:
-        return error
-    except NotCertifiableError as error:
-        if question.kind == "histogram":
-            return error
-        try:  # a count has other choices than a histogram
-            certify(Count(k=question.attacker.known + 2), question.attacker, protects=question.protects)
-        except NotCertifiableError as refusal:
-            return refusal
+        least_k(question.attacker, Goal(**question.goal), MECHANISMS[question.kind])
+    except (NotCertifiableError, NoEvidenceError) as error:
         return error
     raise AssertionError("a threshold reaches the target, and was not among the choices")
 
 
-def _refused(reason: NotCertifiableError | NoEvidenceError, noised: Sequence[Choice]) -> PkdpError:
-    """Return the refusal, with what noise would do."""
-    ways, whom = "; or ".join(map(_offered, noised)), next((one.whom for one in noised), "anyone at all")
-    return type(reason)(f"{in_flags(reason)} Where noise is acceptable, it reaches the target against {whom}: {ways}.")
+def _said(error: PkdpError) -> str:
+    """Return why something is refused; the ways out of a refusal are those of one release, and not of the plan."""
+    return worded_for(error, COMMAND) if isinstance(error, NoEvidenceError) else reason_of(error)
+
+
+def _noise_offered(question: Question, found: Sequence[Choice]) -> str:
+    """Return what noise would do, to somebody who did not ask for it."""
+    noised, offered = [one for one in found if one.against_anyone], []
+    for one in noised:
+        error = one.outcome.mean_absolute_error
+        off = "" if error is None else f" (a number is off by {estimate(error)} on average)"
+        offered.append(f"{' '.join(offer_of(question, one).options())}{off}")
+    if not offered:
+        return ""
+    return f" Where noise is acceptable, it reaches the target against {noised[0].whom}: {'; or '.join(offered)}."
+
+
+def offer_of(question: Question, choice: Choice) -> Offer:
+    """Return a choice as it is written to be published."""
+    return Offer(mechanism=choice.mechanism, attacker=choice.certificate.attacker, **question.goal)
 
 
 def mechanism_phrase(mechanism: Mechanism) -> str:
     """Return what is published, in few words."""
     if mechanism.noise is None:
         return "no noise, every count" if mechanism.k is None else f"no noise, k = {mechanism.k}"
-    # Rounded down: typed as it is shown, it gives a little more noise, not less.
-    noise = f"noise of ε = {rounded_down(mechanism.noise.epsilon, 4)}"
+    noise = f"noise of ε = {exactly(mechanism.noise.epsilon)}"
     return noise if mechanism.release_threshold is None else f"{noise}, from {mechanism.release_threshold}"
 
 
 def estimate(value: float) -> str:
     """Return an expected error; an estimate, and no claim."""
     return f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"
-
-
-def _offered(choice: Choice) -> str:
-    """Return a choice as it is offered to somebody who did not ask for it."""
-    noise, _, reached = mechanism_phrase(choice.mechanism).partition(", from ")
-    error = choice.outcome.mean_absolute_error
-    off = "" if error is None else f" (a number is off by {estimate(error)} on average)"
-    return f"{noise} and release_threshold = {reached}{off}" if reached else f"{noise}{off}"
-
-
-class _Flags(Speech):
-    """Advice as flags; what is planned is one table, so nothing is said about its neighbours and their budget."""
-
-    declaring = "when you plan"
-    same_people = ""
-
-    def setting(self, name: str, value: object) -> str:
-        return f"{name} = {value}"
-
-    def noise(self, epsilon: float) -> str:
-        return f"noise of ε = {rounded_down(epsilon, 4)}"
-
-    def evidence(self, kind: type[Any]) -> str:
-        name = self.evidence_name(kind)
-        return f"--evidence {':'.join(filter(None, (name, ','.join(EVIDENCE.get(name, ())).upper())))}"
-
-    def evidence_name(self, kind: type[Any]) -> str:
-        return JOB_FILE.evidence_name(kind)
-
-    def declare(self, kind: type[Any]) -> str:
-        return self.evidence(kind)
-
-
-def in_flags(error: PkdpError) -> str:
-    """Return an error's message, its advice as flags where it can be had so."""
-    return worded_for(error, _Flags())

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from pkdp_pipeline.cli.options import AsJson, JobFile, Options, at_a_terminal, attacker_options, flag, taking
+from pkdp_pipeline.cli.options import (
+    CELLS_FROM_DATA,
+    SEVERAL,
+    AsJson,
+    JobFile,
+    Options,
+    at_a_terminal,
+    attacker_options,
+    flag,
+    leaving,
+    of_share,
+    read_evidence_flags,
+    taking,
+)
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
@@ -20,12 +33,11 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram
 if TYPE_CHECKING:
     import datetime
 
-    from pkdp_pipeline.cli.plan_question import Kind
+    from pkdp_pipeline.cli.plan import Plan
+    from pkdp_pipeline.cli.plan_question import Kind, Question
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.repair import Repairs
-
-
-_LEFT = 130
 
 
 plan_app = typer.Typer(
@@ -35,15 +47,8 @@ plan_app = typer.Typer(
 
 _OF_BOTH: Options = {
     "epsilon": flag(float, 1.0, "The target: odds change by a factor of e^epsilon at most,"),
-    "delta": flag(float, 1e-6, "up to this probability."),
-    "days": flag(int, 1, "How many such releases are to reach the target together."),
-    "evidence": flag(
-        list[str] | None,
-        None,
-        "What is declared so that several releases add up, such as independent_given_habits, once_per_unit, "
-        "bounded_participation:5; again for a second kind.",
-        "KIND",
-    ),
+    "delta": (Annotated[float, of_share("up to this probability.")], 1e-6),
+    **SEVERAL,
     "public_counts": flag(
         str | None,
         None,
@@ -60,9 +65,7 @@ _OF_HISTOGRAMS: Options = {
     "protects": flag(str, "presence", "presence: who is there; value: who is in which cell.", "presence|value"),
     "assumed_cells": flag(int | None, None, "Assume so many cells; without it, one.", "N"),
     "assumed_spread": flag(str, "even", "All cells alike, or in proportion to 1/rank.", "even|zipf"),
-    "cells_from_data": flag(
-        bool, False, "The cells are not declared: their names come from the data.", name="--cells-from-data"
-    ),
+    **CELLS_FROM_DATA,
 }
 _KINDS: tuple[tuple[type[Histogram | Count], Kind, Options, str], ...] = (
     (
@@ -79,7 +82,7 @@ def _asked(
     kind: Kind, *, evidence: list[str] | None, no_noise: bool, cells_from_data: bool = False, **others: Any
 ) -> dict[str, Any]:
     """Return the fields of a `Question`, without its attacker."""
-    from pkdp_pipeline.cli.plan_question import read_counts, read_evidence_flags
+    from pkdp_pipeline.cli.plan_question import read_counts
 
     flags = ("public_counts", "count_column", "assumed_people", "assumed_cells", "assumed_spread")
     counts = {name: others.pop(name) for name in flags if name in others}
@@ -115,7 +118,7 @@ def _plan(
     screen = Screen()
     printing.print_choices(screen, plan)
     printing.print_closely(screen, plan, curves)
-    printing.print_fragment(screen, plan)
+    printing.print_offer(screen, plan)
 
 
 for kind, name, options, words in _KINDS:
@@ -131,34 +134,38 @@ def _ask(context: typer.Context) -> None:
         return
     if not at_a_terminal():
         raise ArgumentError(
-            "without a terminal there is nobody to ask: say what is published and what is argued about the attacker, "
-            "for instance pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6; pkdp plan histogram --help lists "
-            "everything."
+            "without a terminal there is nobody to ask: say what is published, for instance pkdp plan histogram "
+            "--days 7; pkdp plan histogram --help lists what else can be said."
         )
-    from pkdp_pipeline.cli import plan_printing as printing
-    from pkdp_pipeline.cli.plan import planned
-    from pkdp_pipeline.cli.plan_dialogue import Asker, ask_choice, ask_question
-    from pkdp_pipeline.display.screen import Screen
+    with leaving():
+        from pkdp_pipeline.cli import plan_printing as printing
+        from pkdp_pipeline.cli.plan_dialogue import Asker, ask_choice, ask_question
+        from pkdp_pipeline.display.screen import Screen
 
-    screen = Screen()
-    asker = Asker(screen)
-    try:
-        question = ask_question(asker, screen)
-        typer.echo()
-        try:
-            plan = planned(question)
-        except PkdpError:
-            screen.say("This cannot be had as asked. The same as a command, to be changed:", indent=0)
-            screen.command(question.command())
-            raise
-        printing.print_choices(screen, plan)
-        plan = ask_choice(asker, plan)
+        screen = Screen()
+        asker = Asker(screen)
+
+        def dialogue() -> Plan:
+            plan = _planned(screen, ask_question(asker))
+            printing.print_choices(screen, plan)
+            return ask_choice(asker, plan)
+
+        plan = asker.replayed(dialogue)
         printing.print_closely(screen, plan)
         printing.print_again(screen, plan)
-        printing.print_fragment(screen, plan)
-    except (EOFError, KeyboardInterrupt):
-        typer.echo("\nLeft. Nothing was written.")
-        raise typer.Exit(_LEFT) from None
+        printing.print_offer(screen, plan)
+
+
+def _planned(screen: Screen, question: Question) -> Plan:
+    from pkdp_pipeline.cli.plan import planned
+
+    typer.echo()
+    try:
+        return planned(question)
+    except PkdpError:
+        screen.say("This cannot be had as asked. The same as a command, to be changed:", indent=0)
+        screen.command(question.command())
+        raise
 
 
 _DATE = "DATE"
@@ -181,7 +188,7 @@ def plan_job(
             show_default=False,
         ),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help="At this delta; 1e-6.", show_default=False)] = None,
+    delta: Annotated[float | None, of_share("At this delta; 1e-6.")] = None,
     as_json: AsJson = False,
     write: Annotated[
         Path | None,

@@ -7,15 +7,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pkdp_pipeline.cli.options import share
+from pkdp_pipeline.certificates.composed import compose
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.cli.options import EVIDENCE, share
 from pkdp_pipeline.cli.plan import Plan
-from pkdp_pipeline.cli.plan_question import EVIDENCE, Assumed, CountsFile, Question
+from pkdp_pipeline.cli.plan_question import Assumed, CountsFile, Question
 from pkdp_pipeline.display.screen import Screen
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
+from pkdp_pipeline.model.mechanisms import MECHANISMS
+from pkdp_pipeline.model.wording import reason_of
+
+Answered = TypeVar("Answered")
+
+_LARGE = 1_000_000
 
 
 @cache
@@ -23,8 +31,14 @@ def _questions() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("plan_questions.toml").read_text(encoding="utf-8"))
 
 
+class _BackError(Exception):
+    """Somebody wants to answer the question before once more."""
+
+
 class Asker:
     """Asks one question after another, each again until the answer keeps to the rule that is named.
+
+    Answers are kept as they were typed: a dialogue that is begun again gets those before, without a word.
 
     Parameters
     ----------
@@ -36,40 +50,81 @@ class Asker:
     def __init__(self, screen: Screen, read: Callable[[str], str] = input) -> None:
         self._screen = screen
         self._read = read
+        self._answers: list[str] = []
+        self._place = 0
+        self._begun = False
 
-    def __call__(self, name: str, read: Callable[[str], Any] | None = None, **words: str) -> Any:
-        """Return what a question's reader, or `read`, makes of the answer; `words` take the place of the file's."""
+    def begin(self, title: str, *lines: str) -> None:
+        """Print what stands above the questions, once."""
+        if not self._begun:
+            self._screen.title(title)
+            for line in (
+                *lines,
+                "Enter takes what stands in brackets, ? explains, back asks the question before again, Ctrl-C leaves.",
+            ):
+                self._screen.say(line, indent=0)
+        self._begun = True
+
+    def replayed(self, dialogue: Callable[[], Answered]) -> Answered:
+        """Return what a dialogue returns; whenever somebody goes back, it is begun again without the last answer."""
+        while True:
+            self._place = 0
+            try:
+                return dialogue()
+            except _BackError:
+                self._answers.pop()
+
+    def __call__(
+        self,
+        name: str,
+        read: Callable[[str], Any] | None = None,
+        check: Callable[[Any], object] | None = None,
+        **words: str,
+    ) -> Any:
+        """Return what a question's reader, or `read`, makes of the answer; `words` take the place of the file's.
+
+        What `check` refuses by an `ArgumentError` is asked again, as what the reader refuses.
+        """
         asked = {"note": "", "options": {}, "default": None, "reads": "text", **_questions()[name], **words}
         options: dict[str, str] = asked["options"]
+        made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])
+        self._place += 1
+        if self._place <= len(self._answers):
+            return made(self._answers[self._place - 1])
         self._screen.head(asked["question"].strip())
         if asked["note"]:
             self._screen.say(asked["note"])
         for place, meaning in enumerate(options.values(), start=1):
             self._screen.hanging(f"{place}  {meaning}", margin=5)
         default = "1" if options else asked["default"]
-        made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])
         prompt = "  > " if default is None else f"  [{default or 'cannot say'}] > "
         while True:
             answer = self._read(prompt).strip()
             if answer == "?":
                 self._screen.say(asked["help"], indent=4)
-                continue
-            if not answer and default is None:
+            elif answer.lower() == "back" and self._answers:
+                raise _BackError
+            elif answer.lower() == "back":
+                self._screen.say("This is the first question.", indent=4)
+            elif not answer and default is None:
                 self._screen.say("There is no default: this has to be answered; ? explains.", indent=4)
-                continue
-            try:
-                return made(answer or default or "")
-            except (ArgumentError, ConfigError) as error:
-                self._screen.say(str(error), indent=4)
+            else:
+                try:
+                    value = made(answer or default or "")
+                    if check is not None:
+                        check(value)
+                except (ArgumentError, ConfigError) as error:
+                    self._screen.say(str(error), indent=4)
+                else:
+                    self._answers.append(answer or default or "")
+                    return value
 
 
-def ask_question(asker: Asker, screen: Screen) -> Question:
+def ask_question(asker: Asker) -> Question:
     """Return what was answered, as a question."""
-    screen.title("pkdp plan: which k, or which noise, keeps a promise")
-    screen.say(
-        "Enter takes what stands in brackets, ? explains, Ctrl-C leaves. No data are read, but for a file of public "
-        "counts that you may name, and nothing is written.",
-        indent=0,
+    asker.begin(
+        "pkdp plan: which k, or which noise, keeps a promise",
+        "No data are read, but for a file of public counts that you may name, and nothing is written.",
     )
     kind = asker("kind")
     table = kind == "histogram"
@@ -78,12 +133,23 @@ def ask_question(asker: Asker, screen: Screen) -> Question:
     declared_cells = not (table and noise) or asker("declared_cells")
     attacker = _attacker(asker, table, protects, noise)
     days = asker("days")
+
+    def adds_up(evidence: tuple[Evidence, ...]) -> None:
+        try:
+            if not noise:
+                compose([(_exact(kind, attacker, protects), 2)], evidence)
+        except NoEvidenceError:
+            raise ArgumentError(
+                "Then exact counts of several releases promise nothing together: answer what can be argued, or go back "
+                "to allow noise, which adds up without evidence."
+            ) from None
+
     return Question(
         kind=kind,
         attacker=attacker,
         protects=protects,
         days=days,
-        evidence=_evidence(asker) if days > 1 else (),
+        evidence=_evidence(asker, adds_up) if days > 1 else (),
         epsilon=asker("epsilon"),
         delta=asker("delta"),
         counts=_counts(asker, table),
@@ -107,6 +173,11 @@ def ask_choice(asker: Asker, plan: Plan) -> Plan:
     return chosen
 
 
+def _exact(kind: str, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
+    """Return the certificate of exact counts whose k is as large as it need be."""
+    return certify(MECHANISMS[kind](k=attacker.known + _LARGE), attacker, protects=protects)
+
+
 def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> AttackerModel:
     """Ask what can be argued; where noise is acceptable nothing has to be."""
     name = asked = "p_max"
@@ -118,7 +189,18 @@ def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> Attacker
     if noise:
         why = "If nothing can be argued, leave it out: noise protects without it."
         free = {"default": "", "help": f"{_questions()[asked]['help']} {why}"}
-    attacker = _declared(asker, asked, AttackerModel(), name, **free)
+
+    def hides(attacker: AttackerModel) -> None:
+        try:
+            if not noise:
+                _exact("histogram" if table else "count", attacker, protects)
+        except NotCertifiableError as error:
+            why = reason_of(error).partition(", because ")[2]
+            raise ArgumentError(
+                f"Then no k hides anybody: {why} Answer otherwise, or go back to allow noise."
+            ) from None
+
+    attacker = _declared(asker, asked, AttackerModel(), name, hides, **free)
     if not table and attacker.p_max not in (None, 1.0):
         attacker = _declared(asker, "p_min", attacker)
         if attacker.p_min:
@@ -131,7 +213,12 @@ def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> Attacker
 
 
 def _declared(
-    asker: Asker, asked: str, attacker: AttackerModel, name: str | None = None, **words: str
+    asker: Asker,
+    asked: str,
+    attacker: AttackerModel,
+    name: str | None = None,
+    check: Callable[[AttackerModel], None] | None = None,
+    **words: str,
 ) -> AttackerModel:
     """Ask for one field of the attacker; without an answer it stays as it is."""
     reader = _READERS[_questions()[asked]["reads"]]
@@ -139,19 +226,23 @@ def _declared(
     def read(answer: str) -> AttackerModel:
         return replace(attacker, **({name or asked: reader(answer)} if answer else {}))
 
-    made: AttackerModel = asker(asked, read, **words)
+    made: AttackerModel = asker(asked, read, check, **words)
     return made
 
 
-def _evidence(asker: Asker) -> tuple[Evidence, ...]:
-    kind = asker("evidence")
+def _evidence(asker: Asker, adds_up: Callable[[tuple[Evidence, ...]], None]) -> tuple[Evidence, ...]:
+    """Ask for what is declared; an answer by which nothing can add up is asked again, before anything else is."""
+    kind = asker("evidence", check=lambda kind: adds_up(()) if kind == "none" else None)
     if kind == "none":
         return ()
-    numbers = {name: asker(f"{kind}.{name}") for name in EVIDENCE[kind]}
-    documents = [{"kind": kind, **numbers}]
-    if kind == "bounded_participation" and asker("habits"):
-        documents.append({"kind": "independent_given_habits"})
-    return evidence_from_dicts(documents)
+    capped = [{"kind": kind, **{name: asker(f"{kind}.{name}") for name in EVIDENCE[kind]}}]
+    if kind != "bounded_participation":
+        return evidence_from_dicts(capped)
+
+    def declared(habits: bool) -> tuple[Evidence, ...]:
+        return evidence_from_dicts([*capped, *([{"kind": "independent_given_habits"}] if habits else [])])
+
+    return declared(asker("habits", check=lambda habits: adds_up(declared(habits))))
 
 
 def _counts(asker: Asker, table: bool) -> CountsFile | Assumed | None:
@@ -159,17 +250,20 @@ def _counts(asker: Asker, table: bool) -> CountsFile | Assumed | None:
     if chosen == "none":
         return None
     if chosen == "file":
-        file: CountsFile = asker("file", lambda path: _public_file(asker, path))
-        return file
+        file: CountsFile = asker("file", _file)
+        return file if file.has("count") else asker("column", lambda name: _readable(replace(file, column=name)))
     if not table:
         return Assumed(cells=1, people=asker("people_counted"))
     return Assumed(people=asker("people"), cells=asker("cells"), spread=asker("spread"))
 
 
-def _public_file(asker: Asker, path: str) -> CountsFile:
+def _file(path: str) -> CountsFile:
+    """Return a file that can be read, if its column of counts is not to be asked for."""
     file = CountsFile(path=path)
-    if not file.has("count"):
-        file = replace(file, column=asker("column"))
+    return _readable(file) if file.has("count") else file
+
+
+def _readable(file: CountsFile) -> CountsFile:
     file.read()
     return file
 
@@ -194,7 +288,7 @@ def real_number(answer: str) -> float:
     try:
         value = float(answer)
     except ValueError:
-        raise ArgumentError("It must be a number, such as 0.1 or 1e-6.") from None
+        raise ArgumentError("It must be a number, with a point before decimals; 1e-6 is a millionth.") from None
     if not -1e300 < value < 1e300:
         raise ArgumentError("It must be a finite number.")
     return value

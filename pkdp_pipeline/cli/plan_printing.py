@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from pkdp_pipeline.cli.plan import (
@@ -15,6 +15,7 @@ from pkdp_pipeline.cli.plan import (
     estimate,
     limits,
     mechanism_phrase,
+    offer_of,
     takes_long,
 )
 from pkdp_pipeline.cli.plan_question import Question
@@ -22,7 +23,7 @@ from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.evidence import evidence_to_dicts
-from pkdp_pipeline.model.mechanisms import Count, mechanism_to_dict
+from pkdp_pipeline.model.mechanisms import mechanism_to_dict
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.planning import Choice
@@ -90,11 +91,19 @@ def print_closely(screen: Screen, plan: Plan, drawn: bool | None = None) -> None
         _print_curve(screen, question, curve)
 
 
-def print_fragment(screen: Screen, plan: Plan) -> None:
-    """Print the piece of a job file."""
+def print_offer(screen: Screen, plan: Plan) -> None:
+    """Print how the chosen one is published."""
+    offer = offer_of(plan.question, plan.choice)
     screen.head(f"In a job file, for choice {plan.chosen + 1}")
-    screen.pasted(job_fragment(plan.question, plan.choice))
-    above = "; the evidence stands above the first [table]" if plan.question.evidence else ""
+    screen.pasted(offer.job())
+    screen.head("In Python")
+    screen.pasted(offer.python())
+    screen.head("In SQL, once this is installed on the connection")
+    screen.pasted(f"{offer.install()}\n\n{offer.sql()}")
+    screen.head("As commands: its certificate, and its publication")
+    screen.command(offer.certify())
+    screen.command(offer.command())
+    above = "; evidence and target stand above the first [table]" if not offer.job().startswith("[") else ""
     screen.say(f"What is in capitals is yours to fill in{above}.")
 
 
@@ -139,49 +148,6 @@ def plan_document(plan: Plan, drawn: bool | None = None) -> str:
         ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def job_fragment(question: Question, choice: Choice) -> str:
-    """Return TOML to be pasted into a job file: what is declared, against whom, and the release.
-
-    The evidence comes first: it belongs above the first ``[table]`` of the job. Names of columns and cells are to be
-    filled in.
-    """
-    mechanism, noise = choice.mechanism, choice.mechanism.noise
-    attacker = question.attacker.against_anyone() if choice.against_anyone else question.attacker
-    declared = {name: value for name, value in attacker.to_dict().items() if value is not None and name != "leakage"}
-    if not attacker.known:
-        del declared["known"], declared["influence"]
-    evidence = evidence_to_dicts(question.evidence)
-    release: dict[str, object] = {"name": "NAME"}
-    if not isinstance(mechanism, Count):
-        release |= {"by": "COLUMN"} | ({"domain": ["CELL", "CELL"]} if mechanism.k is None else {})
-    settings = {name: getattr(mechanism, name, None) for name in ("k", "k_complement", "release_threshold")}
-    settings["noise"] = None if noise is None else {"epsilon": noise.epsilon}
-    settings["protects"] = None if question.protects == "presence" else question.protects
-    release |= {name: value for name, value in settings.items() if value is not None}
-    blocks = [f"evidence = {_toml(evidence if len(evidence) > 1 else evidence[0])}  # argued"] if evidence else []
-    if declared:
-        blocks.append(_table("[attacker]  # argued, and never estimated from these data", declared))
-    known = "[[attacker.leakage]]  # known besides, whatever is published here"
-    blocks += [_table(known, leakage.to_dict()) for leakage in attacker.leakage]
-    return "\n\n".join([*blocks, _table("[[release]]", release)])
-
-
-def _table(head: str, values: Mapping[str, object]) -> str:
-    lines = (f"{name} = {_toml(value)}{_REMARKS.get(name, '')}" for name, value in values.items())
-    return "\n".join((head, *lines))
-
-
-_REMARKS = {"domain": "  # all public cells"}
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in value.items())} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _details(plan: Plan, drawn: bool | None) -> tuple[Sequence[Limit], Sequence[Curve]]:
@@ -272,7 +238,7 @@ def _choice(question: Question, one: Choice) -> dict[str, object]:
         **together,
         "of_one_release": alone,
         **asdict(one.outcome),
-        "job": job_fragment(question, one),
+        "job": offer_of(question, one).job(),
     }
 
 

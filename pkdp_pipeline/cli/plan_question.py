@@ -6,26 +6,18 @@ import csv
 import io
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pkdp_pipeline.cli.options import attacker_flags
+from pkdp_pipeline.cli.options import attacker_flags, evidence_flags
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.planning import PublicCounts
 
 Kind = Literal["histogram", "count"]
-
-EVIDENCE = {
-    key: tuple(field.name for field in fields(kind))
-    for key, kind in KINDS.items()
-    if key not in ("same_people", "bounded_sensitivity")  # they are about the releases of one period
-}
-"""What may be declared about several releases, and the numbers it takes, as in ``bounded_participation:5``."""
 
 SPREADS = ("even", "zipf")
 
@@ -203,43 +195,13 @@ class Question:
         words = ["pkdp", "plan", self.kind, *attacker_flags(self.attacker)]
         words += [] if self.protects == "presence" else ["--protects", self.protects]
         words += [] if self.days == 1 else ["--days", str(self.days)]
-        for document in evidence_to_dicts(self.evidence):
-            kind = document.pop("kind")
-            numbers = ",".join(map(exactly, document.values()))
-            words += ["--evidence", f"{kind}:{numbers}" if numbers else kind]
+        words += evidence_flags(self.evidence)
         words += ["--epsilon", exactly(self.epsilon), "--delta", exactly(self.delta)]
         words += [] if self.counts is None else self.counts.options
         words += [] if self.noise else ["--no-noise"]
         words += [] if self.declared_cells else ["--cells-from-data"]
         words += [] if self.choice is None else ["--choice", str(self.choice)]
         return shlex.join(words)
-
-
-def read_evidence_flags(given: Sequence[str]) -> tuple[Evidence, ...]:
-    """Return what is declared: each is a kind, with its numbers behind a colon where it takes some.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not known, or its numbers are none.
-    """
-    return evidence_from_dicts([_document(one) for one in given])
-
-
-def _document(text: str) -> dict[str, object]:
-    kind, _, numbers = text.partition(":")
-    name = kind.strip().lower().replace("-", "_")
-    if name not in EVIDENCE:
-        raise ArgumentError(f"--evidence must be one of {', '.join(EVIDENCE)}, got {kind!r}.")
-    takes, given = EVIDENCE[name], numbers.split(",") if numbers.strip() else []
-    try:
-        if len(given) > len(takes) or (takes and not given):
-            raise ValueError
-        read = {field: (int if field == "times" else float)(one) for field, one in zip(takes, given, strict=False)}
-    except ValueError:
-        how = f"its numbers: write --evidence {name}:{','.join(takes).upper()}" if takes else "no number"
-        raise ArgumentError(f"--evidence {name} takes {how}.") from None
-    return {"kind": name, **read}
 
 
 def read_counts(

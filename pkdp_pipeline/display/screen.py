@@ -145,11 +145,15 @@ class Screen:
 
     def command(self, text: str) -> None:
         """Print a command to be pasted: on several lines, where it does not fit, and broken at options only."""
-        rows = ["    " + text]
-        if len(rows[0]) > self.width:
-            first, *options = text.split(" --")
-            rows = ["    " + first, *(f"      --{option}" for option in options)]
-            rows[:-1] = [f"{row} \\" for row in rows[:-1]]
+        first, *options = text.split(" --")
+        rows = ["    " + first]
+        for number, option in enumerate(options, start=1):
+            room = self.width - (2 if number < len(options) else 0)  # what follows is " \\"
+            if len(f"{rows[-1]} --{option}") <= room:
+                rows[-1] += f" --{option}"
+            else:
+                rows.append(f"      --{option}")
+        rows[:-1] = [f"{row} \\" for row in rows[:-1]]
         for row in rows:
             self._console.print(self._text(row), soft_wrap=True)
 

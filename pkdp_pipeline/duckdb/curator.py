@@ -22,7 +22,7 @@ from pkdp_pipeline.duckdb.tables import (
 )
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.mechanisms import Histogram, cells_per_unit
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Publication, publish
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def install(
     con: duckdb.DuckDBPyConnection,
     *,
-    attacker: AttackerModel,
+    attacker: AttackerModel | None = None,
     unit: Any,
     ledger: Ledger | None = None,
     period: Any = None,
@@ -56,7 +56,8 @@ def install(
     con : duckdb.DuckDBPyConnection
         Not in a transaction. Installing again replaces what was installed. A database that can be written keeps
         the macros, not the functions behind them: after reopening, install again.
-    attacker : AttackerModel
+    attacker : AttackerModel, optional
+        May be left out where every release has noise: what it gives holds against anybody.
     unit : str, sequence of str, or EACH_ROW
         Columns that name a person, in the catalog's spelling; the same in every table.
     ledger : Ledger, optional
@@ -92,10 +93,7 @@ def install(
 
     if not isinstance(con, duckdb.DuckDBPyConnection):
         raise ArgumentError(f"con must be a DuckDB connection, not {type(con).__name__}: use duckdb.connect().")
-    if not isinstance(attacker, AttackerModel):
-        raise ArgumentError(
-            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1)."
-        )
+    attacker = read_attacker(attacker)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise ArgumentError(
             f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."

@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Item, Table
+from tomlkit.items import Table
 
 from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.display.toml_text import toml_item, toml_text
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, DifferencingError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, PlannedDay, PlannedRelease, check_together, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, job_text, read_job
@@ -75,7 +76,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
             below = []
             while body and body[-1][0] is None:  # what stands below the last key may be about the next table
                 below.append(body.pop())
-            table[last] = _item(edit.value)
+            table[last] = toml_item(edit.value)
             body.extend(reversed(below))
         return tomlkit.dumps(document)
     except TOMLKitError as error:
@@ -107,24 +108,6 @@ def _said(content: Mapping[str, Any], edit: Edit) -> str:
     before, after = at(content, edit.path), toml_text(edit.value)
     plain = before is not None and not isinstance(before, Mapping | list)
     return f"{key} = {after} instead of {toml_text(before)}" if plain else f"{key} = {after}"
-
-
-def toml_text(value: Any) -> str:
-    """Return a value as TOML in one line."""
-    return _item(value).as_string()
-
-
-def _item(value: Any) -> Item:
-    if isinstance(value, Mapping):
-        inside = (f"{tomlkit.key(key).as_string()} = {toml_text(one)}" for key, one in value.items())
-        made: Item = tomlkit.value(f"{{ {', '.join(inside)} }}")
-        return made
-    if isinstance(value, list | tuple):
-        array = tomlkit.array()
-        array.extend(map(_item, value))
-        return array
-    item: Item = tomlkit.item(value)
-    return item
 
 
 def diff(old: str, new: str) -> str:

@@ -353,3 +353,15 @@ def _read(written: object) -> tuple[Leakage, ...]:
     """Return the leakages of a JSON list; a `Leakage` may stand in it as itself."""
     several = written if isinstance(written, (list, tuple)) else (written,)
     return tuple(one if isinstance(one, Leakage) else Leakage.from_dict(one) for one in several)
+
+
+def read_attacker(attacker: object) -> AttackerModel:
+    """Return the attacker; None is one about whom nothing is declared."""
+    if attacker is None:
+        return AttackerModel()
+    if not isinstance(attacker, AttackerModel):
+        raise ArgumentError(
+            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=…) with "
+            "a number that you can argue, or leave it out and use noise, which needs no attacker."
+        )
+    return attacker

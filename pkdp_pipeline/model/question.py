@@ -190,15 +190,15 @@ class Question(Selection):
             return
         if isinstance(self.mechanism, Histogram):
             object.__setattr__(self, "mechanism", self.mechanism.of_found_cells())
-        if self.mechanism.k is None:
-            raise ArgumentError(
-                "without domain, the cells are found in the data, which needs k: only cells that reach k may appear. "
-                "Give k, or declare the public cells in domain."
-            )
         if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
             raise ArgumentError(
                 "without domain, noise needs release_threshold: otherwise a cell's mere appearance has no noise. "
                 "Give release_threshold, or declare the public cells in domain."
+            )
+        if self.mechanism.k is None:
+            raise ArgumentError(
+                "without domain, the cells are found in the data, which needs k: only cells that reach k may appear. "
+                "Give k, or declare the public cells in domain."
             )
         if self.undeclared != "error":
             raise ArgumentError("undeclared is about a declared domain; give domain, or leave undeclared out.")

@@ -10,6 +10,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from pkdp_pipeline.model.spelling import exactly
+
 
 class Speech:
     """How advice is written: here for those who call the library from Python."""
@@ -20,7 +22,7 @@ class Speech:
 
     def noise(self, epsilon: float) -> str:
         """Return how noise is asked for."""
-        return f"noise=pkdp.GeometricNoise({epsilon:g})"
+        return f"noise=pkdp.GeometricNoise({exactly(epsilon)})"
 
     def evidence(self, kind: type[Any]) -> str:
         """Return how evidence is written; `kind` is its class, as in `pkdp_pipeline.model.evidence`."""
@@ -54,7 +56,7 @@ class _JobFile(Speech):
         return f"{name} = {value}"
 
     def noise(self, epsilon: float) -> str:
-        return f"noise = {{ epsilon = {epsilon:g} }}"
+        return f"noise = {{ epsilon = {exactly(epsilon)} }}"
 
     def evidence(self, kind: type[Any]) -> str:
         fields = "".join(f", {field} = …" for field in kind.written)
@@ -83,7 +85,7 @@ class _Analyst(Speech):
         return f"{name} := {value}"
 
     def noise(self, epsilon: float) -> str:
-        return f"noise := {epsilon:g}"
+        return f"noise := {exactly(epsilon)}"
 
     names_releases = False
     larger_budget = "ask the curator for a larger budget"
@@ -102,19 +104,22 @@ class Worded(str):
     ----------
     say : callable
         Returns the text in a speech.
+    reason : str, optional
+        What is wrong, without what to do about it; None: the whole text.
 
     Notes
     -----
     A copy in another process, or what is made from it as from any text, speaks Python alone.
     """
 
-    __slots__ = ("_say",)
+    __slots__ = ("_say", "reason")
     _say: Callable[[Speech], str]
+    reason: str | None
 
-    def __new__(cls, say: Callable[[Speech], str]) -> Worded:
+    def __new__(cls, say: Callable[[Speech], str], reason: str | None = None) -> Worded:
         """Make the text that it is in Python."""
         text = super().__new__(cls, say(PYTHON))
-        text._say = say
+        text._say, text.reason = say, reason
         return text
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
@@ -129,6 +134,11 @@ def worded_for(error: BaseException, speech: Speech) -> str:
     """Return an error's message, its advice in a speech where it can be had in it."""
     message = error.args[0] if error.args else ""
     return message.spoken(speech) if isinstance(message, Worded) else str(error)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what is wrong, without what to do about it, where an error tells them apart."""
+    return getattr(error.args[0], "reason", None) or str(error)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -173,6 +183,11 @@ def rounded_down(value: float | Fraction, digits: int = 3) -> str:
     else:
         exact = Decimal(repr(float(value)))
     return rounded_up(float(Context(prec=digits, rounding=ROUND_FLOOR).plus(exact)), digits)
+
+
+def shortened(value: float, digits: int = 4) -> float:
+    """Return the largest number of so few significant digits that is not above `value`, which is at least 0."""
+    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(value)))
 
 
 def percent(share: float | None, *, up: bool = False) -> str:

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_name
-from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.planning.searching import Goal, guessed_share, last_float, read_attacker, read_goal
+from pkdp_pipeline.model.wording import reason_of, rounded_up
+from pkdp_pipeline.planning.searching import Goal, guessed_share, last_float, read_goal
 from pkdp_pipeline.planning.thresholds import least_k
 
 Sureness = Literal["p_max", "p_max_between"]
@@ -193,9 +193,8 @@ def _unreachable(
         try:
             certify(mechanism, _with(others, name, least), protects=goal.protects)
         except NotCertifiableError as error:
-            # Of a refusal the obstacles that it names.
-            why = str(error)
-            start += ", because " + (why.partition(", because ")[2].partition(". Each of these")[0] or why)
+            why = reason_of(error).removesuffix(".")
+            start += f", because {why.partition(', because ')[2] or why}"
     model = _with(others, name, max(least, 0.1))
     end = "allow a larger epsilon or delta."
     try:

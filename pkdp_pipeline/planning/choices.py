@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -13,23 +13,26 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, c
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import (
     MECHANISMS,
     Count,
+    GeometricNoise,
     Histogram,
     Mechanism,
     chance_of_at_least,
     mean_absolute,
     mean_absolute_where_at_least,
 )
-from pkdp_pipeline.model.wording import rounded_down
+from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import shortened
 from pkdp_pipeline.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.planning.public_counts import PublicCounts
-from pkdp_pipeline.planning.searching import Goal, read_attacker, read_goal
+from pkdp_pipeline.planning.searching import Goal, read_goal
 from pkdp_pipeline.planning.thresholds import least_k
 
+_DIGITS = 4
 _UNSAID = "Nothing was said about the counts."
 
 Way = Literal["exact", "k", "noise", "noise_against_anyone", "noise_and_k"]
@@ -111,10 +114,8 @@ class Choice:
         error, threshold = self.outcome.mean_absolute_error, self.mechanism.release_threshold
         off = "" if error is None else f", off by {error:.3g} on average"
         reached = "" if threshold is None else f", published from {threshold} on"
-        # Rounded down: whoever types what is shown gets a little more noise, not less.
-        epsilon = rounded_down(noise.epsilon, 4)
         subject = "the count" if counts == "count" else counts
-        return f"{subject} with noise of epsilon {epsilon}{off}{reached}"
+        return f"{subject} with noise of epsilon {exactly(noise.epsilon)}{off}{reached}"
 
     def _lost(self) -> str:
         cells, people = self.outcome.suppressed_cells, self.outcome.suppressed_people
@@ -139,7 +140,8 @@ def choices(
 ) -> tuple[Choice, ...]:
     """Return the ways in which a release, or `days` of them together, can reach a target, and what each costs.
 
-    Each is minimal: one person fewer in k, or less noise, and the target fails.
+    Each is minimal: one person fewer in k or in a release threshold, or noticeably less noise, and the target fails.
+    The ε of the noise has as few digits, from four on, as reach the target: what is typed as it is shown is certified.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ def choices(
     refused: list[NotCertifiableError | NoEvidenceError] = []
     ways: dict[Way, Callable[[], Mechanism | None]] = {
         "exact": lambda: cells() if goal.loss(cells(), model) <= goal.delta else None,
-        "k": lambda: None if found else cells(k=least_k(model, goal)),
+        "k": lambda: None if found else cells(k=least_k(model, goal, cells)),
         "noise": lambda: None if from_data else _noise(model, goal, cells),
         "noise_against_anyone": lambda: None if from_data else _noise(anyone, goal, cells),
         # A count has no name that could give somebody away.
@@ -204,6 +206,8 @@ def choices(
         except (NotCertifiableError, NoEvidenceError) as error:
             refused.append(error)
             continue
+        if mechanism is not None and mechanism.noise is not None:
+            mechanism = _typed(mechanism, model if way == "noise" else anyone, goal)
         if mechanism is not None and all(mechanism != other.mechanism for other in found):
             found.append(_chosen(way, mechanism, model, goal, counts))
     if not found:
@@ -211,9 +215,20 @@ def choices(
     return tuple(sorted(found, key=_order))
 
 
+def _typed(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Mechanism:
+    """Return the mechanism with the shortest ε of its noise, not above what it has, that reaches the target."""
+    assert mechanism.noise is not None
+    for digits in range(_DIGITS, 17):
+        short = replace(mechanism, noise=GeometricNoise(shortened(mechanism.noise.epsilon, digits)))
+        if goal.loss(short, attacker) <= goal.delta:
+            return short
+    return mechanism
+
+
 def _order(one: Choice) -> tuple[float, float]:
     error = one.outcome.mean_absolute_error
-    return math.inf if error is None else error, one.outcome.suppressed_people or 0.0
+    # As it is shown: noise that is typed with more digits is not smaller for that.
+    return math.inf if error is None else float(f"{error:.3g}"), one.outcome.suppressed_people or 0.0
 
 
 def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal, counts: PublicCounts | None) -> Choice:

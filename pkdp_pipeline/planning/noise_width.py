@@ -9,7 +9,7 @@ from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, Count, GeometricNoise, Mechanism, mechanism_name
 from pkdp_pipeline.planning.searching import (
@@ -17,7 +17,6 @@ from pkdp_pipeline.planning.searching import (
     guessed_noise,
     guessed_noise_alone,
     last_float,
-    read_attacker,
     read_goal,
 )
 from pkdp_pipeline.planning.thresholds import least_release_threshold

@@ -102,17 +102,6 @@ def read_goal(
     return Goal(float(points[0]), probable, protects, number, read_evidence(evidence))
 
 
-def read_attacker(attacker: object) -> AttackerModel:
-    """Return the attacker; None is one about whom nothing is declared."""
-    if attacker is None:
-        return AttackerModel()
-    if not isinstance(attacker, AttackerModel):
-        raise ArgumentError(
-            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1)."
-        )
-    return attacker
-
-
 _HALVINGS = 60
 _MOST = 1e15
 

@@ -9,17 +9,16 @@ from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import Worded, reason_of, rounded_up
 from pkdp_pipeline.planning.searching import (
     Goal,
     first_whole,
     guessed_k,
     guessed_threshold,
     guessed_unknown,
-    read_attacker,
     read_goal,
 )
 
@@ -70,18 +69,18 @@ def smallest_k(
     return least_k(attacker, read_goal(epsilon, delta, protects, days, evidence))
 
 
-def least_k(attacker: AttackerModel, goal: Goal) -> int:
-    """Return what `smallest_k` does."""
+def least_k(attacker: AttackerModel, goal: Goal, kind: type[Count | Histogram] = Histogram) -> int:
+    """Return what `smallest_k` does, for a kind of mechanism."""
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     try:
-        # Refused for every k or for none: a large k says which.
-        certify(Histogram(k=_MOST + controlled), attacker, protects=goal.protects)
-    except NotCertifiableError:
-        # The choices that a message offers are those beside the k it is about.
-        certify(Histogram(k=controlled + 2), attacker, protects=goal.protects)
-        raise
+        # Refused for every k or for none: a large k says which. What a refusal offers is for one release alone.
+        certify(kind(k=_MOST + controlled), attacker, protects=goal.protects)
+    except NotCertifiableError as error:
+        noise = f"Noise asks nothing of the attacker: smallest_noise says how much reaches {goal.words}."
+        why = reason_of(error)
+        raise NotCertifiableError(Worded(lambda _: f"{why} {noise}", why)) from None
     guess = guessed_k(attacker, goal)
-    k = first_whole(lambda k: goal.loss(Histogram(k=k), attacker), goal.delta, 1, _MOST, guess)
+    k = first_whole(lambda k: goal.loss(kind(k=k), attacker), goal.delta, 1, _MOST, guess)
     if k is None:
         raise NotCertifiableError(
             f"no threshold k up to {_MOST} reaches {goal.words} against this attacker: allow a larger epsilon or "

@@ -43,6 +43,12 @@ REFUSED = {
 }
 
 
+def is_told_of_noise_alone(mechanism, attacker):
+    """Return whether nothing is declared by somebody who uses no threshold alone: noise asks nothing of an attacker."""
+    bare = mechanism.k is None and getattr(mechanism, "k_complement", None) is None
+    return not attacker and (bare or mechanism.noise is not None)
+
+
 def message(name):
     mechanism, attacker, protects, _ = REFUSED[name]
     with pytest.raises(NotCertifiableError) as caught:
@@ -71,8 +77,8 @@ def test_it_says_why_and_offers_a_way_out(name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_offered_threshold_is_the_smallest(name):
     mechanism, attacker, protects, _ = REFUSED[name]
-    if mechanism.noise is not None and not attacker:
-        assert "p_max" not in message(name).partition("Each of these")[2]  # noise asks nothing of an attacker
+    if is_told_of_noise_alone(mechanism, attacker):
+        assert "p_max" not in message(name).partition("Each of these")[2]
         return
     offered = re.search(r"[:;] (?:or )?k = (\d+) (?:with the declared|if) (p_max\w*) = ([\d.]+)", message(name))
     if offered is None:
@@ -91,7 +97,7 @@ def test_the_offered_threshold_is_the_smallest(name):
 def test_the_offered_number_of_unknown_people_is_the_smallest(name):
     mechanism, attacker, protects, _ = REFUSED[name]
     text = message(name)
-    if mechanism.noise is not None and not attacker:
+    if is_told_of_noise_alone(mechanism, attacker):
         assert "p_min" not in text.partition("Each of these")[2]
         return
     if isinstance(mechanism, Histogram) and protects == "presence":
@@ -165,6 +171,17 @@ def test_an_example_of_p_max_does_not_contradict_what_is_declared(mechanism, p_m
     k, p_max = re.search(r"k = (\d+) if p_max = ([\d.]+) can be argued", str(refused.value)).groups()
     offered = certify(type(mechanism)(k=int(k)), AttackerModel(p_min=p_min, p_max=float(p_max)))
     assert offered.delta(1.0) <= 1e-6
+
+
+@pytest.mark.parametrize("declared", [{"p_max": 1.0}, {"p_max_between": 1.0}, {"p_min": 0.3}, {"known": 3}])
+@pytest.mark.parametrize("mechanism", [Count(k=5, noise=NOISE), Histogram(k=5, noise=NOISE)])
+def test_no_example_is_given_to_those_who_use_noise(mechanism, declared):
+    for protects in ("presence",) if isinstance(mechanism, Count) else ("presence", "value"):
+        with pytest.raises(NotCertifiableError) as refused:
+            certify(mechanism, AttackerModel(**declared), protects=protects)
+        offered = str(refused.value).partition("Each of these")[2]
+        assert "release_threshold=" in offered
+        assert "p_max" not in offered
 
 
 def test_where_everybody_is_surely_counted_no_p_max_is_offered():

@@ -84,7 +84,7 @@ def test_noise_and_a_release_threshold_imply_k_1(visits):
     implied = frame.pkdp.histogram("town", unit="person", noise=noise, release_threshold=20)
     stated = pkdp.certify(pkdp.Histogram(k=1, noise=noise, release_threshold=20), pkdp.AttackerModel())
     assert implied.certificate.epsilon(1e-6) == stated.epsilon(1e-6)
-    with pytest.raises(pkdp.ArgumentError, match="needs k"):
+    with pytest.raises(pkdp.ArgumentError, match="noise needs release_threshold"):
         frame.pkdp.histogram("town", unit="person", noise=noise)
 
 
@@ -128,7 +128,7 @@ WRONG = [
     ([*HISTOGRAM, *K, *FORM, "--ledger", "x.sqlite", "--dataset", "x"], 2, "period"),
     ([*HISTOGRAM, *K, *FORM, "--out", "table.csv"], 2, "--out must be another file"),
     ([*HISTOGRAM, *K, *FORM, "--out", "nowhere/table.parquet"], 2, "--out must be another file"),
-    ([*HISTOGRAM, "--k", "20", "--p-max", "20x", *FORM], 2, "write 0.1 or 10 %"),
+    ([*HISTOGRAM, "--k", "20", "--p-max", "20x", *FORM], 2, "a number from 0 to 1"),
     ([*HISTOGRAM, "--k", "20", "--p-max", "120%", *FORM], 2, "must be a probability"),
     ([*HISTOGRAM, *K, *FORM, "--one-cell", "random"], 2, "one_cell"),
     ([*HISTOGRAM, "--by", "alter", *K, *FORM, "--cell", "Köln"], 2, "--cell declares the cells of one column"),

@@ -34,7 +34,8 @@ class Typed:
 def asked(*lines: str, width: int = 80) -> tuple[Question, str, Typed]:
     typed, text = Typed(*lines), io.StringIO()
     screen = Screen(Console(file=text, width=width, markup=False, highlight=False))
-    question = ask_question(Asker(screen, typed), screen)
+    asker = Asker(screen, typed)
+    question = asker.replayed(lambda: ask_question(asker))
     assert typed.lines == [], "not everything was asked for"
     return question, text.getvalue(), typed
 
@@ -124,8 +125,8 @@ def test_what_is_malformed_is_asked_again_and_the_rule_is_named():
     for rule in (
         "Answer with a number from 1 to 2; ? explains.",
         "Answer yes or no; ? explains.",
-        "It must be a probability between 0 and 1: write 0.1 or 10 %.",
-        "It must be a number, such as 0.1 or 1e-6.",
+        "It must be a probability: a number from 0 to 1, or one from 0 to 100 with % behind it.",
+        "It must be a number, with a point before decimals; 1e-6 is a millionth.",
         "It must be a whole number of at least 0.",
         "It must be a whole number of at least 1.",
         "It must be at least 0.",
@@ -146,7 +147,7 @@ def test_a_file_of_public_counts_is_read_before_it_is_accepted(tmp_path):
     good.write_text("cell,people\na,5\nb,6\n", encoding="utf-8")
     bad.write_text("name,count\nNakamura,x\n", encoding="utf-8")
     question, text, _ = asked(
-        *[""] * 8, "2", "", str(tmp_path / "nowhere.csv"), str(bad), "?", str(good), "cell", str(good), "people"
+        *[""] * 8, "2", "", str(tmp_path / "nowhere.csv"), str(bad), "?", str(good), "cell", "people"
     )
     assert question.counts == CountsFile(path=str(good), column="people")
     told = words(text)
@@ -166,6 +167,79 @@ def test_a_choice_is_made_by_its_number():
     assert second.choice == made.choices[1]
     assert second.question.command().endswith("--choice 2")
     assert "Answer with a number from 1 to 3." in text.getvalue()
+
+
+def test_back_asks_the_question_before_once_more():
+    straight, _, _ = asked("1", "", "no", "0.2", "0", "12", "6", "3", "y", "2", "1e-7", "")
+    there_and_back = (
+        "1",
+        "back",
+        "2",
+        "BACK",
+        "1",
+        "",
+        "no",
+        "0.3",
+        "back",
+        "0.2",
+        "0",
+        "9",
+        "2",
+        "back",
+        "back",
+        "12",
+    )
+    question, text, _ = asked(
+        *there_and_back, "6", "3", "y", "2", "back", "2", "1e-7", "assumed", "7", "back", "back", ""
+    )
+    assert question == straight
+    assert text.count("What is published?") == 3
+    assert text.count("keeps a promise") == 1
+    _, text, _ = asked("back", *[""] * 9)
+    assert "This is the first question." in text
+
+
+def test_a_file_is_not_named_twice_for_its_column(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text("cell,people,n\na,5,3\nb,6,7\n", encoding="utf-8")
+    typed = Typed(*[""] * 8, "2", str(file), "people", "back", "n")
+    screen = Screen(Console(file=io.StringIO(), width=80))
+    asker = Asker(screen, typed)
+
+    def dialogue():
+        question = ask_question(asker)
+        asker("choice")
+        return question
+
+    typed.lines.append("1")
+    assert asker.replayed(dialogue).counts == CountsFile(path=str(file), column="n")
+
+
+@pytest.mark.parametrize(
+    ("answers", "instead", "words"),
+    [
+        (["1", "1", "no", "100 %"], ["0.2"], "nobody is ever absent"),
+        (["1", "2", "no", "yes", "1"], ["0.2"], "p_max"),
+        (["1", "2", "no", "no", "1"], ["0.7"], "p_max_between = 1"),
+        (["2", "no", "100%"], ["0.2", ""], "p_max = 1"),
+        (["1", "1", "no", "0.2", "0", "365", "1"], ["2"], "promise nothing together"),
+        (["2", "no", "0.2", "", "0", "365", "none"], ["2"], "promise nothing together"),
+        (["1", "1", "no", "0.2", "0", "365", "6", "3", "no"], ["yes"], "promise nothing together"),
+    ],
+)
+def test_a_dead_end_is_told_at_once(answers, instead, words):
+    typed, text = Typed(*answers), io.StringIO()
+    asker = Asker(Screen(Console(file=text, width=80)), typed)
+    with pytest.raises(EOFError):
+        asker.replayed(lambda: ask_question(asker))
+    told = " ".join(text.getvalue().split())
+    assert words in told.rpartition("?")[2]
+    assert "go back to allow noise" in told
+    assert typed.prompts[-1] == typed.prompts[-2]  # it is asked again
+    typed.lines = list(instead)
+    rest = [""] * 12
+    typed.lines += rest
+    asker.replayed(lambda: ask_question(asker))
 
 
 def test_the_end_of_the_input_ends_the_dialogue():

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli.plan import estimate, planned
-from pkdp_pipeline.cli.plan_printing import print_again, print_choices, print_closely, print_fragment
+from pkdp_pipeline.cli.plan_printing import print_again, print_choices, print_closely, print_offer
 from pkdp_pipeline.cli.plan_question import Assumed, Question
 from pkdp_pipeline.display.screen import Screen
 
@@ -49,7 +49,7 @@ def shown(made, *, width: int, encoding: str = "utf-8") -> str:
     fitting = raw.getvalue().decode(encoding)
     assert max(len(line.rstrip()) for line in fitting.splitlines()) <= width
     print_again(screen, made)
-    print_fragment(screen, made)
+    print_offer(screen, made)
     text.flush()
     return raw.getvalue().decode(encoding)
 

@@ -7,7 +7,8 @@ import shlex
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.plan_question import EVIDENCE, Assumed, CountsFile, Question, read_evidence_flags
+from pkdp_pipeline.cli.options import EVIDENCE, read_evidence_flags
+from pkdp_pipeline.cli.plan_question import Assumed, CountsFile, Question
 from pkdp_pipeline.errors import ArgumentError
 
 BOLD = pkdp.AttackerModel(p_max=0.1, known=3, influence="active", unknown_max=900)
@@ -52,6 +53,7 @@ def test_evidence_by_flags():
     assert read_evidence_flags(["Once-Per-Unit"]) == (pkdp.OncePerUnit(),)
     assert read_evidence_flags(["bounded_dependence:0.5"]) == (pkdp.BoundedDependence(0.5),)
     assert read_evidence_flags(["bounded_dependence: 0.5, 1e-7"]) == (pkdp.BoundedDependence(0.5, 1e-7),)
+    assert read_evidence_flags(["bounded_dependence:0.5,2%"]) == (pkdp.BoundedDependence(0.5, 0.02),)
     both = read_evidence_flags(["bounded_participation:3", "independent_given_habits"])
     assert set(both) == {pkdp.BoundedParticipation(3), pkdp.IndependentGivenHabits()}
     for kind, numbers in EVIDENCE.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -62,13 +62,15 @@ def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, 
         assert one.against_anyone == (one.way != "k")
         assert 0.0 <= one.outcome.suppressed_people <= one.outcome.suppressed_cells <= 1.0
         assert one.outcome.basis == TOWNS.basis
-        # Less noise fails.
+        # Noticeably less noise fails, and what is shown is what is certified.
         if one.mechanism.noise is not None:
-            less = GeometricNoise(math.nextafter(one.mechanism.noise.epsilon, math.inf))
+            shown = re.search(r"noise of epsilon ([^, ;]+)", one.words)[1]
+            assert float(shown) == one.mechanism.noise.epsilon
+            less = GeometricNoise(1.001 * one.mechanism.noise.epsilon)
             again = certify(replace(one.mechanism, noise=less), AttackerModel(), protects=protects)
             fewer = again if days == 1 else compose([(again, days)], evidence)
             assert fewer.delta(epsilon) > delta
-    errors = [one.outcome.mean_absolute_error for one in found if one.outcome.mean_absolute_error is not None]
+    errors = [float(f"{one.outcome.mean_absolute_error:.3g}") for one in found if one.outcome.suppressed_people != 1.0]
     assert errors == sorted(errors)
 
 
@@ -139,7 +141,7 @@ def test_what_holds_against_anyone_rests_on_nothing_declared():
     one = by_way(choices(unsure, epsilon=1.0, delta=1e-6, kind="count"))["noise_against_anyone"]
     assert one.certificate.attacker == AttackerModel()
     assert one.together.delta(1.0) == one.together.worst_case.delta(1.0)
-    assert one.together.delta(1.0) > certify(one.mechanism, unsure).delta(1.0)
+    assert one.together.delta(0.5) > certify(one.mechanism, unsure).delta(0.5)
 
 
 def test_uncertainty_that_saves_no_noise_gives_no_second_choice():

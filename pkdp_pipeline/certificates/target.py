@@ -155,6 +155,8 @@ def _by_threshold_of_cells(
 ) -> Choice | None:
     """Name the smallest k where a person may be in several cells, independent of one another."""
     declared = attacker.p_max is not None and attacker.p_max < 1.0
+    if not declared and not _by_k(mechanism):
+        return None
     share = attacker.p_max if attacker.p_max is not None and declared else 0.1
     argued = replace(attacker, p_max=share, independent_cells=True)
 

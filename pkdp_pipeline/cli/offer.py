@@ -128,9 +128,9 @@ class Offer:
         shown, cell = self._shown, f"{quote}CELL{quote}"
         words = [say.setting("domain", f"[{cell}, {cell}]")] if self._declares else []
         words += [] if shown.noise is None else [say.noise(shown.noise.epsilon)]
-        for name in ("k", "k_complement", "release_threshold"):
+        for name in ("k", "k_complement", "release_threshold", "cells_per_unit"):
             value = getattr(shown, name, None)
-            words += [] if value is None else [say.setting(name, value)]
+            words += [] if value is None or (name, value) == ("cells_per_unit", 1) else [say.setting(name, value)]
         return words + (
             [] if self.protects == "presence" else [say.setting("protects", f"{quote}{self.protects}{quote}")]
         )

@@ -281,8 +281,9 @@ def _mechanism(
 def mechanism_flags(mechanism: Mechanism) -> list[str]:
     """Return the options that name a mechanism, as they are typed."""
     given = ((one.name, getattr(mechanism, one.name)) for one in fields(mechanism))
+    usual = {one.name: one.default for one in fields(mechanism)}
     values = ((name, value.epsilon if isinstance(value, GeometricNoise) else value) for name, value in given)
-    return [word for name, value in values if value is not None for word in _typed(name, exactly(value))]
+    return [word for name, value in values if value != usual[name] for word in _typed(name, exactly(value))]
 
 
 def evidence_flags(evidence: Iterable[Evidence]) -> list[str]:
@@ -338,6 +339,8 @@ def attacker_flags(attacker: AttackerModel) -> list[str]:
             for leakage in value:
                 listed = json.dumps(leakage.to_dict(), ensure_ascii=False)
                 words += ["--total-known"] if leakage == Leakage.total() else ["--leakage", listed]
+        elif value is True:
+            words.append(_typed(one.name, "")[0])
         elif value != one.default:
             words += _typed(one.name, value if isinstance(value, str) else exactly(value))
     return words

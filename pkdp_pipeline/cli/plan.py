@@ -19,7 +19,7 @@ from pkdp_pipeline.cli.offer import Offer
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.cli.plan_question import Question
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
-from pkdp_pipeline.model.mechanisms import MECHANISMS, Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, reason_of, worded_for
 from pkdp_pipeline.planning import (
@@ -30,6 +30,7 @@ from pkdp_pipeline.planning import (
     largest_p_max_between,
     smallest_unknown,
 )
+from pkdp_pipeline.planning.choices import bare_mechanism
 from pkdp_pipeline.planning.searching import Goal
 from pkdp_pipeline.planning.thresholds import least_k
 
@@ -123,7 +124,8 @@ def planned(question: Question) -> Plan:
         If the question is malformed, or its public counts cannot be read.
     """
     counts = None if question.counts is None else question.counts.read()
-    asked: dict[str, Any] = {"counts": counts, "kind": question.kind, "declared_cells": question.declared_cells}
+    named = ("kind", "declared_cells", "cells_per_unit")
+    asked: dict[str, Any] = {"counts": counts, **{name: getattr(question, name) for name in named}}
     try:
         found = choices(question.attacker, **question.goal, **asked)
     except (NotCertifiableError, NoEvidenceError) as error:
@@ -205,7 +207,8 @@ def _weight(plan: Plan) -> int:
 def _why_not(question: Question) -> NotCertifiableError | NoEvidenceError:
     """Return why no table without noise reaches the target."""
     try:
-        least_k(question.attacker, Goal(**question.goal), MECHANISMS[question.kind])
+        bare = bare_mechanism(question.kind, question.cells_per_unit)
+        least_k(question.attacker, Goal(**question.goal, cells_per_unit=question.cells_per_unit), bare)
     except (NotCertifiableError, NoEvidenceError) as error:
         return error
     raise AssertionError("a threshold reaches the target, and was not among the choices")

@@ -66,6 +66,7 @@ _OF_HISTOGRAMS: Options = {
     "assumed_cells": flag(int | None, None, "Assume so many cells; without it, one.", "N"),
     "assumed_spread": flag(str, "even", "All cells alike, or in proportion to 1/rank.", "even|zipf"),
     **CELLS_FROM_DATA,
+    "cells_per_unit": flag(int, 1, "In how many cells a person may be."),
 }
 _KINDS: tuple[tuple[type[Histogram | Count], Kind, Options, str], ...] = (
     (

@@ -117,7 +117,7 @@ def plan_document(plan: Plan, drawn: bool | None = None) -> str:
     """Return a plan as JSON, which `pkdp_pipeline/schemas/plan.v1.json` describes. Where there is no ε, it is null."""
     question, counts = plan.question, plan.counts
     found, shown = _details(plan, drawn)
-    same = ("kind", "protects", "epsilon", "delta", "days", "noise", "declared_cells")
+    same = ("kind", "protects", "epsilon", "delta", "days", "noise", "declared_cells", "cells_per_unit")
     document = {
         "schema": SCHEMA,
         "library": {"name": "pkdp_pipeline", "version": VERSION},
@@ -215,6 +215,8 @@ def _remarks(plan: Plan, wide: bool) -> Iterator[str]:
         if (least := one.mechanism.release_threshold) is not None:
             rule = f"a cell is published when its noisy count is at least {least}"
             yield f"Choice {place}: names of cells may come from the data; {rule}."
+    if (most := plan.question.cells_per_unit) > 1:
+        yield f"A person may be in {most} cells: with noise {most} of hers are counted, without nobody may be in more."
     if plan.without_noise is not None:
         yield f"Without noise: {plan.without_noise}"
 

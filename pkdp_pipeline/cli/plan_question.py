@@ -169,6 +169,8 @@ class Question:
         Whether noise is acceptable.
     declared_cells : bool
         Whether all cells of a histogram are known in advance; otherwise their names are taken from the data.
+    cells_per_unit : int
+        In how many cells of a histogram a person may be.
     choice : int, optional
         Which of the choices is looked at closely, from 1.
     """
@@ -183,6 +185,7 @@ class Question:
     counts: CountsFile | Assumed | None = None
     noise: bool = True
     declared_cells: bool = True
+    cells_per_unit: int = 1
     choice: int | None = None
 
     @property
@@ -200,6 +203,7 @@ class Question:
         words += [] if self.counts is None else self.counts.options
         words += [] if self.noise else ["--no-noise"]
         words += [] if self.declared_cells else ["--cells-from-data"]
+        words += [] if self.cells_per_unit == 1 else ["--cells-per-unit", str(self.cells_per_unit)]
         words += [] if self.choice is None else ["--choice", str(self.choice)]
         return shlex.join(words)
 

@@ -12,7 +12,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, cells_per_unit, mechanism_name
 from pkdp_pipeline.model.wording import reason_of, rounded_up
 from pkdp_pipeline.planning.searching import Goal, guessed_share, last_float, read_goal
 from pkdp_pipeline.planning.thresholds import least_k
@@ -198,7 +198,7 @@ def _unreachable(
     model = _with(others, name, max(least, 0.1))
     end = "allow a larger epsilon or delta."
     try:
-        k = least_k(model, goal)
+        k = least_k(model, goal, Histogram(cells_per_unit=cells_per_unit(mechanism)))
     except (NotCertifiableError, ArgumentError):
         return f"{start}. Add noise, which protects whatever the attacker knows, or {end}"
     return f"{start}. k = {k} would reach it at {name} = {rounded_up(getattr(model, name))}; or add noise, or {end}"

@@ -137,6 +137,7 @@ def choices(
     counts: PublicCounts | None = None,
     kind: str = "histogram",
     declared_cells: bool = True,
+    cells_per_unit: int = 1,
 ) -> tuple[Choice, ...]:
     """Return the ways in which a release, or `days` of them together, can reach a target, and what each costs.
 
@@ -163,6 +164,8 @@ def choices(
     declared_cells : bool, default True
         Whether all cells are declared. If not, their names are taken from the data, and noise needs a release
         threshold.
+    cells_per_unit : int, default 1
+        In how many cells of a histogram a person may be.
 
     Returns
     -------
@@ -188,17 +191,18 @@ def choices(
             "counts must be PublicCounts, which say where they are from: write "
             'pkdp_pipeline.planning.PublicCounts.of({"North": 120}, source="the census of 2011").'
         )
-    cells, anyone = MECHANISMS[kind], model.against_anyone()
-    from_data = cells is Histogram and not declared_cells  # then noise needs a threshold
+    bare, anyone = bare_mechanism(kind, cells_per_unit), model.against_anyone()
+    goal = replace(goal, cells_per_unit=cells_per_unit)
+    from_data = isinstance(bare, Histogram) and not declared_cells  # then noise needs a threshold
     found: list[Choice] = []
     refused: list[NotCertifiableError | NoEvidenceError] = []
     ways: dict[Way, Callable[[], Mechanism | None]] = {
-        "exact": lambda: cells() if goal.loss(cells(), model) <= goal.delta else None,
-        "k": lambda: None if found else cells(k=least_k(model, goal, cells)),
-        "noise": lambda: None if from_data else _noise(model, goal, cells),
-        "noise_against_anyone": lambda: None if from_data else _noise(anyone, goal, cells),
+        "exact": lambda: bare if goal.loss(bare, model) <= goal.delta else None,
+        "k": lambda: None if found else replace(bare, k=least_k(model, goal, bare)),
+        "noise": lambda: None if from_data else _noise(model, goal, bare),
+        "noise_against_anyone": lambda: None if from_data else _noise(anyone, goal, bare),
         # A count has no name that could give somebody away.
-        "noise_and_k": lambda: noise_after(Histogram(k=1), goal, anyone) if cells is Histogram else None,
+        "noise_and_k": lambda: noise_after(replace(bare, k=1), goal, anyone) if isinstance(bare, Histogram) else None,
     }
     for way, mechanism_of in ways.items():
         try:
@@ -247,13 +251,22 @@ def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal,
     )
 
 
-def _noise(attacker: AttackerModel, goal: Goal, kind: type[Count] | type[Histogram]) -> Mechanism | None:
-    noise, nothing = least_noise(kind(), attacker, goal), attacker.against_anyone()
+def bare_mechanism(kind: str, cells_per_unit: int = 1) -> Mechanism:
+    """Return exact counts of a kind, before anything is done to them."""
+    if kind == "histogram":
+        return Histogram(cells_per_unit=cells_per_unit)
+    if cells_per_unit != 1:
+        raise ArgumentError("cells_per_unit is about the cells of a histogram; a count has none: leave it out.")
+    return Count()
+
+
+def _noise(attacker: AttackerModel, goal: Goal, bare: Mechanism) -> Mechanism | None:
+    noise, nothing = least_noise(bare, attacker, goal), attacker.against_anyone()
     if noise is None:
         return None
     # Where what the attacker does not know saves no noise, that against anyone is as little.
-    anyone = least_noise(kind(), nothing, goal) if attacker != nothing else noise
-    return kind(noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
+    anyone = least_noise(bare, nothing, goal) if attacker != nothing else noise
+    return replace(bare, noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
 
 
 def expected_outcome(mechanism: Mechanism, counts: PublicCounts | None) -> Outcome:

@@ -11,7 +11,14 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, Count, GeometricNoise, Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms import (
+    SMALLEST_EPSILON,
+    Count,
+    GeometricNoise,
+    Mechanism,
+    cells_per_unit,
+    mechanism_name,
+)
 from pkdp_pipeline.planning.searching import (
     Goal,
     guessed_noise,
@@ -87,7 +94,8 @@ def smallest_noise(
     declared), or many releases are added up on a grid, the certified δ follows the true one with a slack, up to 1 %;
     there slightly less noise may reach the target too.
     """
-    return least_noise(mechanism, read_attacker(attacker), read_goal(epsilon, delta, protects, days, evidence))
+    goal = read_goal(epsilon, delta, protects, days, evidence)
+    return least_noise(mechanism, read_attacker(attacker), replace(goal, cells_per_unit=cells_per_unit(mechanism)))
 
 
 def least_noise(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> GeometricNoise | None:
@@ -149,7 +157,7 @@ def _after_suppression(
     """Return the largest ε of noise after a `k`: too wide noise lifts what has just reached k over the threshold."""
     if mechanism.release_threshold is None or getattr(mechanism, "k_complement", None) is not None:
         return None
-    bare = type(mechanism)()
+    bare = replace(mechanism, k=None, release_threshold=None, noise=None)
 
     def bare_loss(noise: float) -> float:
         return goal.loss(replace(bare, noise=GeometricNoise(noise)), anyone)
@@ -179,7 +187,9 @@ def _first_guess(goal: Goal) -> float:
     if delta >= 1.0:
         return max(share / goal.cells, 1.0)
     growth = math.exp(min(share, 700.0))
-    if goal.cells == 1:
+    if goal.cells > 2:
+        guess = share / goal.cells
+    elif goal.cells == 1:
         guess = math.log((growth + delta) / (1.0 - delta))
     else:
         # The positive root of α²(e^ε + δ) + 2δα + δ - 1.
@@ -228,7 +238,8 @@ def noise_after(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mech
     for delta in (goal.delta, 0.5 * goal.delta, 0.0):
         try:
             if delta > 0.0:
-                noise = least_noise(type(mechanism)(), anyone, replace(goal, delta=delta))
+                bare = replace(mechanism, k=None, release_threshold=None, noise=None)
+                noise = least_noise(bare, anyone, replace(goal, delta=delta))
             else:
                 noise = GeometricNoise(share) if share > SMALLEST_EPSILON else None
             if noise is not None:

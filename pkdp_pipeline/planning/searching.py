@@ -38,6 +38,8 @@ class Goal:
         How many equal releases are to reach it together.
     evidence : tuple of Evidence
         What is declared so that they add up.
+    cells_per_unit : int
+        In how many cells a person may be; guesses rest on it.
     """
 
     epsilon: float
@@ -45,6 +47,7 @@ class Goal:
     protects: str = "presence"
     days: int = 1
     evidence: tuple[Evidence, ...] = ()
+    cells_per_unit: int = 1
 
     def together(self, certificate: Certificate) -> Certificate:
         """Return what `days` such releases promise together.
@@ -69,7 +72,7 @@ class Goal:
     @property
     def cells(self) -> int:
         """How many cells one person's other life changes."""
-        return 2 if self.protects == "value" else 1
+        return (2 if self.protects == "value" else 1) * self.cells_per_unit
 
     @property
     def words(self) -> str:
@@ -114,7 +117,7 @@ def guessed_k(attacker: AttackerModel, goal: Goal) -> int | None:
     if share is None or share >= 1.0:
         return None
     cells = 2 if goal.protects == "value" and attacker.p_max_between is None else 1
-    hidden = cells * _people(goal) / (1.0 - share)
+    hidden = cells * goal.cells_per_unit * _people(goal) / (1.0 - share)
     known = attacker.known if attacker.influence == "active" else attacker.known * share
     return _whole(2.0 + known / cells + hidden)
 

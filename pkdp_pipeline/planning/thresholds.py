@@ -34,6 +34,7 @@ def smallest_k(
     protects: str = "presence",
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
+    cells_per_unit: int = 1,
 ) -> int:
     """Return the smallest threshold k at which one release, or `days` of them together, are certified.
 
@@ -50,6 +51,8 @@ def smallest_k(
         How many equal releases are to be certified together.
     evidence : Evidence or list of Evidence, optional
         What is declared so that they add up, see `compose`; needed when there is more than one.
+    cells_per_unit : int, default 1
+        In how many cells of a histogram a person may be; see `Histogram`.
 
     Returns
     -------
@@ -66,21 +69,22 @@ def smallest_k(
     ArgumentError
         If a number is out of range.
     """
-    return least_k(attacker, read_goal(epsilon, delta, protects, days, evidence))
+    bare, goal = Histogram(cells_per_unit=cells_per_unit), read_goal(epsilon, delta, protects, days, evidence)
+    return least_k(attacker, replace(goal, cells_per_unit=cells_per_unit), bare)
 
 
-def least_k(attacker: AttackerModel, goal: Goal, kind: type[Count | Histogram] = Histogram) -> int:
-    """Return what `smallest_k` does, for a kind of mechanism."""
+def least_k(attacker: AttackerModel, goal: Goal, bare: Mechanism) -> int:
+    """Return what `smallest_k` does, for exact counts of some kind."""
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     try:
         # Refused for every k or for none: a large k says which. What a refusal offers is for one release alone.
-        certify(kind(k=_MOST + controlled), attacker, protects=goal.protects)
+        certify(replace(bare, k=_MOST + controlled), attacker, protects=goal.protects)
     except NotCertifiableError as error:
         noise = f"Noise asks nothing of the attacker: smallest_noise says how much reaches {goal.words}."
         why = reason_of(error)
         raise NotCertifiableError(Worded(lambda _: f"{why} {noise}", why)) from None
     guess = guessed_k(attacker, goal)
-    k = first_whole(lambda k: goal.loss(kind(k=k), attacker), goal.delta, 1, _MOST, guess)
+    k = first_whole(lambda k: goal.loss(replace(bare, k=k), attacker), goal.delta, 1, _MOST, guess)
     if k is None:
         raise NotCertifiableError(
             f"no threshold k up to {_MOST} reaches {goal.words} against this attacker: allow a larger epsilon or "

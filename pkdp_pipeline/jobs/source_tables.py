@@ -11,6 +11,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
@@ -171,8 +172,9 @@ class FileSourceTable(SourceTable):
             return CsvForSpark(job, self) if self.format == "csv" else SparkSource(job, self)
         if self.format == "csv":
             from pkdp_pipeline.jobs.sources.csv_files import CsvSource
+            from pkdp_pipeline.jobs.sources.source import needed_columns
 
-            return CsvSource(job, self)
+            return CsvSource(self, partial(needed_columns, job), job.period)
         from pkdp_pipeline.jobs.sources.files import open_parquet
 
         return open_parquet(job, self)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import re
+import sys
+import tempfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from pkdp_pipeline.engines.rows import literal
 from pkdp_pipeline.errors import ConfigError
@@ -92,6 +95,15 @@ def opened(file: str, encoding: str) -> TextIO:
     how: Any = gzip.open if is_compressed(file) else open
     text: TextIO = how(file, "rt", encoding="utf-8-sig" if encoding == "utf-8" else encoding, newline="")
     return text
+
+
+def in_memory() -> tuple[str, IO[bytes]]:
+    """Return the path of a new file, and the file: in memory alone where the system has that, else gone when closed."""
+    if sys.platform == "linux":
+        held: Any = os.fdopen(os.memfd_create("pkdp"), "w+b")
+        return f"/proc/self/fd/{held.fileno()}", held
+    held = tempfile.NamedTemporaryFile()
+    return held.name, held
 
 
 def read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import re
-import sys
 import tempfile
 import zlib
 from collections.abc import Mapping
@@ -99,11 +98,12 @@ def opened(file: str, encoding: str) -> TextIO:
 
 def in_memory() -> tuple[str, IO[bytes]]:
     """Return the path of a new file, and the file: in memory alone where the system has that, else gone when closed."""
-    if sys.platform == "linux":
-        held: Any = os.fdopen(os.memfd_create("pkdp"), "w+b")
-        return f"/proc/self/fd/{held.fileno()}", held
-    held = tempfile.NamedTemporaryFile()
-    return held.name, held
+    create = getattr(os, "memfd_create", None)
+    if create is None:
+        held = tempfile.NamedTemporaryFile()  # noqa: SIM115 (closed with the source)
+        return held.name, held
+    memory = os.fdopen(create("pkdp"), "w+b")
+    return f"/proc/self/fd/{memory.fileno()}", memory
 
 
 def read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""``source``: files, a table of a DuckDB file, or a table of a PostgreSQL database.
+"""``source``: files, or a table of a DuckDB file, of a PostgreSQL database, or of one that Ibis connects to.
 
 Another source is a `SourceTable` in a file of its own, and a line in `SOURCES`.
 """
@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from pkdp_pipeline.engines.rows import quoted
-from pkdp_pipeline.jobs.environment import Address, PathName, local, public_address
+from pkdp_pipeline.jobs.environment import Address, AnyAddress, PathName, local, public_address, public_url
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ _OF_CSV = ("delimiter", "encoding", "decimal", "date_format", "null", "types")
 
 class SourceTable(Table):
     """What a job reads from, as its file says it."""
+
+    rows_stay: ClassVar[str] = ""
+    """Where no row leaves the source: what to say of a job that asks for rows."""
 
     @property
     def public_name(self) -> str:
@@ -190,8 +194,10 @@ class FileSourceTable(SourceTable):
             yield from () if "://" in pattern else map(Path, glob.iglob(pattern, recursive=True))
 
 
-class _DatabaseTable(SourceTable):
+class DatabaseTable(SourceTable):
     """A table of a database, or a query."""
+
+    _levels: ClassVar[int] = 2
 
     table: Name | None = Field(
         default=None, description="A table or a view: its name, or schema.name.", examples=["public.flights"]
@@ -205,7 +211,7 @@ class _DatabaseTable(SourceTable):
     @field_validator("table")
     @classmethod
     def _is_a_name(cls, table: str | None) -> str | None:
-        if table is not None and (not all(table.split(".")) or table.count(".") > 1 or '"' in table):
+        if table is not None and (not all(table.split(".")) or table.count(".") >= cls._levels or '"' in table):
             raise ValueError('must be the name of a table, such as "flights" or "public.flights", without quotes.')
         return table
 
@@ -229,8 +235,13 @@ class _DatabaseTable(SourceTable):
     def _what(self) -> str:
         return self.table or "query"
 
+    @property
+    def postgres_database(self) -> str:
+        """What may be shown of the PostgreSQL database that it lies in; empty for another."""
+        return ""
 
-class DuckDBSourceTable(_DatabaseTable):
+
+class DuckDBSourceTable(DatabaseTable):
     """A table, a view or a query of a DuckDB file, which is opened read-only."""
 
     duckdb: PathName = Field(
@@ -253,7 +264,7 @@ class DuckDBSourceTable(_DatabaseTable):
         return f"{Path(self.duckdb).name}, {self._what}"
 
 
-class PostgresSourceTable(_DatabaseTable):
+class PostgresSourceTable(DatabaseTable):
     """A table, a view or a query of a PostgreSQL database."""
 
     postgres: Address = Field(
@@ -267,13 +278,69 @@ class PostgresSourceTable(_DatabaseTable):
         return PostgresSource(job, self)
 
     @property
+    def postgres_database(self) -> str:
+        """See `DatabaseTable`."""
+        return public_address(self.postgres)
+
+    @property
     def public_name(self) -> str:
         """Host, database and table."""
-        return f"{public_address(self.postgres)}, {self._what}"
+        return f"{self.postgres_database}, {self._what}"
+
+
+class IbisSourceTable(DatabaseTable):
+    """A table, a view or a query of a database that Ibis connects to; it is counted there."""
+
+    rows_stay: ClassVar[str] = (
+        "rows of a source that Ibis connects to stay in its database: remove retention and the expectations of "
+        "[checks], and write checks.rows, checks.columns and checks.fresh."
+    )
+    _levels: ClassVar[int] = 3
+
+    ibis: AnyAddress = Field(
+        repr=False, description='The address, as ibis.connect takes it, or "${NAME}": an environment variable.'
+    )
+
+    @model_validator(mode="after")
+    def _queries_can_be_described(self) -> Self:
+        if self.query is not None and self.scheme.startswith("postgres"):
+            # Ibis would make a view of it.
+            raise ValueError(
+                "query: a query of PostgreSQL is read with source = { postgres = …, query = … }; to count in the "
+                "database, make a view of it, and name that as table."
+            )
+        return self
+
+    @property
+    def scheme(self) -> str:
+        """How the address begins: the name of the database's kind."""
+        return urlsplit(self.ibis).scheme
+
+    @property
+    def postgres_database(self) -> str:
+        """See `DatabaseTable`."""
+        return public_address(self.ibis) if self.scheme.startswith("postgres") else ""
+
+    def open(self, job: Job) -> Source:
+        """See `SourceTable.open`."""
+        from pkdp_pipeline.jobs.sources.ibis_tables import IbisSource
+
+        return IbisSource(job, self)
+
+    def own_files(self) -> Iterator[Path]:
+        """See `SourceTable.own_files`."""
+        if self.scheme == "duckdb":
+            yield Path(self.ibis.removeprefix("duckdb://").partition("?")[0])
+
+    @property
+    def public_name(self) -> str:
+        """The kind of the database, its file's name or host and database, and the table."""
+        files = [f"duckdb://{file.name}" for file in self.own_files()]
+        return f"{(files or [public_url(self.ibis)])[0]}, {self._what}"
 
 
 SOURCES: Mapping[str, type[SourceTable]] = MappingProxyType(
-    {"files": FileSourceTable, "duckdb": DuckDBSourceTable, "postgres": PostgresSourceTable}
+    {"files": FileSourceTable, "duckdb": DuckDBSourceTable, "postgres": PostgresSourceTable, "ibis": IbisSourceTable}
 )
 """The sources that a job file can name, by the key that tells them apart."""
 

@@ -37,6 +37,7 @@ _OF_FILES: Options = {
         "COLUMN=KIND",
         "--type",
     ),
+    "sheet": flag(str | None, None, "Excel: which sheet, where there are several.", "NAME"),
     "null": flag(list[str] | None, None, "CSV: what stands for a missing value; without it nothing.", "TEXT"),
 }
 _OF_BOTH: Options = {
@@ -103,7 +104,7 @@ def _asked(
 
 def _publish(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet or CSV file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet, CSV or Excel file.", show_default=False)],
     asked: dict[str, Any],
     mechanism: Mechanism,
     attacker: AttackerModel,
@@ -201,8 +202,11 @@ def _print_json(release: Any, delta: float, out: Path | None) -> None:
 def add_file_commands(app: typer.Typer) -> None:
     """Give the command line ``histogram`` and ``count``."""
     kinds = {
-        Histogram: (_OF_HISTOGRAMS, "Publish counts per cell of a Parquet or CSV file, each with its guarantee."),
-        Count: ({}, "Publish how many people of a Parquet or CSV file satisfy a predicate."),
+        Histogram: (
+            _OF_HISTOGRAMS,
+            "Publish counts per cell of a Parquet, CSV or Excel file, each with its guarantee.",
+        ),
+        Count: ({}, "Publish how many people of a Parquet, CSV or Excel file satisfy a predicate."),
     }
     for kind, (own, words) in kinds.items():
         command = taking("asked", _OF_BOTH | own, _asked)(file_options(_publish))

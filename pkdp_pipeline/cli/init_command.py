@@ -28,7 +28,7 @@ _EVERY = get_args(Every)
 @file_options
 def init(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet or CSV file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet, CSV or Excel file.", show_default=False)],
     keys: dict[str, Any],
     unit: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Who is protected.")] = None,
     period: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of which day a row is.")] = None,
@@ -45,7 +45,7 @@ def init(
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
-    """Write a first job file for a Parquet or CSV file: looks at column names and types, asks, reads no row."""
+    """Write a first job file for a Parquet, CSV or Excel file: looks at column names and types, asks, reads no row."""
     from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs.job import read_job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile

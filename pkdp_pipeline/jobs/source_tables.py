@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.sources import Source
 
-Format = Literal["parquet", "csv"]
+Format = Literal["parquet", "csv", "excel"]
 
 _SUFFIXES: Mapping[str, Format] = MappingProxyType(
-    {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+    {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".xlsx": "excel"}
 )
 _OF_CSV = ("delimiter", "encoding", "decimal", "date_format", "null", "types")
 
@@ -69,6 +69,9 @@ class FileSourceTable(SourceTable):
         examples=["data/*.parquet", ["in/2013.csv", "in/2014.csv"]],
     )
     format: Format = Field(default="parquet", description="By the files' suffix when left out.")
+    sheet: Name | None = Field(
+        default=None, description="Excel: which sheet of the workbook, where it has several.", examples=["2026"]
+    )
     delimiter: str = Field(default=",", description="CSV: what stands between two values.", examples=[";"])
     encoding: str = Field(
         default="utf-8",
@@ -101,8 +104,8 @@ class FileSourceTable(SourceTable):
         files = content.get("files")
         names = [str(file).lower() for file in (files if isinstance(files, list) else [files])]
         found = {next((kind for end, kind in _SUFFIXES.items() if name.endswith(end)), None) for name in names}
-        if {"parquet", "csv"} <= found:
-            raise ValueError("the files are partly Parquet and partly CSV: keep those of one format.")
+        if len(found - {None}) > 1:
+            raise ValueError("the files are of several formats: keep those of one.")
         return {**content, "format": found.pop()} if len(found) == 1 and None not in found else content
 
     @field_validator("files")
@@ -143,11 +146,15 @@ class FileSourceTable(SourceTable):
         given = [key for key in _OF_CSV if key in self.model_fields_set]
         if given and self.format == "parquet":
             raise ValueError(f'{given[0]} is for CSV files: remove it, or write format = "csv".')
-        if self.hive and self.format == "csv":
-            raise ValueError("hive is for Parquet files: remove it; the columns of CSV files lie in them.")
+        if self.format == "excel" and {*given} & {"delimiter", "encoding"}:
+            raise ValueError("delimiter and encoding are for CSV files: remove them; a workbook has neither.")
+        if self.sheet is not None and self.format != "excel":
+            raise ValueError('sheet is for Excel workbooks: remove it, or write format = "excel".')
+        if self.hive and self.format != "parquet":
+            raise ValueError("hive is for Parquet files: remove it; the columns of other files lie in them.")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise ValueError("delimiter must be one character, and neither a quote nor the end of a line.")
-        if self.delimiter == self.decimal:
+        if self.delimiter == self.decimal and self.format == "csv":
             raise ValueError("delimiter and decimal are the same character: write the delimiter that the files have.")
         return self
 
@@ -164,7 +171,7 @@ class FileSourceTable(SourceTable):
             raise ValueError('source: must be a file; addresses are for engine = "spark".')
         if "format" not in self.model_fields_set:
             raise ValueError(
-                "source: must be files that end in .parquet, .pq, .csv or .csv.gz; of a folder write "
+                "source: must be files that end in .parquet, .pq, .csv, .csv.gz or .xlsx; of a folder write "
                 '"folder/*.parquet", and for another suffix source = { files = "…", format = "csv" }.'
             )
 
@@ -173,8 +180,8 @@ class FileSourceTable(SourceTable):
         if job.engine == "spark":
             from pkdp_pipeline.jobs.sources.spark import CsvForSpark, SparkSource
 
-            return CsvForSpark(job, self) if self.format == "csv" else SparkSource(job, self)
-        if self.format == "csv":
+            return SparkSource(job, self) if self.format == "parquet" else CsvForSpark(job, self)
+        if self.format != "parquet":
             from pkdp_pipeline.jobs.sources.csv_files import CsvSource
             from pkdp_pipeline.jobs.sources.source import needed_columns
 
@@ -300,16 +307,6 @@ class IbisSourceTable(DatabaseTable):
     ibis: AnyAddress = Field(
         repr=False, description='The address, as ibis.connect takes it, or "${NAME}": an environment variable.'
     )
-
-    @model_validator(mode="after")
-    def _queries_can_be_described(self) -> Self:
-        if self.query is not None and self.scheme.startswith("postgres"):
-            # Ibis would make a view of it.
-            raise ValueError(
-                "query: a query of PostgreSQL is read with source = { postgres = …, query = … }; to count in the "
-                "database, make a view of it, and name that as table."
-            )
-        return self
 
     @property
     def scheme(self) -> str:

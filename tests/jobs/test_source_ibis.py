@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zoneinfo
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -198,7 +199,10 @@ RULES = {
     ),
     "hash": ([('by = "carrier"', 'by = ["dest"]'), ("k = 50", "k = 20")], "day"),
     "every kind of key": ([('by = "carrier"', 'by = ["late", "born", "price"]'), ("k = 50", "k = 5")], "day"),
-    "instants as keys": ([('by = "carrier"', 'by = ["seen"]'), ("k = 50", "k = 5")], "year"),
+    "instants as keys": (
+        [('by = "carrier"', 'by = "seen"'), ("k = 50", "k = 5"), ('"hash"', '"first"\norder_by = "distance"')],
+        "year",
+    ),
     "a count": ([('by = "carrier"', 'where = "dep_delay > 15"'), ('one_cell = "hash"', "")], "year"),
     "fresh": ([("[output]", "[checks]\nfresh = { column = 'seen', days = 1 }\nrows = { min = 9 }\n\n[output]")], "day"),
 }
@@ -317,24 +321,45 @@ def test_a_type_that_cannot_be_counted_is_refused_with_what_to_write(opened, dat
             with pytest.raises(ConfigError, match=f"column '{column}' has a type") as caught:
                 opened(**keys)
             assert f"CAST({column} AS VARCHAR)" in quiet(caught.value)
-    assert {opened().columns[column] for column in others} == {"other"}
+    source = opened()
+    assert {source.columns[column] for column in others} == {"other"}
+    source.close()
     database.ask('CREATE VIEW cast_ AS SELECT "at", CAST(u AS VARCHAR) AS n FROM visits')
     assert opened("cast_").columns == {"at": "date", "n": "text"}
 
 
-def test_a_query_is_one_select_that_cannot_write(tmp_path):
-    file = tmp_path / "warehouse.duckdb"
-    with duckdb.connect(file) as connection:
-        connection.execute("CREATE TABLE visits AS SELECT DATE '2013-01-02' AS at, 1 AS n")
-    address = f"duckdb://{file}"
-    source = open_source(job_of({"ibis": address, "query": "SELECT at, n + 1 AS n FROM visits -- done"}))
-    assert rows(source) == [(2,)]
-    source.close()
-    for query in ("DROP TABLE visits", "SELECT 1; DROP TABLE visits", "SELECT at, nothing FROM visits", "SELEC 1", "-"):
+def test_a_query_is_one_select_that_cannot_write(opened, database, tmp_path):
+    database.ask("CREATE TYPE mood AS ENUM ('sad', 'glad')")
+    database.ask('CREATE TABLE visits ("at" DATE, n INTEGER, cost DECIMAL(6, 2), m mood)')
+    database.ask("INSERT INTO visits VALUES ('2013-01-02', 1, 1.5, 'glad')")
+
+    def counted(query):
+        with closing(opened({"query": query})) as source:
+            source.counts(AT, DAY, ("n",))
+
+    for query in (
+        "DROP TABLE visits",
+        "SELECT 1; DROP TABLE visits",
+        "WITH gone AS (DELETE FROM visits RETURNING *) SELECT * FROM gone",
+        'SELECT "at", nothing FROM visits',
+        "SELECT \"at\", CAST('Secretville' AS INTEGER) AS n FROM visits",
+        "SELEC 1",
+        "-",
+    ):
         with pytest.raises(ConfigError, match=r"one SELECT") as caught:
-            open_source(job_of({"ibis": address, "query": query}))
+            counted(query)
         quiet(caught.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["warehouse.duckdb"]
+    with pytest.raises(ConfigError, match="columns 'n' and 'n'"):
+        opened({"query": 'SELECT "at", n, n FROM visits'})
+    keys = {"release": [{"name": "a", "by": ["cost", "m"], "k": 5}]}
+    source = opened(
+        {"query": 'WITH a AS (SELECT * FROM visits) SELECT "at", n + 1 AS n, cost, m FROM a -- done'}, **keys
+    )
+    assert source.columns == {"at": "date", "n": "number", "cost": "number", "m": "text"}
+    assert [tuple(map(str, row)) for row in rows(source, "n", "cost", "m")] == [("2", "1.50", "glad")]
+    source.close()
+    assert database.ask("SELECT count(*) FROM visits") == [(1,)]
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["warehouse.duckdb"])
 
 
 @pytest.mark.parametrize("name", ["a'; DROP TABLE visits; --", "select", "Odd Name", "ünï"])
@@ -371,7 +396,7 @@ def test_what_cannot_be_opened_is_one_error_without_the_databases_words(opened, 
 
 def test_a_file_that_another_program_writes_to_is_a_temporary_error(tmp_path):
     file = tmp_path / "warehouse.duckdb"
-    program = f"import duckdb, sys; duckdb.connect({str(file)!r}); print(1, flush=True); sys.stdin.read()"
+    program = f"import duckdb, sys; held = duckdb.connect({str(file)!r}); print(1, flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
@@ -380,6 +405,21 @@ def test_a_file_that_another_program_writes_to_is_a_temporary_error(tmp_path):
             open_source(job_of({"ibis": f"duckdb://{file}", "table": "visits"}))
         writer.stdin.close()
     quiet(caught.value)
+
+
+@pytest.mark.postgres
+def test_all_questions_of_a_run_see_one_state_of_postgresql(postgres_url):
+    database = Database(postgres_url)
+    database.ask('CREATE TABLE visits ("at" DATE, n INTEGER)')
+    database.ask("INSERT INTO visits VALUES ('2013-01-02', 1)")
+    source = open_source(job_of({"ibis": postgres_url, "table": "visits"}))
+    database.ask("INSERT INTO visits VALUES ('2013-01-02', 2), ('2013-01-03', 3)")
+    database.ask("DELETE FROM visits WHERE n = 1")
+    assert rows(source) == [(1,)]
+    assert source.newest(AT, "at") == DAY
+    with pytest.raises(ConfigError, match="SQLSTATE 25006"):
+        source._asked(lambda: source._backend.raw_sql("DELETE FROM visits"))
+    source.close()
 
 
 @pytest.mark.postgres

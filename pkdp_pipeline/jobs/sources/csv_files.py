@@ -1,21 +1,18 @@
-"""CSV files, by period or whole: read by DuckDB for every engine, as text, under declared types and nothing guessed.
+"""CSV files and workbooks, by period or whole: read by DuckDB for every engine, as text, with nothing guessed.
 
 DuckDB's own casts read more than one way of writing a value (1.7 as a whole number, 2.1e3, a blank around it), and
-look at the rows of other periods, so types are read here, from its texts. Files that are no UTF-8 are decoded first, in
-memory.
+look at the rows of other periods, so types are read here, from its texts.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
 import json
 import re
-import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
@@ -24,14 +21,10 @@ from pkdp_pipeline.jobs.sources.csv_forms import (
     DECIMAL_COMMA,
     ENCODED,
     FORMS,
-    UNREADABLE,
+    Utf8,
     as_iso,
     date_pattern,
-    in_memory,
-    is_compressed,
     no_csv,
-    opened,
-    read_header,
 )
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
@@ -92,7 +85,8 @@ class CsvSource(FetchedSource):
             )
         self._table, self._spark = table, spark
         self._files, self._name = files_of(table.files), shown(table.files)
-        self._headers = {file: read_header(file, table) for file in self._files}
+        self._utf8 = Utf8(table)
+        self._headers = {file: self._utf8.header(file) for file in self._files}
         somewhere = {column for header in self._headers.values() for column in header}
         if undefined := [column for column in table.types if column not in somewhere]:
             raise no_such_column(dict.fromkeys(undefined, "source.types"), somewhere)
@@ -112,7 +106,6 @@ class CsvSource(FetchedSource):
         self._clock = _new_name(self.columns)
         self._kept: duckdb.DuckDBPyRelation | None = None
         self._tried_to_keep = False
-        self._decoded: dict[str, tuple[str, IO[bytes]]] = {}
         #: Of rows with too few or too many values, by file: what their period column holds, None where nothing says.
         self._misshapen: dict[str, set[str | None]] = {}
 
@@ -152,8 +145,7 @@ class CsvSource(FetchedSource):
     def close(self) -> None:
         """See `Source.close`."""
         super().close()
-        for _, decoded in self._decoded.values():
-            decoded.close()
+        self._utf8.close()
 
     def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
         """See `FetchedSource.fetch`."""
@@ -200,9 +192,8 @@ class CsvSource(FetchedSource):
         rejected = self._connection.execute(left_out).fetchall()
         for table in (_REJECTED, _SCANS):
             self._connection.execute(f"DELETE FROM {table}")
-        decoded = {path: file for file, (path, _) in self._decoded.items()}
         for path, kind, line in rejected:
-            file = decoded.get(path, path)
+            file = self._utf8.file(path)
             if kind not in _MISSHAPEN or len(rejected) >= _MOST_REJECTED:
                 raise no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
             rows: list[list[str]] = [[]]
@@ -236,9 +227,7 @@ class CsvSource(FetchedSource):
         """Return the rows of files, every column as text and the declared texts as NULL."""
         alike: dict[tuple[tuple[str, ...], bool], list[str]] = {}
         for file in files:
-            path, compressed = file, is_compressed(file)
-            if self._table.encoding != "utf-8":
-                path, compressed = self._decode(file), False
+            path, compressed = self._utf8.path(file)
             alike.setdefault((self._headers[file], compressed), []).append(path)
         null = ", ".join(map(literal, self._table.null)) or "NULL"
         selected = ", ".join(
@@ -258,23 +247,6 @@ class CsvSource(FetchedSource):
                 f"compression = '{'gzip' if compressed else 'none'}')"
             )
         return self._connection.sql(" UNION ALL ".join(groups))
-
-    def _decode(self, file: str) -> str:
-        """Read a file that is no UTF-8 into memory; return the path under which it is UTF-8."""
-        problem = None
-        if file not in self._decoded:
-            path, held = in_memory()
-            try:
-                with opened(file, self._table.encoding) as text:
-                    shutil.copyfileobj(text, codecs.getwriter("utf-8")(held))
-                held.flush()
-                self._decoded[file] = path, held
-            except UNREADABLE as error:
-                held.close()
-                problem = no_csv(file, ENCODED if isinstance(error, UnicodeError) else "")
-        if problem is not None:
-            raise problem
-        return self._decoded[file][0]
 
     def _typed(self, columns: Sequence[str]) -> str:
         return ", ".join(f"{self._reading(column)} AS {quoted(column)}" for column in columns)

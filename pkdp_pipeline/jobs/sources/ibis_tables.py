@@ -47,7 +47,7 @@ _FIXES = {"42501": "its user may not read it; grant SELECT on what is read", "":
 class IbisSource:
     """A table or a query of a database that Ibis connects to, open for reading until `close`; see `Source`.
 
-    Each question is one statement. Whether they see one state of the data, the database decides.
+    Each question is one statement. In PostgreSQL, and of a DuckDB file, all see one state of the data.
 
     Parameters
     ----------
@@ -168,6 +168,8 @@ class IbisSource:
 
         scheme = self._table.scheme
         self._backend = ibis.connect(self._table.ibis, **_QUIET.get(scheme, {}))
+        if self._backend.name == "postgres":
+            _in_one_transaction(self._backend.con)
         if self._table.query is None:
             *places, name = str(self._table.table).split(".")
             return self._backend.table(name, database=(places[0] if len(places) == 1 else tuple(places) or None))
@@ -176,7 +178,7 @@ class IbisSource:
         statements = sqlglot.parse(self._table.query, read=self._backend.dialect)
         if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
             raise ConfigError(f"source.query must be one SELECT statement, as {scheme} writes it.")
-        return self._backend.sql(self._table.query)
+        return self._backend.sql(self._table.query, schema=_described(self._backend, self._table.query))
 
     def _asked(self, question: Callable[[], Answer]) -> Answer:
         """Return what the database answers; what it says when it cannot could quote the data or the address."""
@@ -207,6 +209,35 @@ class IbisSource:
                     f"source {name!r} cannot be used ({type(error).__name__}): check the address; {_CHECK}."
                 )
         raise problem
+
+
+def _in_one_transaction(connection: Any) -> None:
+    """Let all that is asked of PostgreSQL see one state, and write nothing; what Ibis begins is a part of it."""
+    from psycopg import IsolationLevel
+
+    connection.autocommit, connection.read_only = False, True
+    connection.isolation_level = IsolationLevel.REPEATABLE_READ
+    connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def _described(backend: Any, query: str) -> Mapping[str, Any] | None:
+    """Return the types of a query's columns, None where Ibis finds them out.
+
+    Ibis 12 does not with DuckDB 2; in PostgreSQL it makes a view, which a reader may not.
+    """
+    described: list[Any]
+    if backend.name == "duckdb":
+        described = backend.con.execute(f"DESCRIBE {query}").fetchall()
+    elif backend.name == "postgres":
+        with backend.con.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM ({query}\n) AS pkdp_rows LIMIT 0")
+            described = [(column.name, column.type_display) for column in cursor.description]
+    else:
+        return None
+    # A type of the database's own, such as an enumeration, has a number there, and is read as text.
+    types = {name: "text" if kind.isdigit() else kind for name, kind, *_ in described}
+    check_unique([name for name, *_ in described])
+    return {name: backend.compiler.type_mapper.from_string(kind) for name, kind in types.items()}
 
 
 def moments(first: date, last: date, zone: str) -> list[tuple[datetime, datetime]]:

@@ -23,7 +23,7 @@ class WholeFile:
     Parameters
     ----------
     table : FileSourceTable
-        Of one Parquet or CSV file.
+        Of one Parquet, CSV or Excel file.
     columns : mapping of str to Kind
         Its columns and what they hold; no row was read to find out.
     """
@@ -34,7 +34,7 @@ class WholeFile:
 
     @classmethod
     def of(cls, path: Path, **keys: Any) -> WholeFile:
-        """Return a file by its path and the keys of a job's `source`; only its schema or first line is read.
+        """Return a file by its path and the keys of a job's `source`; no row is read, but of a workbook.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class WholeFile:
         if said:
             raise ArgumentError(f"the file {path.name!r} cannot be read like this: {said}")
         (file,) = files_of([str(path.absolute())])
-        if table.format == "csv":
+        if table.format != "parquet":
             with closing(CsvSource(table, tuple)) as source:
                 return cls(table=table, columns=source.columns, _path=file)
         columns = _of_parquet(file)
@@ -66,14 +66,14 @@ class WholeFile:
         return cls(table=table, columns=columns, _path=file)
 
     def rows(self) -> Any:
-        """Return all rows: a DuckDB relation of Parquet, an Arrow table of CSV.
+        """Return all rows: a DuckDB relation of Parquet, an Arrow table of others.
 
         Raises
         ------
         ConfigError
             If the file cannot be read to its end; the message holds no value.
         """
-        if self.table.format == "csv":
+        if self.table.format != "parquet":
             with closing(CsvSource(self.table, tuple)) as source:
                 return source.whole()
         import duckdb

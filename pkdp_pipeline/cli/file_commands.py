@@ -134,8 +134,10 @@ def _publish(
     ):
         raise ArgumentError("--out must be another file that ends in .parquet, in a folder that exists.")
     whole = WholeFile.of(file, **keys)
-    options = _with_typed_cells(asked, whole.columns)
+    options = dict(asked)
     by = options.pop("by", None)
+    if "domain" in options:
+        options["domain"] = typed_cells("--cell", by[0], whole.columns.get(by[0], "text"), options["domain"])
     options |= {name: getattr(mechanism, name) for name in ("k", "noise", "release_threshold")}
     if isinstance(mechanism, Count):
         options["k_complement"] = mechanism.k_complement
@@ -160,25 +162,24 @@ def _publish(
     print_release(release, delta, *kept)
 
 
-def _is(out: Path, file: Path) -> bool:
-    return out.resolve() == file.resolve()
+def typed_cells(option: str, column: str, kind: str, cells: list[str]) -> list[str] | list[int]:
+    """Return declared cells as values of the kind that their column holds; `option` is what declares them.
 
-
-def _with_typed_cells(asked: dict[str, Any], columns: Any) -> dict[str, Any]:
-    """Return the options with declared cells of the kind that their column holds."""
-    options = dict(asked)
-    if "domain" in options:
-        (column,) = options["by"]
-        kind = columns.get(column, "text")
-        if kind not in ("text", "number"):
-            raise ArgumentError(
-                f"--cell declares texts and whole numbers, and column {column!r} holds others: leave it out."
-            )
-        try:
-            options["domain"] = [int(cell) if kind == "number" else cell for cell in options["domain"]]
-        except ValueError:
-            raise ArgumentError(f"--cell must be a whole number, as column {column!r} holds.") from None
-    return options
+    Raises
+    ------
+    ArgumentError
+        If it holds neither text nor whole numbers, or a cell is none.
+    """
+    if kind == "text":
+        return cells
+    if kind != "number":
+        raise ArgumentError(
+            f"{option} declares texts and whole numbers, and column {column!r} holds others: leave it out."
+        )
+    try:
+        return [int(cell) for cell in cells]
+    except ValueError:
+        raise ArgumentError(f"{option} must be a whole number, as column {column!r} holds.") from None
 
 
 def _print_json(release: Any, delta: float, out: Path | None) -> None:

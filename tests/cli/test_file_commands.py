@@ -169,7 +169,7 @@ WRONG = [
     ([*HISTOGRAM, *K, *FORM, "--where", "alter >"], 2, "where"),
     (["count", "FILE", "--unit", "person", "--noise", "1", "--by", "stadt", *FORM], 2, "--by"),
     (["count", "missing.csv", "--unit", "person", "--noise", "1"], 2, "does not exist"),
-    (["count", "notes.txt", "--unit", "person", "--noise", "1"], 2, "end in .parquet, .pq, .csv or .csv.gz"),
+    (["count", "notes.txt", "--unit", "person", "--noise", "1"], 2, "end in .parquet, .pq, .csv, .csv.gz or .xlsx"),
 ]
 
 

@@ -146,14 +146,15 @@ def test_what_is_no_workbook_is_one_error(opened, tmp_path, monkeypatch):
         opened(str(path))
 
 
-def test_a_job_and_a_command_publish_the_same_from_a_workbook(job_file, basic, tmp_path, written):
+def test_a_job_and_a_command_publish_the_same_from_a_workbook(job_file, basic, engine, tmp_path, written):
     job = job_file(basic)
     import pandas as pd
 
     visits = pd.read_parquet(tmp_path / "visits.parquet").replace({float("nan"): None})
     written([[*visits.columns], *visits.itertuples(index=False)])
     expected = run_job(load_job(job), date(2020, 1, 1)).releases[0].release
-    job.write_text(basic.replace("visits.parquet", "visits.xlsx").replace('"out', '"other'), encoding="utf-8")
+    text = basic.replace("visits.parquet", "visits.xlsx").replace('"out', '"other')
+    job.write_text(f'engine = "{engine}"\n{text}', encoding="utf-8")
     assert run_job(load_job(job), date(2020, 1, 1)).releases[0].release.to_bytes() == expected.to_bytes()
     run = partial(CliRunner().invoke, cli.app)
     asked = ["--by", "town", "--unit", "person", "--missing-unit", "drop", "--k", "5", "--p-max", "0.5", "--json"]

@@ -65,6 +65,10 @@ class Database:
 
     def hold(self, table) -> None:
         """Hold an Arrow table as table visits."""
+        if self._file is not None:
+            with duckdb.connect(self._file) as connection:
+                connection.from_arrow(table).create("visits")
+            return
         columns = ", ".join(f'"{field.name}" {TYPES[str(field.type)]}' for field in table.schema)
         self.ask(f"CREATE TABLE visits ({columns})")
         places = ", ".join("?" * table.num_columns)

@@ -1,4 +1,4 @@
-"""The command ``pkdp init FILE``: a first job file, made of a file's column names and of answers; no row is read."""
+"""The command ``pkdp init FILE``: a first job file, made of a file's column names and of answers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def init(
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
-    """Write a first job file for a Parquet, CSV or Excel file: looks at column names and types, asks, reads no row."""
+    """Write a first job file for a Parquet, CSV or Excel file: looks at column names and types, and asks."""
     from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs.job import read_job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
@@ -74,7 +74,9 @@ def init(
     read_job(text, place)  # what it says is checked before it is written
     place.write_text(text, encoding="utf-8")
     screen.head("Written")
-    screen.say(f"{place}: read it, argue what it assumes, and correct it. No row of the data was read.")
+    # A workbook is read to learn the names of its columns.
+    unread = "" if whole.table.format == "excel" else " No row of the data was read."
+    screen.say(f"{place}: read it, argue what it assumes, and correct it.{unread}")
     screen.head("Then")
     screen.say("Publish what a date lies in; first without reading, charging or writing anything:")
     named = shlex.quote(str(place))
@@ -154,7 +156,7 @@ def _asker(screen: Any, whole: WholeFile) -> Callable[[str, Callable[[str], Any]
 
             asker.append(Asker(screen, input))
             screen.title("pkdp init: a first job file")
-            screen.say("Enter takes what stands in brackets, ? explains, Ctrl-C leaves. No row is read.", indent=0)
+            screen.say("Enter takes what stands in brackets, ? explains, Ctrl-C leaves.", indent=0)
             screen.say(f"Columns: {', '.join(f'{name} ({kind})' for name, kind in whole.columns.items())}", indent=0)
         try:
             return asker[0](f"init_{name}", read)

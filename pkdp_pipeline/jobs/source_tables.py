@@ -55,6 +55,10 @@ class SourceTable(Table):
         if engine != "duckdb":
             raise ValueError('engine: databases are read with engine = "duckdb": write that, or leave engine out.')
 
+    def counted_by(self, engine: str) -> str:
+        """Return which engine of `engines` counts its rows in a job with this one."""
+        return engine
+
     def own_files(self) -> Iterator[Path]:
         """Yield the files of this machine that it reads."""
         yield from ()
@@ -323,6 +327,10 @@ class IbisSourceTable(DatabaseTable):
         from pkdp_pipeline.jobs.sources.ibis_tables import IbisSource
 
         return IbisSource(job, self)
+
+    def counted_by(self, engine: str) -> str:
+        """See `SourceTable.counted_by`; the database of the address is not asked by an audit."""
+        return "ibis"
 
     def own_files(self) -> Iterator[Path]:
         """See `SourceTable.own_files`."""

@@ -47,7 +47,7 @@ def init(
     ] = None,
     domain: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=CELL,CELL", help="The public cells of a --by column; again for another."),
+        typer.Option(metavar="COLUMN=CELL,CELL", help="The public cells of a column; again for another."),
     ] = None,
     budget: Annotated[
         float | None, typer.Option(metavar="EPSILON", help="What all releases may add up to, at delta = 1e-6.")

@@ -315,12 +315,12 @@ class IbisSourceTable(DatabaseTable):
     @property
     def scheme(self) -> str:
         """How the address begins: the name of the database's kind."""
-        return urlsplit(self.ibis).scheme
+        return urlsplit(self.ibis).scheme.replace("postgresql", "postgres")
 
     @property
     def postgres_database(self) -> str:
         """See `DatabaseTable`."""
-        return public_address(self.ibis) if self.scheme.startswith("postgres") else ""
+        return public_address(self.ibis) if self.scheme == "postgres" else ""
 
     def open(self, job: Job) -> Source:
         """See `SourceTable.open`."""

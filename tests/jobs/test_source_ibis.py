@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 import zoneinfo
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
@@ -20,6 +23,7 @@ from source_jobs import job_of
 from pkdp_pipeline.errors import ConfigError, InputCheckError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.sources import ibis_tables, open_source
+from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 pytestmark = [pytest.mark.ibis, pytest.mark.xdist_group("postgres")]
@@ -135,6 +139,8 @@ def test_days_are_cut_on_the_clocks_of_the_zone_whatever_they_do(opened, databas
         expected = [(n,) for n, moment in enumerate(found) if moment.astimezone(local).date() == day]
         assert rows(source, day=day, time_zone=zone) == sorted(expected, key=repr), day
     assert source.newest(PeriodTable(column="at", time_zone=zone), "at") == days[-1]
+    for day in (date.min, date.max):
+        assert rows(source, day=day, time_zone=zone) == []
     with pytest.raises(ConfigError, match="time_zone"):
         rows(source)
 
@@ -180,10 +186,12 @@ def test_dates_and_local_timestamps_are_taken_as_written(opened, database):
     assert source.counts(AT, DAY, ("x",)) == source.counts(AT, DAY, ("n", "x")) == (2, 1)
     assert source.counts(AT, date(2014, 1, 1), ("x",)) == (0, 0)
     assert source.newest(AT, "at") == DAY
+    assert rows(source, day=date.min) == rows(source, day=date.max) == []
     local = opened(period={"column": "local"}, release=[{"name": "a", "by": ["at", "x"], "k": 5}])
     assert rows(local, "at", column="local") == [(DAY,), (DAY,)]
     assert rows(local, "at", column="local", day=date(2013, 1, 3)) == [(date(2013, 1, 1),)]
     assert local.newest(AT, "local") == date(2013, 1, 3)
+    assert rows(local, "at", column="local", day=date.min) == rows(local, "at", column="local", day=date.max) == []
     for table, told in ({"column": "local", "time_zone": "UTC"}, "remove time_zone"), ({"column": "n"}, "numbers"):
         with pytest.raises(ConfigError, match=told):
             rows(source, **table)
@@ -427,6 +435,30 @@ def test_all_questions_of_a_run_see_one_state_of_postgresql(postgres_url):
 
 
 @pytest.mark.postgres
+def test_a_signal_ends_a_long_question_here_and_at_the_server(postgres_url):
+    import psycopg
+
+    query = "SELECT DATE '2013-01-02' AS \"at\", CASE WHEN pg_sleep(600) IS NULL THEN 1 END AS n"
+    source = open_source(job_of({"ibis": postgres_url, "query": query}))
+    asleep = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+
+        def stop() -> None:
+            while not connection.execute(asleep).fetchall():
+                time.sleep(0.02)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        stopping, other = Stopping(), threading.Thread(target=stop)
+        with stopping.listening():
+            other.start()
+            with pytest.raises(Stopped), stopping.reading():
+                interruptible(lambda: source.counts(AT, DAY, ("n",)), source.interrupt)
+        other.join()
+        assert not connection.execute(asleep).fetchall()
+    source.close()
+
+
+@pytest.mark.postgres
 def test_a_server_that_is_away_or_refuses_is_told_apart(postgres_url, tmp_path):
     def opening(address):
         with pytest.raises((ConfigError, TemporaryError)) as caught:
@@ -449,7 +481,7 @@ def test_what_is_not_installed_is_named_with_its_extra(monkeypatch, what):
     monkeypatch.setitem(sys.modules, what, None)
     extra = r"pkdp-pipeline\[ibis\]" if what == "ibis" else r"ibis-framework\[postgres\]"
     with pytest.raises(ConfigError, match=extra):
-        open_source(job_of({"ibis": "postgres://db.example/warehouse", "table": "visits"}))
+        open_source(job_of({"ibis": "postgresql://db.example/warehouse", "table": "visits"}))
 
 
 def test_a_job_of_its_own_process_tells_no_secret(database, tmp_path):

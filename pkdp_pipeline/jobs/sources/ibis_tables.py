@@ -6,7 +6,7 @@ The period is cut by moments that are computed here, so that no database's idea 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -146,14 +146,15 @@ class IbisSource:
     def _within(self, period: PeriodTable, first: date, last: date) -> Any:
         """Return whether a row is of these days."""
         kind = period_kind(self.columns, period)
-        column, first, last = self._rows[period.column], max(first, _EDGES[0]), min(last, _EDGES[1])
+        column = self._rows[period.column]
         if kind == "date":
             return column.between(first, last)
+        first, last = max(first, _EDGES[0]), min(last, _EDGES[1])
         if kind == "instant":
             return _in(column, moments(first, last, period.time_zone or "UTC"))
         return _in(column, [(datetime.combine(first, time()), datetime.combine(last, time()) + timedelta(1))])
 
-    def _check(self, columns: Collection[str] | Iterator[str]) -> None:
+    def _check(self, columns: Iterable[str]) -> None:
         """Refuse columns that cannot be counted."""
         for column in columns:
             if self.columns.get(column) == "other":

@@ -22,6 +22,7 @@ _TITLES = {
     "DuckDBSourceTable": "source, a DuckDB file",
     "FileSourceTable": "source, files",
     "FreshTable": "checks.fresh",
+    "IbisSourceTable": "source, a database that Ibis connects to",
     "LeakageTable": "[[attacker.leakage]]",
     "NoiseTable": "noise",
     "OutputTable": "[output]",

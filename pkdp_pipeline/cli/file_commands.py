@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,7 @@ _OF_FILES: Options = {
         "COLUMN=KIND",
         "--type",
     ),
+    "sheet": flag(str | None, None, "Excel: which sheet, where there are several.", "NAME"),
     "null": flag(list[str] | None, None, "CSV: what stands for a missing value; without it nothing.", "TEXT"),
 }
 _OF_BOTH: Options = {
@@ -105,7 +107,7 @@ def _asked(
 
 def _publish(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet or CSV file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet, CSV or Excel file.", show_default=False)],
     asked: dict[str, Any],
     mechanism: Mechanism,
     attacker: AttackerModel,
@@ -139,12 +141,11 @@ def _publish(
     ):
         raise ArgumentError("--out must be another file that ends in .parquet, in a folder that exists.")
     whole = WholeFile.of(file, **keys)
-    options = _with_typed_cells(asked, whole.columns)
+    options = dict(asked)
     by = options.pop("by", None)
-    options |= {name: getattr(mechanism, name) for name in ("k", "noise", "release_threshold")}
-    if isinstance(mechanism, Count):
-        options["k_complement"] = mechanism.k_complement
-    options["attacker"] = attacker
+    if "domain" in options:
+        options["domain"] = typed_cells("--cell", by[0], whole.columns.get(by[0], "text"), options["domain"])
+    options |= {one.name: getattr(mechanism, one.name) for one in fields(mechanism)} | {"attacker": attacker}
     if delta > Target().delta:  # somebody who states a larger δ is content with it
         options["target"] = Target(delta=delta)
     with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset, evidence=evidence or None) as opened:
@@ -167,21 +168,24 @@ def _publish(
     print_release(release, delta, *kept)
 
 
-def _with_typed_cells(asked: dict[str, Any], columns: Any) -> dict[str, Any]:
-    """Return the options with declared cells of the kind that their column holds."""
-    options = dict(asked)
-    if "domain" in options:
-        (column,) = options["by"]
-        kind = columns.get(column, "text")
-        if kind not in ("text", "number"):
-            raise ArgumentError(
-                f"--cell declares texts and whole numbers, and column {column!r} holds others: leave it out."
-            )
-        try:
-            options["domain"] = [int(cell) if kind == "number" else cell for cell in options["domain"]]
-        except ValueError:
-            raise ArgumentError(f"--cell must be a whole number, as column {column!r} holds.") from None
-    return options
+def typed_cells(option: str, column: str, kind: str, cells: list[str]) -> list[str] | list[int]:
+    """Return declared cells as values of the kind that their column holds; `option` is what declares them.
+
+    Raises
+    ------
+    ArgumentError
+        If it holds neither text nor whole numbers, or a cell is none.
+    """
+    if kind == "text":
+        return cells
+    if kind != "number":
+        raise ArgumentError(
+            f"{option} declares texts and whole numbers, and column {column!r} holds others: leave it out."
+        )
+    try:
+        return [int(cell) for cell in cells]
+    except ValueError:
+        raise ArgumentError(f"{option} must be a whole number, as column {column!r} holds.") from None
 
 
 def _print_json(release: Any, delta: float, out: Path | None) -> None:
@@ -205,8 +209,11 @@ def _print_json(release: Any, delta: float, out: Path | None) -> None:
 def add_file_commands(app: typer.Typer) -> None:
     """Give the command line ``histogram`` and ``count``."""
     kinds = {
-        Histogram: (_OF_HISTOGRAMS, "Publish counts per cell of a Parquet or CSV file, each with its guarantee."),
-        Count: ({}, "Publish how many people of a Parquet or CSV file satisfy a predicate."),
+        Histogram: (
+            _OF_HISTOGRAMS,
+            "Publish counts per cell of a Parquet, CSV or Excel file, each with its guarantee.",
+        ),
+        Count: ({}, "Publish how many people of a Parquet, CSV or Excel file satisfy a predicate."),
     }
     for kind, (own, words) in kinds.items():
         command = taking("asked", _OF_BOTH | own, _asked)(file_options(evidence_option(_publish)))

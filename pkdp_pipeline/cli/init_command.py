@@ -1,17 +1,17 @@
-"""The command ``pkdp init FILE``: a first job file, made of a file's column names and of answers; no row is read."""
+"""The command ``pkdp init FILE``: a first job file, made of a file's column names and of answers."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from pkdp_pipeline.cli.file_commands import file_options
+from pkdp_pipeline.cli.file_commands import file_options, typed_cells
 from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.period import Every
@@ -28,7 +28,7 @@ _EVERY = get_args(Every)
 @file_options
 def init(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet or CSV file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet, CSV or Excel file.", show_default=False)],
     keys: dict[str, Any],
     unit: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Who is protected.")] = None,
     period: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of which day a row is.")] = None,
@@ -39,10 +39,20 @@ def init(
     evidence: Annotated[
         str | None, typer.Option(metavar="KIND", help=f"Without noise: {', '.join(_EVIDENCE)}.")
     ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="Where a day begins, for times with a zone; without it UTC.")
+    ] = None,
+    domain: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=CELL,CELL", help="The public cells of a column; again for another."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="EPSILON", help="What all releases may add up to, at delta = 1e-6.")
+    ] = None,
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
-    """Write a first job file for a Parquet or CSV file: looks at column names and types, asks, reads no row."""
+    """Write a first job file for a Parquet, CSV or Excel file: looks at column names and types, and asks."""
     from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs.job import read_job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
@@ -60,11 +70,14 @@ def init(
 
         asker = Asker(screen, input)
         answers = asker.replayed(lambda: _answers(given | {"evidence": evidence}, whole, asker))
+    answers |= {"time_zone": time_zone, "budget": budget, "domain": _domain(domain or [], answers["by"] or (), whole)}
     text = _job_text(file, keys, whole, place, answers)
     read_job(text, place)  # what it says is checked before it is written
     place.write_text(text, encoding="utf-8")
     screen.head("Written")
-    screen.say(f"{place}: read it, argue what it assumes, and correct it. No row of the data was read.")
+    # A workbook is read to learn the names of its columns.
+    unread = "" if whole.table.format == "excel" else " No row of the data was read."
+    screen.say(f"{place}: read it, argue what it assumes, and correct it.{unread}")
     screen.head("Then")
     screen.say("Publish what a date lies in; first without reading, charging or writing anything:")
     named = shlex.quote(str(place))
@@ -118,6 +131,19 @@ def _answers(given: Mapping[str, Any], whole: WholeFile, asker: Asker) -> dict[s
     return found
 
 
+def _domain(given: list[str], by: Sequence[str], whole: WholeFile) -> Any:
+    """Return the public cells as a job file has them: a list, or of several columns a table of lists."""
+    lists: dict[str, Any] = {}
+    for one in given:
+        column, equals, cells = one.partition("=")
+        if not equals or column not in by or column in lists:
+            raise ArgumentError("--domain must be a column of --by and its cells, once: --domain town=Bonn,Trier.")
+        lists[column] = typed_cells("--domain", column, whole.columns[column], cells.split(","))
+    if lists and set(lists) != set(by):
+        raise ArgumentError(f"--domain is needed for all columns of --by: {', '.join(map(repr, by))}; or for none.")
+    return lists[by[0]] if len(lists) == 1 else {column: lists[column] for column in by if lists}
+
+
 def _asker(asker: Asker, whole: WholeFile) -> Callable[[str, Callable[[str], Any] | None], Any]:
     """Return what asks one question; without a terminal it says which option answers it."""
 
@@ -126,7 +152,7 @@ def _asker(asker: Asker, whole: WholeFile) -> Callable[[str, Callable[[str], Any
             option = "--noise or --p-max" if name in ("noise", "epsilon") else f"--{name.replace('_', '-')}"
             raise ArgumentError(f"without a terminal there is nobody to ask: say it with {option}.")
         columns = ", ".join(f"{name} ({kind})" for name, kind in whole.columns.items())
-        asker.begin("pkdp init: a first job file", f"No row is read. Columns: {columns}.")
+        asker.begin("pkdp init: a first job file", f"Columns: {columns}.")
         return asker(f"init_{name}", read)
 
     return ask
@@ -140,7 +166,8 @@ def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path
     source = _seen_from(file, place)
     csv = {key: value for key, value in keys.items() if key != "types"}
     table = {"files": source, **csv, **({"types": keys["types"]} if "types" in keys else {})}
-    zone = ', time_zone = "UTC"' if whole.columns[period] == "instant" else ""
+    place_of_days = answers["time_zone"] or ("UTC" if whole.columns[period] == "instant" else None)
+    zone = "" if place_of_days is None else f", time_zone = {toml_text(place_of_days)}"
     every = "" if answers["every"] == "day" else f', every = "{answers["every"]}"'
     by, release = answers["by"], f"people_by_{'_'.join(answers['by'])}" if answers["by"] else "people"
     release = re.sub(r"[^A-Za-z0-9_-]", "_", release)
@@ -154,17 +181,27 @@ def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path
         'missing_unit = "error"            # or "drop": rows that name nobody are not counted',
         *(['one_cell = "error"                # or "hash": somebody in several cells is counted in one'] if by else []),
         f"ledger = {toml_text(f'private/{name}.sqlite')}",
+        *_budget(answers),
         *_assumed(answers),
         "",
         "[[release]]",
         f"name = {toml_text(release)}",
         *([f"by = {toml_text(by if len(by) > 1 else by[0])}"] if by else []),
+        *([f"domain = {toml_text(answers['domain'])}"] if answers["domain"] else []),
         *_mechanism(answers, bool(by)),
         "",
         "[output]",
         'directory = "public"',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _budget(answers: Mapping[str, Any]) -> list[str]:
+    if answers["budget"] is None:
+        return []
+    # Without noise there is no guarantee against everybody that could be held to it.
+    part = "" if "noise" in answers else ', part = "partial_knowledge"'
+    return [f"budget = {{ epsilon = {answers['budget']!r}, delta = {_DELTA!r}{part} }}   # argued"]
 
 
 def _assumed(answers: Mapping[str, Any]) -> list[str]:
@@ -196,7 +233,7 @@ def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
         return [f"k = {smallest_k(attacker, epsilon=1.0, delta=_DELTA)}   # the smallest with ε = 1 at δ = 1e-6"]
     noise = GeometricNoise(answers["noise"])
     lines = [f"noise = {{ epsilon = {noise.epsilon!r} }}"]
-    if not table:
+    if not table or answers["domain"]:
         return lines
     threshold = smallest_release_threshold(Histogram(k=1, noise=noise), epsilon=noise.epsilon, delta=_DELTA)
     return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]

@@ -44,7 +44,7 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
     else:
         homes = _chosen(rows, unit, cell, question.one_cell, numbered("o", len(question.order_by)))
     missing = _missing(unit)
-    marked = homes.select(*cell, present=(~missing).cast(nw.Int64), missing=missing, several=several & ~missing)
+    marked = homes.select(*cell, present=as_number(~missing), missing=missing, several=several & ~missing)
     return marked.group_by(*cell).agg(
         nw.col("present").sum().alias("n"),
         nw.col("missing").any().alias("missing_unit"),
@@ -55,13 +55,13 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
 def tally_query(rows: Rows, *, units: int) -> Rows:
     """Return the query for (satisfying, population, missing_unit), one row; ``hit`` says which rows satisfy."""
     if not units:
-        hits = nw.col("hit").cast(nw.Int64).sum()
+        hits = as_number(nw.col("hit")).sum()
         return rows.select(satisfying=hits, population=nw.len()).with_columns(missing_unit=nw.lit(False))
     unit = numbered("u", units)
     missing = _missing(unit)
     people = rows.group_by(*unit).agg(nw.col("hit").any())
     marked = people.select(
-        satisfying=(nw.col("hit") & ~missing).cast(nw.Int64), population=(~missing).cast(nw.Int64), missing=missing
+        satisfying=as_number(nw.col("hit") & ~missing), population=as_number(~missing), missing=missing
     )
     return marked.select(
         nw.col("satisfying").sum(), nw.col("population").sum(), nw.col("missing").any().alias("missing_unit")
@@ -98,6 +98,11 @@ def _trimmed(rows: Rows, name: str) -> nw.Expr:
     )
 
 
+def as_number(truth: nw.Expr) -> nw.Expr:
+    """Return 1 where something holds, else 0; PostgreSQL does not cast truth to a large number."""
+    return nw.when(truth).then(nw.lit(1)).otherwise(nw.lit(0)).cast(nw.Int64)
+
+
 def _differs(key: str) -> nw.Expr:
     """Return whether a unit's rows differ in one key; never missing."""
     keys = nw.col(f"{key}_keys")
@@ -127,7 +132,7 @@ def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders:
     elif one_cell != "first":
         raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
     ranked = [*orders, *cell]
-    marked = rows.with_columns(**{f"{name}_missing": nw.col(name).is_null().cast(nw.Int64) for name in ranked})
+    marked = rows.with_columns(**{f"{name}_missing": as_number(nw.col(name).is_null()) for name in ranked})
     order = [part for name in ranked for part in (f"{name}_missing", name)]
     return marked.unique(unit, keep="first", order_by=order).select(*unit, *cell)
 
@@ -135,7 +140,9 @@ def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders:
 def most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
     """Return the cells in which a unit has most rows, each once."""
     held = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
-    return held.filter(nw.col("often") == nw.col("often").max().over(*unit)).select(*unit, *cell)
+    # In two steps: not every database filters by what is computed over other rows.
+    ranked = held.with_columns(most=nw.col("often").max().over(*unit))
+    return ranked.filter(nw.col("often") == nw.col("most")).select(*unit, *cell)
 
 
 def _spelled(rows: Rows, names: list[str]) -> nw.Expr:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationInfo
 
@@ -55,7 +55,7 @@ def local(path: object) -> object:
     if isinstance(path, str) and (path.startswith("~") or any(mark in path for mark in ("://", "${", "\x00"))):
         raise ValueError(
             "must be a path on this machine, whole or relative to the job file: not an address; ~ is not replaced, and "
-            "environment variables are read in ledger and postgres only."
+            "environment variables are read in ledger, postgres and ibis only."
         )
     return path
 
@@ -96,18 +96,49 @@ def _read(value: object, *, file: bool) -> object:
         if _NO_FILE.match(value):
             raise ValueError(f"is neither a file nor an address of a PostgreSQL database: {_ENCODE}")
         return local(value)
-    parts: SplitResult | None = None
-    try:
-        parts = urlsplit(value)
-        readable = parts.port is None or parts.port > 0
-    except ValueError:
-        readable = False
-    if parts is not None and parts.scheme.partition("+")[0] not in ("postgresql", "postgres"):
+    scheme, readable = _scheme(value)
+    if scheme is not None and scheme.partition("+")[0] not in ("postgresql", "postgres"):
         raise ValueError("must be the address of a PostgreSQL database: postgresql://user@host:5432/database.")
-    # An @ further on, or a fragment, is the rest of a password that was cut at one of its characters.
-    if parts is None or not readable or parts.fragment or "@" in parts.path + parts.query:
+    if not readable:
         raise ValueError(f"the address cannot be read: {_ENCODE}")
     return value
+
+
+def _read_any(value: object, info: ValidationInfo) -> object:
+    """Return an address that Ibis connects to, out of the environment where it is there; a file's path is placed."""
+    value = from_environment(value)
+    if not isinstance(value, str):
+        return value
+    scheme, readable = _scheme(value) if "://" in value else ("", False)
+    if scheme in ("", "file", "sqlite"):
+        raise ValueError(
+            'must be the address of a database, such as "snowflake://user@account/database/schema"; files are read '
+            'with source = "data/*.parquet" or { duckdb = … }.'
+        )
+    if not readable:
+        raise ValueError(
+            "the address cannot be read: percent-encode what is not a letter or a digit in user and password."
+        )
+    if scheme == "duckdb":
+        path, question, options = value.removeprefix("duckdb://").partition("?")
+        return f"duckdb://{_placed(path, info)}{question}{options}"
+    return value
+
+
+def _scheme(value: str) -> tuple[str | None, bool]:
+    """Return how an address begins, None where that cannot be told, and whether all of it can be read."""
+    try:
+        parts = urlsplit(value)
+        good = parts.port is None or parts.port > 0
+    except ValueError:
+        return None, False
+    # An @ further on, or a fragment, is the rest of a password that was cut at one of its characters.
+    return parts.scheme, good and not parts.fragment and "@" not in parts.path + parts.query
+
+
+def public_url(address: str) -> str:
+    """Return an address of any database without user, password and options."""
+    return f"{urlsplit(address).scheme}://{public_address(address)}"
 
 
 def _shown(value: str) -> str:
@@ -130,6 +161,15 @@ Address = Annotated[
     Field(examples=["${PKDP_DATABASE}", "postgresql://statistics@db.example.org/warehouse"]),
 ]
 """The address of a PostgreSQL database; shown and written without user and password."""
+
+AnyAddress = Annotated[
+    str,
+    StringConstraints(min_length=1),
+    BeforeValidator(_read_any),
+    PlainSerializer(public_url),
+    Field(examples=["${PKDP_SOURCE}", "snowflake://statistics@account/database/schema?warehouse=small"]),
+]
+"""The address of a database that Ibis connects to; shown and written without user, password and options."""
 
 LedgerName = Annotated[
     str,

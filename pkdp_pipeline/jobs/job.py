@@ -19,7 +19,7 @@ from pkdp_pipeline.certificates.target import Asked
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.environment import LedgerName, public_address
 from pkdp_pipeline.jobs.expectations import check_expectations
-from pkdp_pipeline.jobs.source_tables import AnySource, PostgresSourceTable
+from pkdp_pipeline.jobs.source_tables import AnySource, DatabaseTable
 from pkdp_pipeline.jobs.tables import (
     ChecksTable,
     OneCell,
@@ -79,7 +79,8 @@ class Job(Declarations):
         examples=["flights"],
     )
     source: AnySource = Field(
-        description="What is read: files, a table of a DuckDB file, or a table of a PostgreSQL database.",
+        description="What is read: files, or a table of a DuckDB file, of a PostgreSQL database, or of one that Ibis "
+        "connects to.",
         examples=["data/*.parquet", {"postgres": "${PKDP_SOURCE}", "table": "public.flights"}],
     )
     engine: Literal["duckdb", "spark"] = Field(
@@ -223,6 +224,9 @@ class Job(Declarations):
     @model_validator(mode="after")
     def _the_engine_reads_the_source(self) -> Self:
         self.source.check_engine(self.engine)
+        asks_for_rows = self.retention is not None or self.checks.expect or self.checks.expectations is not None
+        if self.source.rows_stay and asks_for_rows:
+            raise ValueError(self.source.rows_stay)
         return self
 
     def publications(self, day: date = date(2000, 1, 1)) -> tuple[Publication, ...]:
@@ -383,9 +387,9 @@ def misplaced(job: Job) -> list[str]:
         ("output.duckdb", "ledger", bool(written) and written == ledger),
     ]
     found += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
-    if isinstance(source, PostgresSourceTable) and output.postgres is not None and source.table is not None:
+    if isinstance(source, DatabaseTable) and output.postgres is not None and source.table is not None:
         schema, _, table = source.table.rpartition(".")
-        together = public_address(source.postgres) == public_address(output.postgres)
+        together = source.postgres_database == public_address(output.postgres)
         if together and (schema or "public") == (output.schema_ or "public"):
             found += [
                 f"release[{number}].name: its table {release.name!r} would replace the source's: rename the release, "

@@ -1,4 +1,4 @@
-"""``source``: files, a table of a DuckDB file, or a table of a PostgreSQL database.
+"""``source``: files, or a table of a DuckDB file, of a PostgreSQL database, or of one that Ibis connects to.
 
 Another source is a `SourceTable` in a file of its own, and a line in `SOURCES`.
 """
@@ -11,30 +11,35 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from pkdp_pipeline.engines.rows import quoted
-from pkdp_pipeline.jobs.environment import Address, PathName, local, public_address
+from pkdp_pipeline.jobs.environment import Address, AnyAddress, PathName, local, public_address, public_url
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.sources import Source
 
-Format = Literal["parquet", "csv"]
+Format = Literal["parquet", "csv", "excel"]
 
 _SUFFIXES: Mapping[str, Format] = MappingProxyType(
-    {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+    {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".xlsx": "excel"}
 )
 _OF_CSV = ("delimiter", "encoding", "decimal", "date_format", "null", "types")
 
 
 class SourceTable(Table):
     """What a job reads from, as its file says it."""
+
+    rows_stay: ClassVar[str] = ""
+    """Where no row leaves the source: what to say of a job that asks for rows."""
 
     @property
     def public_name(self) -> str:
@@ -50,6 +55,10 @@ class SourceTable(Table):
         if engine != "duckdb":
             raise ValueError('engine: databases are read with engine = "duckdb": write that, or leave engine out.')
 
+    def counted_by(self, engine: str) -> str:
+        """Return which engine of `engines` counts its rows in a job with this one."""
+        return engine
+
     def own_files(self) -> Iterator[Path]:
         """Yield the files of this machine that it reads."""
         yield from ()
@@ -64,6 +73,9 @@ class FileSourceTable(SourceTable):
         examples=["data/*.parquet", ["in/2013.csv", "in/2014.csv"]],
     )
     format: Format = Field(default="parquet", description="By the files' suffix when left out.")
+    sheet: Name | None = Field(
+        default=None, description="Excel: which sheet of the workbook, where it has several.", examples=["2026"]
+    )
     delimiter: str = Field(default=",", description="CSV: what stands between two values.", examples=[";"])
     encoding: str = Field(
         default="utf-8",
@@ -96,8 +108,8 @@ class FileSourceTable(SourceTable):
         files = content.get("files")
         names = [str(file).lower() for file in (files if isinstance(files, list) else [files])]
         found = {next((kind for end, kind in _SUFFIXES.items() if name.endswith(end)), None) for name in names}
-        if {"parquet", "csv"} <= found:
-            raise ValueError("the files are partly Parquet and partly CSV: keep those of one format.")
+        if len(found - {None}) > 1:
+            raise ValueError("the files are of several formats: keep those of one.")
         return {**content, "format": found.pop()} if len(found) == 1 and None not in found else content
 
     @field_validator("files")
@@ -138,11 +150,15 @@ class FileSourceTable(SourceTable):
         given = [key for key in _OF_CSV if key in self.model_fields_set]
         if given and self.format == "parquet":
             raise ValueError(f'{given[0]} is for CSV files: remove it, or write format = "csv".')
-        if self.hive and self.format == "csv":
-            raise ValueError("hive is for Parquet files: remove it; the columns of CSV files lie in them.")
+        if self.format == "excel" and {*given} & {"delimiter", "encoding"}:
+            raise ValueError("delimiter and encoding are for CSV files: remove them; a workbook has neither.")
+        if self.sheet is not None and self.format != "excel":
+            raise ValueError('sheet is for Excel workbooks: remove it, or write format = "excel".')
+        if self.hive and self.format != "parquet":
+            raise ValueError("hive is for Parquet files: remove it; the columns of other files lie in them.")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise ValueError("delimiter must be one character, and neither a quote nor the end of a line.")
-        if self.delimiter == self.decimal:
+        if self.delimiter == self.decimal and self.format == "csv":
             raise ValueError("delimiter and decimal are the same character: write the delimiter that the files have.")
         return self
 
@@ -159,7 +175,7 @@ class FileSourceTable(SourceTable):
             raise ValueError('source: must be a file; addresses are for engine = "spark".')
         if "format" not in self.model_fields_set:
             raise ValueError(
-                "source: must be files that end in .parquet, .pq, .csv or .csv.gz; of a folder write "
+                "source: must be files that end in .parquet, .pq, .csv, .csv.gz or .xlsx; of a folder write "
                 '"folder/*.parquet", and for another suffix source = { files = "…", format = "csv" }.'
             )
 
@@ -168,11 +184,12 @@ class FileSourceTable(SourceTable):
         if job.engine == "spark":
             from pkdp_pipeline.jobs.sources.spark import CsvForSpark, SparkSource
 
-            return CsvForSpark(job, self) if self.format == "csv" else SparkSource(job, self)
-        if self.format == "csv":
+            return SparkSource(job, self) if self.format == "parquet" else CsvForSpark(job, self)
+        if self.format != "parquet":
             from pkdp_pipeline.jobs.sources.csv_files import CsvSource
+            from pkdp_pipeline.jobs.sources.source import needed_columns
 
-            return CsvSource(job, self)
+            return CsvSource(self, partial(needed_columns, job), job.period)
         from pkdp_pipeline.jobs.sources.files import open_parquet
 
         return open_parquet(job, self)
@@ -188,8 +205,10 @@ class FileSourceTable(SourceTable):
             yield from () if "://" in pattern else map(Path, glob.iglob(pattern, recursive=True))
 
 
-class _DatabaseTable(SourceTable):
+class DatabaseTable(SourceTable):
     """A table of a database, or a query."""
+
+    _levels: ClassVar[int] = 2
 
     table: Name | None = Field(
         default=None, description="A table or a view: its name, or schema.name.", examples=["public.flights"]
@@ -203,7 +222,7 @@ class _DatabaseTable(SourceTable):
     @field_validator("table")
     @classmethod
     def _is_a_name(cls, table: str | None) -> str | None:
-        if table is not None and (not all(table.split(".")) or table.count(".") > 1 or '"' in table):
+        if table is not None and (not all(table.split(".")) or table.count(".") >= cls._levels or '"' in table):
             raise ValueError('must be the name of a table, such as "flights" or "public.flights", without quotes.')
         return table
 
@@ -227,8 +246,13 @@ class _DatabaseTable(SourceTable):
     def _what(self) -> str:
         return self.table or "query"
 
+    @property
+    def postgres_database(self) -> str:
+        """What may be shown of the PostgreSQL database that it lies in; empty for another."""
+        return ""
 
-class DuckDBSourceTable(_DatabaseTable):
+
+class DuckDBSourceTable(DatabaseTable):
     """A table, a view or a query of a DuckDB file, which is opened read-only."""
 
     duckdb: PathName = Field(
@@ -251,7 +275,7 @@ class DuckDBSourceTable(_DatabaseTable):
         return f"{Path(self.duckdb).name}, {self._what}"
 
 
-class PostgresSourceTable(_DatabaseTable):
+class PostgresSourceTable(DatabaseTable):
     """A table, a view or a query of a PostgreSQL database."""
 
     postgres: Address = Field(
@@ -265,13 +289,63 @@ class PostgresSourceTable(_DatabaseTable):
         return PostgresSource(job, self)
 
     @property
+    def postgres_database(self) -> str:
+        """See `DatabaseTable`."""
+        return public_address(self.postgres)
+
+    @property
     def public_name(self) -> str:
         """Host, database and table."""
-        return f"{public_address(self.postgres)}, {self._what}"
+        return f"{self.postgres_database}, {self._what}"
+
+
+class IbisSourceTable(DatabaseTable):
+    """A table, a view or a query of a database that Ibis connects to; it is counted there."""
+
+    rows_stay: ClassVar[str] = (
+        "rows of a source that Ibis connects to stay in its database: remove retention and the expectations of "
+        "[checks], and write checks.rows, checks.columns and checks.fresh."
+    )
+    _levels: ClassVar[int] = 3
+
+    ibis: AnyAddress = Field(
+        repr=False, description='The address, as ibis.connect takes it, or "${NAME}": an environment variable.'
+    )
+
+    @property
+    def scheme(self) -> str:
+        """How the address begins: the name of the database's kind."""
+        return urlsplit(self.ibis).scheme.replace("postgresql", "postgres")
+
+    @property
+    def postgres_database(self) -> str:
+        """See `DatabaseTable`."""
+        return public_address(self.ibis) if self.scheme == "postgres" else ""
+
+    def open(self, job: Job) -> Source:
+        """See `SourceTable.open`."""
+        from pkdp_pipeline.jobs.sources.ibis_tables import IbisSource
+
+        return IbisSource(job, self)
+
+    def counted_by(self, engine: str) -> str:
+        """See `SourceTable.counted_by`; the database of the address is not asked by an audit."""
+        return "ibis"
+
+    def own_files(self) -> Iterator[Path]:
+        """See `SourceTable.own_files`."""
+        if self.scheme == "duckdb":
+            yield Path(self.ibis.removeprefix("duckdb://").partition("?")[0])
+
+    @property
+    def public_name(self) -> str:
+        """The kind of the database, its file's name or host and database, and the table."""
+        files = [f"duckdb://{file.name}" for file in self.own_files()]
+        return f"{(files or [public_url(self.ibis)])[0]}, {self._what}"
 
 
 SOURCES: Mapping[str, type[SourceTable]] = MappingProxyType(
-    {"files": FileSourceTable, "duckdb": DuckDBSourceTable, "postgres": PostgresSourceTable}
+    {"files": FileSourceTable, "duckdb": DuckDBSourceTable, "postgres": PostgresSourceTable, "ibis": IbisSourceTable}
 )
 """The sources that a job file can name, by the key that tells them apart."""
 

@@ -35,6 +35,7 @@ _WRITTEN: Mapping[str, str] = MappingProxyType(
         "files": 'files = "data/*.parquet"',
         "formats": 'formats = ["parquet", "csv"]',
         "fresh": 'fresh = { column = "date", days = 1 }',
+        "ibis": 'ibis = "${PKDP_SOURCE}"',
         "k": "k = 50",
         "kind": 'kind = "one_day_protected"',
         "leakage": '[[attacker.leakage]], and below it name = "…" and tells = "people_present"',

@@ -109,6 +109,40 @@ def test_a_parquet_file_is_read_as_it_is(tmp_path):
     assert "50" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("number", "7.0"),
+        ("number", " 7"),
+        ("real", "1,5"),
+        ("real", "nan"),
+        ("boolean", "1"),
+        ("date", "2026-2-1"),
+        ("date", "2026-02-01 00:00:00"),
+        ("timestamp", "2026-02-01"),
+        ("instant", "2026-02-01T10:00:00"),
+        ("text", "x,y"),
+        ("text", '"x"y'),
+        ("text", ""),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
+def test_a_file_is_read_as_strictly_as_a_job_reads_it(tmp_path, kind, value, encoding):
+    path, odd = tmp_path / "visits.csv", f"2026-01-01,b{',' * bool(value)}{value}\n"
+    path.write_text("day,person,x\n2026-01-01,a,\n" + odd, encoding=encoding)
+    job = tmp_path / "job.toml"
+    source = f'{{ files = "visits.csv", encoding = "{encoding}", types = {{ x = "{kind}" }} }}'
+    job.write_text(
+        f'dataset = "d"\nsource = {source}\nperiod = {{ column = "day" }}\nunit = "person"\nledger = "l.sqlite"\n'
+        f'[checks]\ncolumns = {{ x = "{kind}" }}\n[[release]]\nname = "a"\nnoise = {{ epsilon = 1.0 }}\n'
+        '[output]\ndirectory = "out"\n'
+    )
+    of_file = run("count", path, "--unit", "person", "--noise", "1", "--type", f"x={kind}", "--encoding", encoding)
+    of_job = run("run", job, "--date", "2026-01-01")
+    assert (of_file.exit_code, of_job.exit_code) == (2, 2)
+    assert of_file.stderr == of_job.stderr
+
+
 HISTOGRAM = ["histogram", "FILE", "--by", "stadt", "--unit", "person"]
 WRONG = [
     ([*HISTOGRAM, *K, "--encoding", "latin-1"], 2, '--delimiter ";"'),
@@ -120,7 +154,7 @@ WRONG = [
     ([*HISTOGRAM, *K, *FORM, "--type", "alter"], 2, "--type must be a column and what it holds"),
     ([*HISTOGRAM, *K, *FORM, "--type", "alter=int"], 2, "types"),
     ([*HISTOGRAM, *K, *FORM, "--type", "age=number"], 2, "'age'"),
-    ([*HISTOGRAM, *K, *FORM, "--type", "stadt=number"], 2, "what its type says"),
+    ([*HISTOGRAM, *K, *FORM, "--type", "stadt=number"], 2, "column 'stadt' must hold whole numbers"),
     ([*HISTOGRAM, *K, *FORM, "--decimal", ";"], 2, "decimal"),
     ([*HISTOGRAM, *K, *FORM, "--date-format", "dd.mm.yyyy"], 2, "date_format"),
     ([*HISTOGRAM, *K, *FORM, "--ledger", "x.sqlite"], 2, "--ledger and --dataset belong together"),
@@ -135,7 +169,7 @@ WRONG = [
     ([*HISTOGRAM, *K, *FORM, "--where", "alter >"], 2, "where"),
     (["count", "FILE", "--unit", "person", "--noise", "1", "--by", "stadt", *FORM], 2, "--by"),
     (["count", "missing.csv", "--unit", "person", "--noise", "1"], 2, "does not exist"),
-    (["count", "notes.txt", "--unit", "person", "--noise", "1"], 2, "end in .parquet, .pq, .csv or .csv.gz"),
+    (["count", "notes.txt", "--unit", "person", "--noise", "1"], 2, "end in .parquet, .pq, .csv, .csv.gz or .xlsx"),
 ]
 
 

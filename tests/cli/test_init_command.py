@@ -50,6 +50,47 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
         assert "Köln" in run("run", "besuche.toml", "--date", "2025-02-02").stdout
 
 
+@pytest.mark.parametrize("how", [EXACT, NOISED])
+def test_cells_a_zone_and_a_budget_can_be_given(folder, how):
+    more = ["--domain", "Stadt/Ort=Köln,Bonn", "--budget", "9.5", "--time-zone", "Europe/Berlin", "--type", "tag=date"]
+    made = run("init", "besuche.csv", *CSV, *how, *more)
+    assert made.exit_code == 0, made.stderr
+    job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
+    part = {"part": "partial_knowledge"} if how is EXACT else {}
+    assert job["budget"] == {"epsilon": 9.5, "delta": 1e-6, **part}
+    assert job["period"] == {"column": "tag", "time_zone": "Europe/Berlin"}
+    assert job["release"][0]["domain"] == ["Köln", "Bonn"]
+    assert "release_threshold" not in job["release"][0]
+    done = run("run", "besuche.toml", "--date", "2025-02-02")
+    assert done.exit_code == 0, done.stderr
+    assert "Bonn" in done.stdout
+
+
+def test_cells_of_several_columns_have_the_kinds_of_their_columns(folder):
+    frame = {"person": ["a"], "day": pd.to_datetime(["2025-02-02T10:00Z"]), "town": ["Ås"], "age": [7], "x": [1.5]}
+    pd.DataFrame(frame).to_parquet("visits.parquet")
+    asked = ["visits.parquet", "--unit", "person", "--period", "day", "--by", "town", "--by", "age", "--noise", "1"]
+    made = run("init", *asked, "--domain", "age=7,8", "--domain", "town=Ås")
+    assert made.exit_code == 0, made.stderr
+    job = tomllib.loads(Path("visits.toml").read_text(encoding="utf-8"))
+    assert job["release"][0]["domain"] == {"town": ["Ås"], "age": [7, 8]}
+    assert job["period"] == {"column": "day", "time_zone": "UTC"}
+    assert run("run", "visits.toml", "--date", "2025-02-02").exit_code == 0
+    for wrong, told in (
+        (["--domain", "age=7"], "needed for all columns of --by: 'town', 'age'"),
+        (["--domain", "age=7,x", "--domain", "town=Ås"], "must be a whole number"),
+        (["--by", "x", "--domain", "x=1"], "declares texts and whole numbers"),
+        (["--domain", "town"], "must be a column of --by and its cells"),
+        (["--domain", "day=1"], "must be a column of --by and its cells"),
+        (["--domain", "age=7", "--domain", "age=8"], "must be a column of --by and its cells, once"),
+        (["--budget", "-1"], "budget"),
+        (["--time-zone", "Mars"], "must be the name of a time zone"),
+    ):
+        done = run("init", *asked, *wrong, "--force")
+        assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
+    assert tomllib.loads(Path("visits.toml").read_text(encoding="utf-8")) == job
+
+
 def test_what_is_not_given_is_asked_at_a_terminal(folder, monkeypatch):
     answers = iter(["person", "x", "tag", "2", "Stadt/Ort", "no", "20 %", "2"])
     asked = []

@@ -126,7 +126,7 @@ def audit_job(job: Job, **how: Any) -> Audit:
     ArgumentError
         If an argument is malformed, or the job's engine is not installed.
     """
-    engine = check_engine(job.engine)
+    engine = check_engine(job.source.counted_by(job.engine))
     cases, left_out = [], []
     for asked in job.publications():
         name = str(asked.question.label)

@@ -1,8 +1,7 @@
-"""CSV files by period: read by DuckDB for every engine, as text, under declared types and nothing guessed.
+"""CSV files and workbooks, by period or whole: read by DuckDB for every engine, as text, with nothing guessed.
 
 DuckDB's own casts read more than one way of writing a value (1.7 as a whole number, 2.1e3, a blank around it), and
-look at the rows of other periods, so types are read here, from its texts. Files that are no UTF-8 are decoded first, in
-memory.
+look at the rows of other periods, so types are read here, from its texts.
 """
 
 from __future__ import annotations
@@ -22,20 +21,16 @@ from pkdp_pipeline.jobs.sources.csv_forms import (
     DECIMAL_COMMA,
     ENCODED,
     FORMS,
-    UNREADABLE,
+    Utf8,
     as_iso,
     date_pattern,
-    is_compressed,
     no_csv,
-    opened,
-    read_header,
 )
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Kind,
-    needed_columns,
     newest_kind,
     no_such_column,
     period_kind,
@@ -44,7 +39,6 @@ from pkdp_pipeline.jobs.sources.source import (
 if TYPE_CHECKING:
     import duckdb
 
-    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
 
@@ -60,12 +54,15 @@ class CsvSource(FetchedSource):
     """CSV files, open for reading until `close`; see `Source`.
 
     The first day is read from the files, and kept. With the second it is clear that more than one is asked for:
-    what the job needs of the files is kept in memory, as text, where it fits.
+    what is needed of the files is kept in memory, as text, where it fits.
 
     Parameters
     ----------
-    job : Job
     table : FileSourceTable
+    needed : callable
+        Returns which of the columns that it is given are needed.
+    period : PeriodTable, optional
+        Without one the files are only read `whole`.
     spark : object, optional
         The Spark session that counts the rows.
 
@@ -75,31 +72,40 @@ class CsvSource(FetchedSource):
         If the files cannot be read as CSV.
     """
 
-    def __init__(self, job: Job, table: FileSourceTable, spark: Any = None) -> None:
+    def __init__(
+        self,
+        table: FileSourceTable,
+        needed: Callable[[Collection[str]], Sequence[str]],
+        period: PeriodTable | None = None,
+        spark: Any = None,
+    ) -> None:
         if any("://" in file for file in table.files):
             raise ConfigError(
                 "source: CSV is read from files of this machine, not from addresses; store it as Parquet."
             )
         self._table, self._spark = table, spark
         self._files, self._name = files_of(table.files), shown(table.files)
-        self._headers = {file: read_header(file, table) for file in self._files}
+        self._utf8 = Utf8(table)
+        self._headers = {file: self._utf8.header(file) for file in self._files}
         somewhere = {column for header in self._headers.values() for column in header}
         if undefined := [column for column in table.types if column not in somewhere]:
             raise no_such_column(dict.fromkeys(undefined, "source.types"), somewhere)
         schemas = {file: dict.fromkeys(header, "text") for file, header in self._headers.items()}
-        columns: dict[str, Kind] = dict.fromkeys(agreed_columns(schemas, job, self._name), "text")
-        declared: dict[str, Kind] = {job.period.column: "date" if job.period.time_zone is None else "instant"}
+        columns: dict[str, Kind] = dict.fromkeys(agreed_columns(schemas, needed, self._name), "text")
+        declared: dict[str, Kind] = {}
+        if period is not None:
+            declared = {period.column: "date" if period.time_zone is None else "instant"}
         columns |= {name: kind for name, kind in (declared | table.types).items() if name in columns}
         too_many = ConfigError(
-            f"source {self._name!r}: the rows of one period do not fit into memory; store the files as Parquet."
+            f"source {self._name!r}: the rows of one period, or of the whole file, do not fit into memory; store the "
+            "files as Parquet."
         )
         super().__init__(connect(spill=False), columns, too_many)
-        self._needed = needed_columns(job, self.columns)
-        self._period = job.period.column
+        self._needed = needed(self.columns)
+        self._period = "" if period is None else period.column  # no column is named ""
         self._clock = _new_name(self.columns)
         self._kept: duckdb.DuckDBPyRelation | None = None
         self._tried_to_keep = False
-        self._decoded: dict[str, Any] = {}
         #: Of rows with too few or too many values, by file: what their period column holds, None where nothing says.
         self._misshapen: dict[str, set[str | None]] = {}
 
@@ -122,6 +128,24 @@ class CsvSource(FetchedSource):
         found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
         self._check_misshapen("FALSE")
         return found
+
+    def whole(self) -> Any:
+        """Return all rows, with all columns, as an Arrow table.
+
+        Raises
+        ------
+        ConfigError
+            If the files cannot be read to their end; the message holds no value.
+        """
+        typed = self._typed(list(self.columns))
+        table = self._of_texts(lambda texts: texts.project(typed).to_arrow_table())
+        self._check_misshapen("TRUE")
+        return table
+
+    def close(self) -> None:
+        """See `Source.close`."""
+        super().close()
+        self._utf8.close()
 
     def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
         """See `FetchedSource.fetch`."""
@@ -168,7 +192,8 @@ class CsvSource(FetchedSource):
         rejected = self._connection.execute(left_out).fetchall()
         for table in (_REJECTED, _SCANS):
             self._connection.execute(f"DELETE FROM {table}")
-        for file, kind, line in rejected:
+        for path, kind, line in rejected:
+            file = self._utf8.file(path)
             if kind not in _MISSHAPEN or len(rejected) >= _MOST_REJECTED:
                 raise no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
             rows: list[list[str]] = [[]]
@@ -201,16 +226,16 @@ class CsvSource(FetchedSource):
     def _texts(self, files: Sequence[str]) -> duckdb.DuckDBPyRelation:
         """Return the rows of files, every column as text and the declared texts as NULL."""
         alike: dict[tuple[tuple[str, ...], bool], list[str]] = {}
-        encoded = self._table.encoding != "utf-8"
-        for file in () if encoded else files:
-            alike.setdefault((self._headers[file], is_compressed(file)), []).append(file)
+        for file in files:
+            path, compressed = self._utf8.path(file)
+            alike.setdefault((self._headers[file], compressed), []).append(path)
         null = ", ".join(map(literal, self._table.null)) or "NULL"
         selected = ", ".join(
             # What is read is NULL where nothing is written; whether that is a missing value, the job says.
             f"CASE WHEN coalesce({name}, '') IN ({null}) THEN NULL ELSE coalesce({name}, '') END AS {name}"
             for name in map(quoted, self.columns)
         )
-        groups = [f"SELECT {selected} FROM {quoted(self._decode(file))}" for file in (files if encoded else ())]
+        groups = []
         for (header, compressed), members in alike.items():
             paths = ", ".join(literal(escaped(file)) for file in members)
             columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in header)
@@ -222,32 +247,6 @@ class CsvSource(FetchedSource):
                 f"compression = '{'gzip' if compressed else 'none'}')"
             )
         return self._connection.sql(" UNION ALL ".join(groups))
-
-    def _decode(self, file: str) -> str:
-        """Read a file that is no UTF-8 into memory; return the name of its relation."""
-        import pyarrow as pa
-
-        name = f"pkdp_decoded_{self._files.index(file)}"
-        if name in self._decoded:
-            return name
-        header, rows, problem = self._headers[file], list[list[str]](), None
-        try:
-            with opened(file, self._table.encoding) as lines:
-                reader = csv.reader(lines, delimiter=self._table.delimiter, strict=True)
-                next(reader)
-                for row in reader:
-                    if len(row) == len(header):
-                        rows.append(row)
-                    elif row or len(header) == 1:
-                        self._note(file, row)
-        except UNREADABLE as error:
-            problem = no_csv(file, ENCODED if isinstance(error, UnicodeError) else "")
-        if problem is not None:
-            raise problem
-        columns = list(zip(*rows, strict=True)) or [()] * len(header)
-        self._decoded[name] = pa.table([pa.array(column, pa.string()) for column in columns], names=list(header))
-        self._connection.register(name, self._decoded[name])
-        return name
 
     def _typed(self, columns: Sequence[str]) -> str:
         return ", ".join(f"{self._reading(column)} AS {quoted(column)}" for column in columns)
@@ -319,7 +318,8 @@ class CsvSource(FetchedSource):
                 f"column {column!r} must hold {words}; the file {file!r} writes them in another form: write {form} in "
                 "source, as in source = { files = …, " + form + " }."
             )
-        other = f'declare another type (types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source)'
+        kinds = f'types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source'
+        other = f"declare another type ({kinds}, or --type with a file)"
         if column == self._period:
             other = (
                 f'declare what it holds (types = {{ {column} = "timestamp" }} in source for times without an offset, '

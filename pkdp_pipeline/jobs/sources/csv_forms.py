@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import json
+import os
 import re
+import shutil
+import tempfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
 from pkdp_pipeline.engines.rows import literal
 from pkdp_pipeline.errors import ConfigError
@@ -17,6 +22,8 @@ from pkdp_pipeline.jobs.sources.source import Kind, check_unique
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
+
+Answer = TypeVar("Answer")
 
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 
@@ -79,22 +86,100 @@ def no_csv(file: str, why: str = "") -> ConfigError:
     )
 
 
-def is_compressed(file: str) -> bool:
+_UNREADABLE = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
+
+
+class Utf8:
+    """Files as UTF-8: what is something else, such as a workbook, is read into memory, until `close`.
+
+    Parameters
+    ----------
+    table : FileSourceTable
+    """
+
+    def __init__(self, table: FileSourceTable) -> None:
+        self._table = table
+        self._held: dict[str, tuple[str, IO[bytes]]] = {}
+
+    def header(self, file: str) -> tuple[str, ...]:
+        """Return the names of a file's columns; a workbook is read for it.
+
+        Raises
+        ------
+        ConfigError
+            If it has no header, or one that the declared delimiter or encoding does not fit.
+        """
+        if self._table.format != "excel":
+            return _read_header(file, self._table)
+        from pkdp_pipeline.jobs.sources.excel import write_as_csv
+
+        return self._write(file, partial(write_as_csv, file, self._table))
+
+    def path(self, file: str) -> tuple[str, bool]:
+        """Return the path under which a file is UTF-8, and whether it is compressed there.
+
+        Raises
+        ------
+        ConfigError
+            If it is no text in the declared encoding.
+        """
+        if file not in self._held and self._table.encoding == "utf-8":
+            return file, _is_compressed(file)
+        problem = None
+        if file not in self._held:
+            try:
+                with _opened(file, self._table.encoding) as text:
+                    self._write(file, partial(shutil.copyfileobj, text))
+            except _UNREADABLE as error:
+                problem = no_csv(file, ENCODED if isinstance(error, UnicodeError) else "")
+        if problem is not None:
+            raise problem
+        return self._held[file][0], False
+
+    def file(self, path: str) -> str:
+        """Return the file that has this path."""
+        return next((file for file, (held, _) in self._held.items() if held == path), path)
+
+    def close(self) -> None:
+        """Forget what is in memory."""
+        for _, held in self._held.values():
+            held.close()
+
+    def _write(self, file: str, write: Callable[[Any], Answer]) -> Answer:
+        path, held = _in_memory()
+        try:
+            answer = write(codecs.getwriter("utf-8")(held))
+            held.flush()
+        except BaseException:
+            held.close()
+            raise
+        self._held[file] = path, held
+        return answer
+
+
+def _is_compressed(file: str) -> bool:
     """Return whether a file is compressed, by its name."""
     return file.lower().endswith(".gz")
 
 
-UNREADABLE = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
-
-
-def opened(file: str, encoding: str) -> TextIO:
+def _opened(file: str, encoding: str) -> TextIO:
     """Return a file open for reading as text."""
-    how: Any = gzip.open if is_compressed(file) else open
+    how: Any = gzip.open if _is_compressed(file) else open
     text: TextIO = how(file, "rt", encoding="utf-8-sig" if encoding == "utf-8" else encoding, newline="")
     return text
 
 
-def read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
+def _in_memory() -> tuple[str, IO[bytes]]:
+    """Return the path of a new file, and the file: in memory alone where the system has that, else gone when closed."""
+    create = getattr(os, "memfd_create", None)
+    if create is None:
+        held = tempfile.NamedTemporaryFile()  # noqa: SIM115 (closed with the source)
+        return held.name, held
+    memory = os.fdopen(create("pkdp"), "w+b")
+    return f"/proc/self/fd/{memory.fileno()}", memory
+
+
+def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     """Return the names of a file's columns.
 
     Raises
@@ -105,9 +190,9 @@ def read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     header: list[str] = []
     why = ""
     try:
-        with opened(file, table.encoding) as lines:
+        with _opened(file, table.encoding) as lines:
             header = next(csv.reader(lines, delimiter=table.delimiter, strict=True), [])
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         why = ENCODED if isinstance(error, UnicodeError) else ""
     if len(header) == 1 and (other := next((sign for sign in ";\t|," if sign in header[0]), None)) is not None:
         raise ConfigError(

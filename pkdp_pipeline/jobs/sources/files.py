@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -105,19 +106,21 @@ def shown(patterns: Sequence[str]) -> str:
     return ", ".join(map(_exact, patterns))
 
 
-def agreed_columns(schemas: Mapping[str, Mapping[str, str]], job: Job, source: str) -> tuple[str, ...]:
+def agreed_columns(
+    schemas: Mapping[str, Mapping[str, str]], needed: Callable[[Collection[str]], Sequence[str]], source: str
+) -> tuple[str, ...]:
     """Return the columns that all files have under one type, in the order of the first file.
 
-    `schemas` holds for each file its column names and their types.
+    `schemas` holds for each file its column names and their types; `needed` returns which columns are needed.
 
     Raises
     ------
     ConfigError
-        Naming a column that the job needs and some files lack, or hold under another type, and one of these files.
+        Naming a column that is needed and some files lack, or hold under another type, and one of these files.
     """
     first = next(iter(schemas.values()))
     somewhere = list(dict.fromkeys(column for schema in schemas.values() for column in schema))
-    for column in needed_columns(job, somewhere):
+    for column in needed(somewhere):
         types: dict[str | None, str] = {}
         for file, schema in schemas.items():
             types.setdefault(schema.get(column), os.path.basename(file))
@@ -175,7 +178,7 @@ def agreed_parquet_columns(
             schemas[file] = dict(zip(relation.columns, map(str, relation.types), strict=True))
         if file not in schemas:
             raise no_parquet(file)
-    return agreed_columns(schemas, job, shown(files))
+    return agreed_columns(schemas, partial(needed_columns, job), shown(files))
 
 
 def _check_folders(files: Sequence[str], hive: Mapping[str, Kind]) -> None:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,7 @@ from pkdp_pipeline.jobs.sources.files import (
     shown,
 )
 from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
-from pkdp_pipeline.jobs.sources.source import Kind, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import Kind, needed_columns, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import logging
@@ -164,7 +165,7 @@ class CsvForSpark(CsvSource):
     def __init__(self, job: Job, table: FileSourceTable) -> None:
         self._session = _QuietSession()
         try:
-            super().__init__(job, table, self._session.spark)
+            super().__init__(table, partial(needed_columns, job), job.period, self._session.spark)
         except BaseException:
             self._session.close()
             raise

@@ -1,21 +1,19 @@
-"""A whole file as one table, for a release of its own: Parquet as it is, CSV as text under declared types."""
+"""A whole file as one table, for a release of its own: Parquet as it is, CSV as a job reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
-from pkdp_pipeline.jobs.sources.csv_forms import no_csv, read_header
+from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 from pkdp_pipeline.jobs.sources.files import files_of, no_parquet
 from pkdp_pipeline.jobs.sources.relations import connect, kind_of
-from pkdp_pipeline.jobs.sources.source import Kind, check_unique, no_such_column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from pkdp_pipeline.jobs.sources.source import Kind, check_unique
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +23,7 @@ class WholeFile:
     Parameters
     ----------
     table : FileSourceTable
-        Of one Parquet or CSV file.
+        Of one Parquet, CSV or Excel file.
     columns : mapping of str to Kind
         Its columns and what they hold; no row was read to find out.
     """
@@ -36,7 +34,7 @@ class WholeFile:
 
     @classmethod
     def of(cls, path: Path, **keys: Any) -> WholeFile:
-        """Return a file by its path and the keys of a job's `source`; only its schema or first line is read.
+        """Return a file by its path and the keys of a job's `source`; no row is read, but of a workbook.
 
         Raises
         ------
@@ -60,20 +58,24 @@ class WholeFile:
         if said:
             raise ArgumentError(f"the file {path.name!r} cannot be read like this: {said}")
         (file,) = files_of([str(path.absolute())])
-        columns = _of_csv(file, table) if table.format == "csv" else _of_parquet(file)
+        if table.format != "parquet":
+            with closing(CsvSource(table, tuple)) as source:
+                return cls(table=table, columns=source.columns, _path=file)
+        columns = _of_parquet(file)
         check_unique(list(columns), f"source {file!r}")
         return cls(table=table, columns=columns, _path=file)
 
     def rows(self) -> Any:
-        """Return all rows: a DuckDB relation of Parquet, an Arrow table of CSV.
+        """Return all rows: a DuckDB relation of Parquet, an Arrow table of others.
 
         Raises
         ------
         ConfigError
             If the file cannot be read to its end; the message holds no value.
         """
-        if self.table.format == "csv":
-            return _csv_rows(self._path, self.table, self.columns)
+        if self.table.format != "parquet":
+            with closing(CsvSource(self.table, tuple)) as source:
+                return source.whole()
         import duckdb
 
         try:
@@ -93,52 +95,3 @@ def _of_parquet(file: str) -> dict[str, Kind]:
     except duckdb.Error:
         pass
     raise no_parquet(file)
-
-
-def _of_csv(file: str, table: FileSourceTable) -> dict[str, Kind]:
-    header = read_header(file, table)
-    if undefined := [column for column in table.types if column not in header]:
-        raise no_such_column(dict.fromkeys(undefined, "types"), header)
-    return {column: table.types.get(column, "text") for column in header}
-
-
-def _csv_rows(file: str, table: FileSourceTable, columns: Mapping[str, Kind]) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    kinds: Mapping[str, Any] = {
-        "text": pa.string(),
-        "number": pa.int64(),
-        "real": pa.float64(),
-        "boolean": pa.bool_(),
-        "date": pa.timestamp("s"),
-        "timestamp": pa.timestamp("us"),
-        "instant": pa.timestamp("us", "UTC"),
-    }
-    days = table.date_format or "%Y-%m-%d"
-    parsers = [days] if table.date_format else [csv.ISO8601]
-    parsers += [f"{days}{mark}%H:%M{seconds}" for mark in " T" for seconds in (":%S", "")] if table.date_format else []
-    convert = csv.ConvertOptions(
-        column_types={column: kinds[kind] for column, kind in columns.items()},
-        null_values=list(table.null),
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=True,
-        decimal_point=table.decimal,
-        timestamp_parsers=parsers,
-        true_values=["true", "True", "TRUE"],
-        false_values=["false", "False", "FALSE"],
-    )
-    parse = csv.ParseOptions(delimiter=table.delimiter, newlines_in_values=True)
-    problem: ConfigError | None = None
-    try:
-        read = csv.read_csv(file, csv.ReadOptions(encoding=table.encoding), parse, convert)
-        for place, (column, kind) in enumerate(columns.items()):
-            if kind == "date":
-                read = read.set_column(place, column, read.column(column).cast(pa.date32()))
-        return read
-    except pa.ArrowException as error:  # whose words can quote the data
-        mistyped = "CSV conversion error" in str(error) or "cast" in str(error)
-        problem = no_csv(file, " A column also must hold what its type says." if mistyped else "")
-    except (OSError, UnicodeError):
-        problem = no_csv(file)
-    raise problem

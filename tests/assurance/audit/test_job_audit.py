@@ -86,6 +86,17 @@ def test_releases_of_a_job_are_audited_or_said_not_to_be(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.ibis
+def test_a_job_on_a_database_is_audited_as_ibis_counts(tmp_path):
+    told = job(tmp_path, ONE.replace('where = "minutes > 30"', ""))
+    text = (tmp_path / "job.toml").read_text().replace('"rows.parquet"', '{ ibis = "snowflake://a/b/c", table = "t" }')
+    (tmp_path / "job.toml").write_text(text)
+    found = audit_job(load_job(tmp_path / "job.toml"), samples=8)
+    assert found.passed, str(found)
+    assert {finding.engine for finding in found.findings} == {"ibis"}
+    assert {finding.engine for finding in audit_job(told, samples=8).findings} == {"duckdb"}
+
+
 def test_a_fault_is_found_in_a_job(tmp_path, monkeypatch):
     import dataclasses
 

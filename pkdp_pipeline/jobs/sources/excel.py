@@ -1,0 +1,87 @@
+"""Excel workbooks: one sheet, written as CSV in memory and read as that; no column of cells of several kinds."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import warnings
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.sources.source import check_unique
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.source_tables import FileSourceTable
+
+
+def write_as_csv(file: str, table: FileSourceTable, text: codecs.StreamWriter) -> tuple[str, ...]:
+    """Write a workbook's sheet as CSV, and return the names of its columns; rows that are empty are left out.
+
+    Raises
+    ------
+    ConfigError
+        If openpyxl is not installed, there is no such sheet, its first row does not name its columns, or a column has
+        cells of several kinds, a formula or an error.
+    """
+    rows = [row for row in _rows(file, table.sheet) if any(value is not None for value in row)]
+    header = [value for value in rows[0] if value is not None] if rows else []
+    if header != (rows or [[]])[0][: len(header)] or not header or not all(isinstance(name, str) for name in header):
+        raise ConfigError(f"source {file!r}: the first row of the sheet must name every column, from the first one on.")
+    check_unique(header, f"source {file!r}")
+    if any(value is not None for row in rows for value in row[len(header) :]):
+        raise ConfigError(f"source {file!r}: the sheet has cells right of the last column that has a name; name it.")
+    columns = [[row[place] if place < len(row) else None for row in rows[1:]] for place in range(len(header))]
+    texts = [_texts(name, values, file, table) for name, values in zip(header, columns, strict=True)]
+    writer = csv.writer(text, delimiter=table.delimiter, quoting=csv.QUOTE_ALL)
+    writer.writerows([header, *zip(*texts, strict=True)])
+    return tuple(header)
+
+
+def _rows(file: str, sheet: str | None) -> list[list[Any]]:
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise ConfigError('Excel workbooks need openpyxl: pip install "pkdp-pipeline[excel]".') from None
+    sheets: list[str] = []
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about what is not read: charts, validations
+            book = load_workbook(file, read_only=True)
+            sheets = [one.title for one in book.worksheets]
+            name = sheets[0] if sheet is None and len(sheets) == 1 else sheet
+            if name in sheets:
+                book[name].reset_dimensions()  # not every program writes them
+                return [[_content(cell) for cell in row] for row in book[name].iter_rows()]
+    except Exception:  # whose words could quote a cell
+        sheets = []
+    if sheets:
+        told = ", ".join(map(repr, sheets))
+        raise ConfigError(f"source {file!r} has the sheets {told}: name one, as in sheet = {sheets[0]!r}.")
+    raise ConfigError(f"source {file!r} cannot be read as an Excel workbook (.xlsx, without a password).")
+
+
+def _content(cell: Any) -> Any:
+    return object() if cell.data_type in ("f", "e") else cell.value  # formulas and errors are of no kind
+
+
+def _texts(column: str, values: list[Any], file: str, table: FileSourceTable) -> list[str]:
+    """Return the cells of a column as CSV has them."""
+    values = ["" if value is None or value in table.null else value for value in values]
+    number = (int, float)
+    kinds = {number if type(value) in number else type(value) for value in values if value != ""}
+    if len(kinds) > 1 or kinds - {str, number, bool, date, datetime}:
+        raise ConfigError(
+            f"column {column!r} of source {file!r} must hold cells of one kind (text, numbers, dates, or TRUE and "
+            "FALSE), and no formulas or errors: correct them, or format the whole column as text and enter it anew."
+        )
+    if any(type(value) in number and abs(value) >= 10**15 for value in values):
+        raise ConfigError(f"column {column!r} of source {file!r}: Excel keeps 15 digits of a number; store it as text.")
+    days = all(value == "" or value.time() == time() for value in values) if kinds == {datetime} else kinds == {date}
+    form = table.date_format or "%Y-%m-%d"
+    if kinds <= {date, datetime}:
+        form += "" if days and table.types.get(column) != "timestamp" else "T%H:%M:%S.%f"
+        return [value and value.strftime(form) for value in values]
+    if kinds == {number}:
+        whole = [int(value) if value != "" and value == int(value) else value for value in values]
+        return [str(value).replace(".", table.decimal) for value in whole]
+    return [str(value) for value in values]

@@ -1,0 +1,304 @@
+"""A table or a query of a database that Ibis connects to: counted there, only counts and the newest day leave it.
+
+The period is cut by moments that are computed here, so that no database's idea of time zones has a part in it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.jobs.environment import refusal
+from pkdp_pipeline.jobs.sources.source import (
+    DAYS,
+    Kind,
+    check_unique,
+    declared_columns,
+    needed_columns,
+    newest_kind,
+    period_kind,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pkdp_pipeline.jobs.job import Job
+    from pkdp_pipeline.jobs.source_tables import IbisSourceTable
+    from pkdp_pipeline.jobs.tables import PeriodTable
+
+Answer = TypeVar("Answer")
+
+#: Nothing is written: not to the file, and not beside it what does not fit into memory.
+_QUIET: Mapping[str, Mapping[str, object]] = {"duckdb": {"read_only": True, "temp_directory": ""}}
+_FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31)
+#: Between them no moment of a day, in any zone, lies outside of Python's years.
+_EDGES = date(1, 1, 4), date(9999, 12, 27)
+_CHECK = "check the names of tables and columns, and that source.query is one SELECT that can be read to its end"
+_FIXES = {"42501": "its user may not read it; grant SELECT on what is read", "": _CHECK}
+
+
+class IbisSource:
+    """A table or a query of a database that Ibis connects to, open for reading until `close`; see `Source`.
+
+    Each question is one statement. In PostgreSQL, and of a DuckDB file, all see one state of the data.
+
+    Parameters
+    ----------
+    job : Job
+    table : IbisSourceTable
+
+    Raises
+    ------
+    ConfigError
+        If Ibis or the database's client is not installed, the database refuses, or there is no such table or query.
+    TemporaryError
+        If the database cannot be reached, or is locked.
+    """
+
+    def __init__(self, job: Job, table: IbisSourceTable) -> None:
+        self._table = table
+        self._backend: Any = None
+        try:
+            self._rows = self._asked(self._open)
+            schema = self._rows.schema()
+            check_unique(schema.names)
+            self.columns: Mapping[str, Kind] = {name: _kind(kind) for name, kind in schema.items()}
+            self._needed = needed_columns(job, self.columns)
+            self._check(column for key, column in declared_columns(job) if key != "period.column")
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """See `Source.close`."""
+        with suppress(Exception):  # it may be gone, and whatever is said of that does not matter any more
+            if self._backend is not None:
+                self._backend.disconnect()
+
+    def interrupt(self) -> None:
+        """See `Source.interrupt`; where the database's client can."""
+        connection = getattr(self._backend, "con", None)
+        for name in ("interrupt", "cancel"):  # DuckDB's, PostgreSQL's
+            if callable(stop := getattr(connection, name, None)):
+                stop()
+
+    def day(self, period: PeriodTable, day: date) -> Any:
+        """See `Source.day`; with the columns that the job needs."""
+        import ibis
+
+        chosen = self._rows.filter(self._within(period, *period.span(day)))
+        columns = {}
+        for name in self._needed:
+            column, kind = chosen[name], self.columns[name]
+            if kind in DAYS:  # infinity, and years that have no name in Python, are no values
+                plain = column.cast("timestamp('UTC')") if kind == "instant" else column
+                columns[name] = ibis.ifelse(_is_named(column, kind), plain, ibis.null())
+            elif kind != "other":
+                columns[name] = column
+        return chosen.select(**columns)
+
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
+        """See `Source.counts`."""
+        import narwhals.stable.v2 as nw
+
+        from pkdp_pipeline.engines.narwhals_columns import comparable, opened
+        from pkdp_pipeline.engines.narwhals_engine import as_number, collected
+
+        self._check(unit)
+
+        def ask() -> tuple[int, int]:
+            lazy, schema = opened(self.day(period, day))
+            missing = [comparable("unit", name, schema[name]).is_null() for name in unit] or [nw.lit(False)]
+            marked = lazy.select(missing=as_number(nw.any_horizontal(*missing, ignore_nulls=False)))
+            found = collected(marked.select(rows=nw.len(), without=nw.col("missing").sum())).to_pylist()[0]
+            return int(found["rows"]), int(found["without"] or 0)
+
+        return self._asked(ask)
+
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """See `Source.newest`."""
+        kind = newest_kind(self.columns, column)
+        values = self._rows[column]
+        named = self._rows.filter(_is_named(values, kind))
+        newest: date | None = self._asked(lambda: named[column].max().to_pyarrow().as_py())
+        if not isinstance(newest, datetime):
+            return newest
+        if kind != "instant":
+            return newest.date()
+        zone = period.time_zone or "UTC"
+        day = newest.astimezone(ZoneInfo(zone)).date()
+        # Where clocks have just gone back over midnight, an earlier moment can be of a later day.
+        later = [span for span in moments(day + timedelta(1), day + timedelta(1), zone) if span[0] <= newest]
+        of_later = later and self._asked(lambda: self._rows.filter(_in(values, later)).count().to_pyarrow().as_py())
+        return day + timedelta(1) if of_later else day
+
+    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
+        """Refuse: no row leaves the database."""
+        raise ConfigError(self._table.rows_stay)
+
+    def _within(self, period: PeriodTable, first: date, last: date) -> Any:
+        """Return whether a row is of these days."""
+        kind = period_kind(self.columns, period)
+        column = self._rows[period.column]
+        if kind == "date":
+            return column.between(first, last)
+        first, last = max(first, _EDGES[0]), min(last, _EDGES[1])
+        if kind == "instant":
+            return _in(column, moments(first, last, period.time_zone or "UTC"))
+        return _in(column, [(datetime.combine(first, time()), datetime.combine(last, time()) + timedelta(1))])
+
+    def _check(self, columns: Iterable[str]) -> None:
+        """Refuse columns that cannot be counted."""
+        for column in columns:
+            if self.columns.get(column) == "other":
+                raise ConfigError(
+                    f"column {column!r} has a type that a job cannot read; cast it in source.query, or in a view: "
+                    f"SELECT …, CAST({column} AS VARCHAR) AS {column}, or AS DECIMAL(18, 2)."
+                )
+
+    def _open(self) -> Any:
+        """Connect, and return the table or the query."""
+        import ibis
+
+        scheme = self._table.scheme
+        self._backend = ibis.connect(self._table.ibis, **_QUIET.get(scheme, {}))
+        if self._backend.name == "postgres":
+            _in_one_transaction(self._backend.con)
+        if self._table.query is None:
+            *places, name = str(self._table.table).split(".")
+            return self._backend.table(name, database=(places[0] if len(places) == 1 else tuple(places) or None))
+        import sqlglot
+
+        statements = sqlglot.parse(self._table.query, read=self._backend.dialect)
+        if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
+            raise ConfigError(f"source.query must be one SELECT statement, as {scheme} writes it.")
+        return self._backend.sql(self._table.query, schema=_described(self._backend, self._table.query))
+
+    def _asked(self, question: Callable[[], Answer]) -> Answer:
+        """Return what the database answers; what it says when it cannot could quote the data or the address."""
+        name, scheme = self._table.public_name, self._table.scheme
+        problem: PkdpError
+        try:
+            import ibis  # noqa: F401 (that it is there)
+        except ImportError:
+            raise ConfigError(
+                'a source that Ibis connects to needs Ibis: pip install "pkdp-pipeline[ibis]", and the database\'s own '
+                f'client: pip install "ibis-framework[{scheme}]".'
+            ) from None
+        try:
+            return question()
+        except PkdpError as error:
+            problem = error
+        except ImportError:
+            problem = ConfigError(f'source {name!r} needs its client: pip install "ibis-framework[{scheme}]".')
+        except Exception as error:
+            if hasattr(error, "sqlstate"):
+                problem = refusal(f"the source {name!r}", error, _FIXES)
+            elif "Could not set lock" in str(error):
+                problem = TemporaryError(f"source {name!r} is in use by something that may write to it; run again.")
+            elif "Don't know how to connect" in str(error):
+                problem = ConfigError(f"source.ibis: Ibis has no database {scheme!r}; correct the address.")
+            else:
+                problem = ConfigError(
+                    f"source {name!r} cannot be used ({type(error).__name__}): check the address; {_CHECK}."
+                )
+        raise problem
+
+
+def _in_one_transaction(connection: Any) -> None:
+    """Let all that is asked of PostgreSQL see one state, and write nothing; what Ibis begins is a part of it."""
+    from psycopg import IsolationLevel
+
+    connection.autocommit, connection.read_only = False, True
+    connection.isolation_level = IsolationLevel.REPEATABLE_READ
+    connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def _described(backend: Any, query: str) -> Mapping[str, Any] | None:
+    """Return the types of a query's columns, None where Ibis finds them out.
+
+    Ibis 12 does not with DuckDB 2; in PostgreSQL it makes a view, which a reader may not.
+    """
+    described: list[Any]
+    if backend.name == "duckdb":
+        described = backend.con.execute(f"DESCRIBE {query}").fetchall()
+    elif backend.name == "postgres":
+        with backend.con.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM ({query}\n) AS pkdp_rows LIMIT 0")
+            described = [(column.name, column.type_display) for column in cursor.description]
+    else:
+        return None
+    # A type of the database's own, such as an enumeration, has a number there, and is read as text.
+    types = {name: "text" if kind.isdigit() else kind for name, kind, *_ in described}
+    check_unique([name for name, *_ in described])
+    return {name: backend.compiler.type_mapper.from_string(kind) for name, kind in types.items()}
+
+
+def moments(first: date, last: date, zone: str) -> list[tuple[datetime, datetime]]:
+    """Return when clocks of a zone show these days, as spans of UTC without their ends.
+
+    Where clocks go back over midnight, a day has two parts.
+    """
+    info = ZoneInfo(zone)
+
+    def offset(moment: datetime) -> timedelta:
+        return moment.astimezone(info).utcoffset() or timedelta()
+
+    def changed(since: datetime, seconds: int) -> bool:
+        return offset(since + timedelta(seconds=seconds)) != offset(since)
+
+    at = datetime.combine(first, time(), UTC) - timedelta(2)
+    end, cuts = datetime.combine(last, time(), UTC) + timedelta(3), [at]
+    while at < end:
+        after = at + timedelta(hours=1)
+        if offset(at) != offset(after):  # when exactly, to a second
+            cuts.append(at + timedelta(seconds=bisect_left(range(3600), True, key=partial(changed, at))))
+        at = after
+    spans: list[tuple[datetime, datetime]] = []
+    for start, stop in pairwise([*cuts, end]):
+        shift = offset(start)
+        begin = max(start, datetime.combine(first, time(), UTC) - shift)
+        until = min(stop, datetime.combine(last, time(), UTC) + timedelta(1) - shift)
+        if begin < until and spans and spans[-1][1] == begin:
+            spans[-1] = (spans[-1][0], until)
+        elif begin < until:
+            spans.append((begin, until))
+    return spans
+
+
+def _in(column: Any, spans: Collection[tuple[datetime, datetime]]) -> Any:
+    """Return whether a column lies in one of these spans."""
+    import ibis
+
+    return ibis.or_(*((column >= ibis.literal(begin)) & (column < ibis.literal(end)) for begin, end in spans))
+
+
+def _is_named(column: Any, kind: Kind) -> Any:
+    """Return whether a column of days holds one that has a name in Python."""
+    if kind == "date":
+        return column.between(_FIRST.date(), _LAST.date())
+    zone = UTC if kind == "instant" else None
+    return _in(column, [(_FIRST.replace(tzinfo=zone), _LAST.replace(tzinfo=zone))])
+
+
+def _kind(kind: Any) -> Kind:
+    """Return what a column of a type of Ibis holds; "other" where it cannot be counted."""
+    if kind.is_timestamp():
+        return "timestamp" if kind.timezone is None else "instant"
+    if kind.is_decimal():
+        return "other" if kind.precision is None or kind.scale is None else "number"
+    plain: Mapping[Kind, bool] = {
+        "date": kind.is_date(),
+        "text": kind.is_string() and not kind.is_json(),
+        "boolean": kind.is_boolean(),
+        "number": kind.is_integer(),
+        "real": kind.is_floating(),
+    }
+    return next((name for name, is_it in plain.items() if is_it), "other")

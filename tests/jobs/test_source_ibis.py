@@ -210,6 +210,22 @@ RULES = {
         "quarter",
     ),
     "hash": ([('by = "carrier"', 'by = ["dest"]'), ("k = 50", "k = 20")], "day"),
+    "several cells, drawn": (
+        [
+            ('by = "carrier"', 'by = "dest"\ncells_per_unit = 2\nnoise = { epsilon = 50 }\nrelease_threshold = 60'),
+            ('one_cell = "hash"', ""),
+        ],
+        "day",
+    ),
+    "several cells, all": (
+        [
+            ('by = "carrier"', 'by = "dest"\ncells_per_unit = 20'),
+            ('one_cell = "hash"', ""),
+            ("[attacker]\n", "[attacker]\nindependent_cells = true\n"),
+            ("p_max = 0.5", "p_max = 0.01"),
+        ],
+        "day",
+    ),
     "every kind of key": ([('by = "carrier"', 'by = ["late", "born", "price"]'), ("k = 50", "k = 5")], "day"),
     "instants as keys": (
         [('by = "carrier"', 'by = "seen"'), ("k = 50", "k = 5"), ('"hash"', '"first"\norder_by = "distance"')],

@@ -12,7 +12,7 @@ from pkdp_pipeline.cli.options import attacker_flags, evidence_flags, mechanism_
 from pkdp_pipeline.display.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import ANALYST, JOB_FILE, PYTHON, Speech
 
@@ -57,13 +57,12 @@ class Offer:
             blocks.append(_table("[attacker]  # argued, and never estimated from these data", declared))
         known = "[[attacker.leakage]]  # known besides, whatever is published here"
         blocks += [_table(known, leakage.to_dict()) for leakage in attacker.leakage]
-        by = [] if isinstance(self.mechanism, Count) else ['by = "COLUMN"']
-        return "\n\n".join([*blocks, "\n".join(["[[release]]", 'name = "NAME"', *by, *self._settings(JOB_FILE)])])
+        release = ["[[release]]", 'name = "NAME"', *self._by('by = "COLUMN"'), *self._settings(JOB_FILE)]
+        return "\n\n".join([*blocks, "\n".join(release)])
 
     def python(self) -> str:
         """Return the call that publishes one of them."""
-        by = [] if isinstance(self.mechanism, Count) else ['"COLUMN"']
-        given = ["FRAME", *by, 'unit="UNIT"', *self._settings(PYTHON), *self._terms()]
+        given = ["FRAME", *self._by('"COLUMN"'), 'unit="UNIT"', *self._settings(PYTHON), *self._terms()]
         return _call(f"pkdp.{mechanism_name(self.mechanism)}", given)
 
     def install(self) -> str:
@@ -72,25 +71,16 @@ class Offer:
 
     def sql(self) -> str:
         """Return the query that publishes one of them."""
-        by = [] if isinstance(self.mechanism, Count) else ["'COLUMN'"]
-        given = ["'TABLE'", *by, *self._settings(ANALYST, "'")]
+        given = ["'TABLE'", *self._by("'COLUMN'"), *self._settings(ANALYST, "'")]
         return _call(f"FROM pkdp_{mechanism_name(self.mechanism)}", given)
 
     def command(self) -> str:
         """Return the command that publishes one of them."""
         cells = ["--cell", "CELL", "--cell", "CELL"] if self._declares else []
-        by = [] if isinstance(self.mechanism, Count) else ["--by", "COLUMN", *cells]
-        words = ["FILE", *by, "--unit", "UNIT", *self._flags()]
+        words = ["FILE", *self._by("--by", "COLUMN"), *cells, "--unit", "UNIT", *self._flags()]
         if self.days > 1:
-            words += [
-                "--ledger",
-                "LEDGER",
-                "--dataset",
-                "DATASET",
-                "--period",
-                "PERIOD",
-                *evidence_flags(self.evidence),
-            ]
+            words += ["--ledger", "LEDGER", "--dataset", "DATASET", "--period", "PERIOD"]
+            words += evidence_flags(self.evidence)
         words += [] if self._target is None else ["--delta", exactly(self.delta)]
         return shlex.join(["pkdp", mechanism_name(self.mechanism), *words])
 
@@ -103,6 +93,9 @@ class Offer:
     def options(self) -> list[str]:
         """Return the options that name the mechanism and the attacker where no data say which cells there are."""
         return self._flags() + (["--cells-from-data"] if self._shown != self.mechanism else [])
+
+    def _by(self, *words: str) -> tuple[str, ...]:
+        return words if isinstance(self.mechanism, Histogram) else ()
 
     @property
     def _declares(self) -> bool:
@@ -131,9 +124,8 @@ class Offer:
         for name in ("k", "k_complement", "release_threshold", "cells_per_unit"):
             value = getattr(shown, name, None)
             words += [] if value is None or (name, value) == ("cells_per_unit", 1) else [say.setting(name, value)]
-        return words + (
-            [] if self.protects == "presence" else [say.setting("protects", f"{quote}{self.protects}{quote}")]
-        )
+        hidden = [] if self.protects == "presence" else [say.setting("protects", f"{quote}{self.protects}{quote}")]
+        return words + hidden
 
     def _terms(self) -> list[str]:
         """Return what is declared beside a release, in Python."""

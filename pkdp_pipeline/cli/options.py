@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
@@ -158,12 +159,12 @@ AtDelta = Annotated[float, of_share("State epsilon at this delta.", "--delta")]
 
 def several(days: int, evidence: list[str] | None) -> Callable[[Certificate], Certificate]:
     """Return what makes of the certificate of one release that of `days` of them."""
-    declared = read_evidence_flags(evidence or ())
+    declared, times = read_evidence_flags(evidence or ()), whole_number("days", days, least=1)
 
     def together(certificate: Certificate) -> Certificate:
         from pkdp_pipeline.certificates.composed import compose
 
-        return certificate if days == 1 else compose([(certificate, days)], declared)
+        return certificate if times == 1 else compose([(certificate, times)], declared)
 
     return together
 

@@ -171,26 +171,9 @@ def test_a_choice_is_made_by_its_number():
 
 def test_back_asks_the_question_before_once_more():
     straight, _, _ = asked("1", "", "no", "0.2", "0", "12", "6", "3", "y", "2", "1e-7", "")
-    there_and_back = (
-        "1",
-        "back",
-        "2",
-        "BACK",
-        "1",
-        "",
-        "no",
-        "0.3",
-        "back",
-        "0.2",
-        "0",
-        "9",
-        "2",
-        "back",
-        "back",
-        "12",
-    )
     question, text, _ = asked(
-        *there_and_back, "6", "3", "y", "2", "back", "2", "1e-7", "assumed", "7", "back", "back", ""
+        *("1", "back", "2", "BACK", "1", "", "no", "0.3", "back", "0.2", "0", "9", "2", "back", "back", "12"),
+        *("6", "3", "y", "2", "back", "2", "1e-7", "assumed", "7", "back", "back", ""),
     )
     assert question == straight
     assert text.count("What is published?") == 3
@@ -236,9 +219,7 @@ def test_a_dead_end_is_told_at_once(answers, instead, words):
     assert words in told.rpartition("?")[2]
     assert "go back to allow noise" in told
     assert typed.prompts[-1] == typed.prompts[-2]  # it is asked again
-    typed.lines = list(instead)
-    rest = [""] * 12
-    typed.lines += rest
+    typed.lines = [*instead, *[""] * 12]
     asker.replayed(lambda: ask_question(asker))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -205,11 +206,16 @@ def _done(tasks: Sequence[_Piece], workers: int) -> Iterator[tuple[_Piece, list[
     if workers == 1:
         yield from ((task, _findings(task)) for task in tasks)
         return
-    # Spawned: the engines have threads, which a fork would lose.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    # Spawned: the engines have threads, which a fork would lose. Ctrl-C, which all get, ends them without a word.
+    context, silent = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_DFL)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=signal.signal, initargs=silent) as pool:
         running = {pool.submit(_findings, task): task for task in tasks}
-        for future in as_completed(running):
-            yield running[future], future.result()
+        try:
+            for future in as_completed(running):
+                yield running[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _pieces(

@@ -218,11 +218,12 @@ def _few(sizes: Sizes) -> int:
 
 
 def of_import(sizes: Sizes, cache: Path) -> Iterator[Measured]:
-    def seconds(module: str) -> float:
-        return _child("import", module)["seconds"]
+    def seconds(*modules: str) -> float:
+        return _child("import", *modules)["seconds"]
 
-    seconds("pkdp_pipeline"), seconds("pandas")
-    pairs = [(seconds("pkdp_pipeline"), seconds("pandas")) for _ in range(sizes.pairs)]
+    both = ("pandas", "pkdp_pipeline")
+    seconds(*both)
+    pairs = [(seconds(*both), seconds("pandas")) for _ in range(sizes.pairs)]
     mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
     beyond = statistics.median(a - b for a, b in pairs)
     yield Measured(

@@ -44,9 +44,10 @@ def histogram(kind: str, file: str, limit: str) -> dict[str, float]:
         return {"seconds": time.perf_counter() - start, "peak": peak_bytes()}
 
 
-def imported(module: str) -> dict[str, float]:
+def imported(*modules: str) -> dict[str, float]:
     start = time.perf_counter()
-    import_module(module)
+    for module in modules:
+        import_module(module)
     return {"seconds": time.perf_counter() - start}
 
 

@@ -1,18 +1,23 @@
 """Publish counts and k-anonymous histograms with a certified partial-knowledge differential-privacy guarantee.
 
-Importing the package registers ``df.pkdp``; everything heavier is loaded when it is first used.
+Importing the package registers ``df.pkdp``, at once or as soon as pandas is imported, which the command line seldom
+needs; everything heavier is loaded when it is first used.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.model import VIEWS
-from pkdp_pipeline.releases import accessor as _accessor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
     from pkdp_pipeline.assurance.audit import Audit, audit
     from pkdp_pipeline.assurance.verification import Verification, verify
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -175,4 +180,33 @@ _VIEWS = (
 )
 VIEWS.update({name: _view(name) for name in _VIEWS.split()})
 
-del VIEWS, _accessor
+_ACCESSOR = "pkdp_pipeline.releases.accessor"
+
+
+class _AfterPandas:
+    """A finder of modules that lets pandas be found by the others, and loads the accessor after it."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "pandas":
+            return None
+        others = (one.find_spec(name, path, target) for one in sys.meta_path if one is not self)
+        spec = next((one for one in others if one is not None), None)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_both(module: ModuleType) -> None:
+                load(module)
+                import_module(_ACCESSOR)
+
+            spec.loader.exec_module = load_both  # type: ignore[method-assign]
+        return spec
+
+
+if "pandas" in sys.modules:
+    import_module(_ACCESSOR)
+else:
+    sys.meta_path.insert(0, _AfterPandas())
+
+del VIEWS

@@ -253,6 +253,16 @@ def test_importing_the_package_loads_only_its_accessor():
     assert set(loaded.split()) == {"pkdp_pipeline", "pkdp_pipeline.model", room, f"{room}.accessor"}
 
 
+@pytest.mark.parametrize("between", ["", "import importlib.util; importlib.util.find_spec('pandas'); ", "pkdp.count; "])
+def test_the_package_without_pandas_waits_for_it(between):
+    asked = (
+        "import sys, pkdp_pipeline as pkdp; print('pandas' in sys.modules); "
+        f"{between}from pandas import DataFrame; print(DataFrame.pkdp.__module__)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert loaded.split() == ["False", "pkdp_pipeline.releases.accessor"]
+
+
 def test_a_release_of_a_pandas_frame_loads_no_other_engine():
     asked = (
         "import sys, pandas as pd, pkdp_pipeline as pkdp; "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,6 +85,9 @@ _SAMPLING: Options = {
 }
 _sampling = taking("sampling", _SAMPLING, dict)
 _ENGINES = "pandas, duckdb, sql, polars, pyarrow, ibis or spark"
+Engines = Annotated[
+    list[str] | None, typer.Option("--engine", metavar="NAME", help=f"{_ENGINES}; may be repeated.", show_default=False)
+]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that share the work.")]
 
 _HELP = """Publish sampled data sets that differ in one person, and compare what is seen with the certificate.
@@ -99,7 +104,7 @@ def _battery(
     context: typer.Context,
     *,
     sampling: dict[str, Any],
-    engine: Annotated[list[str] | None, typer.Option(help=f"{_ENGINES}; may be repeated.")] = None,
+    engine: Engines = None,
     workers: Workers = _WORKERS,
     as_json: AsJson = False,
 ) -> None:
@@ -110,14 +115,8 @@ def _battery(
     from pkdp_pipeline.assurance.audit.running import audit_cases
 
     engines = tuple(map(check_engine, engine)) if engine else installed(STANDARD)
-    found = audit_cases(
-        battery(),
-        engines=engines,
-        **sampling,
-        workers=workers,
-        paced=True,
-        progress=_progress,
-    )
+    with _progress() as progress:
+        found = audit_cases(battery(), engines=engines, **sampling, workers=workers, paced=True, progress=progress)
     _show_audit(found, "The battery", as_json)
 
 
@@ -129,12 +128,16 @@ def _audit(
     protects: Protects = "presence",
     attacker: AttackerModel,
     sampling: dict[str, Any],
-    engine: Annotated[str, typer.Option(help=f"{_ENGINES}.")] = "pandas",
+    engine: Annotated[str, typer.Option(metavar="NAME", help=f"{_ENGINES}.")] = "pandas",
     as_json: AsJson = False,
 ) -> None:
-    from pkdp_pipeline.assurance.audit import audit
+    from pkdp_pipeline.assurance.audit.cases import case_of
+    from pkdp_pipeline.assurance.audit.operators import check_engine
+    from pkdp_pipeline.assurance.audit.running import audit_cases
 
-    found = audit(mechanism, attacker, protects=protects, engine=engine, **sampling)
+    cases = [case_of(mechanism, attacker, protects)]
+    with _progress() as progress:
+        found = audit_cases(cases, engines=(check_engine(engine),), **sampling, progress=progress)
     _show_audit(found, f"A {type(mechanism).__name__.lower()}", as_json)
 
 
@@ -144,22 +147,44 @@ def job(
     job_file: JobFile,
     *,
     sampling: dict[str, Any],
+    engine: Engines = None,
     workers: Workers = _WORKERS,
     as_json: AsJson = False,
 ) -> None:
-    """Audit each release of a job, on synthetic frames with its columns; none of its data are read."""
+    """Audit each release of a job, on synthetic frames with its columns; none of its data are read.
+
+    Without --engine, with the engine of the job.
+    """
     from pkdp_pipeline.assurance.audit.running import audit_job
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.model.spelling import printable
 
-    found = audit_job(load_job(job_file), **sampling, workers=workers, progress=_progress)
+    with _progress() as progress:
+        found = audit_job(load_job(job_file), engines=engine or (), **sampling, workers=workers, progress=progress)
     _show_audit(found, f"The job {printable(job_file.name)}", as_json)
 
 
-def _progress(text: str) -> None:
-    """Say on a terminal how far it is, on one line that the next one covers."""
-    if sys.stderr.isatty():
-        typer.echo(f"\r\x1b[2K{text[:70]}\r", nl=False, err=True)
+_SECONDS = 15.0  # of silence between two lines about an audit
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Say how far it is on standard error: a terminal has one line for it, anything else gets a line now and then."""
+    on_terminal, spoken = sys.stderr.isatty(), time.monotonic()
+
+    def progress(text: str) -> None:
+        nonlocal spoken
+        if on_terminal:
+            typer.echo(f"\r\x1b[2K{text[:70]}", nl=False, err=True)
+        elif time.monotonic() - spoken >= _SECONDS:
+            spoken = time.monotonic()
+            typer.echo(f"pkdp: {text}", err=True)
+
+    try:
+        yield progress
+    finally:
+        if on_terminal:
+            typer.echo("\r\x1b[2K", nl=False, err=True)
 
 
 def _show_audit(found: Audit, title: str, as_json: bool) -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
-from pkdp_pipeline.cli.options import AtDelta, JobFile
+from pkdp_pipeline.cli.documents import backfill_document, print_document, run_document
+from pkdp_pipeline.cli.options import AsJson, AtDelta, JobFile
 from pkdp_pipeline.errors import REFUSED, ArgumentError, PkdpError, TemporaryError, exit_code
 from pkdp_pipeline.model.arguments import choice
 
@@ -47,6 +48,7 @@ def run(
     catch_up: Annotated[
         bool, typer.Option("--catch-up", help="First publish the days missed since the latest one before it.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
     from pkdp_pipeline.cli.job_views import print_result
@@ -58,18 +60,23 @@ def run(
     job = load_job(job_file)
     day = chosen_day("--date", date, job)
     if job.period.is_closed(day):
-        typer.echo(f"{job.period.text(day)} is closed: nothing is published of it.")
+        if as_json:
+            print_document({"dataset": job.dataset, "day": day.isoformat(), "outcome": "closed"})
+        else:
+            typer.echo(f"{job.period.text(day)} is closed: nothing is published of it.")
         return
     days = [day]
     if dry_run:
         days[:0] = missed_days(job, day) if catch_up else ()
         named = "each of these dates" if days[1:] else job.period.text(day)
-        _plan(job_file, job, days, f"report.html of {named}", revise=revise)
+        _plan(job_file, job, days, f"report.html of {named}", revise=revise, as_json=as_json)
         return
     with _session(job_file, job, days, revise=revise) as session:
         days[:0] = missed_days(job, day) if catch_up else ()
         for result in [session.run(day, revise=True)] if revise else run_missed(session, days[:-1], day):
-            if result.day < day:
+            if as_json:
+                _show(sys.stdout, print_document, run_document(result))
+            elif result.day < day:
                 _show(sys.stdout, typer.echo, f"{job.period.text(result.day)}: {result.outcome}")
             else:
                 result.total = session.total()
@@ -88,6 +95,7 @@ def backfill(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Go on after days whose input check fails, and exit with 3 at the end.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Publish the dates of a period in order; after a stop or a crash the same command goes on where it was."""
     from pkdp_pipeline.cli.job_views import Watch, print_backfill
@@ -97,34 +105,39 @@ def backfill(
     job = load_job(job_file)
     days = days_of(job, chosen_day("--from", first, job), chosen_day("--to", last, job))
     if dry_run:
-        _plan(job_file, job, days, "report.html about everything published", revise=revise)
+        _plan(job_file, job, days, "report.html about everything published", revise=revise, as_json=as_json)
         return
     with _session(job_file, job, days, revise=revise) as session:
         with Watch(len(days), job.period) as watch:
             saw = partial(_show, sys.stderr, watch.saw)
             result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=saw)
-        _show(sys.stdout, print_backfill, job, days, result)
+        if as_json:
+            _show(sys.stdout, print_document, backfill_document(job, days, result))
+        else:
+            _show(sys.stdout, print_backfill, job, days, result)
     if result.unreported is not None and result.stopped is None:
-        if not result.failed:
-            raise result.unreported
         typer.echo(f"pkdp: {result.unreported}", err=True)
     if result.stopped is not None and (way := _way_out(job_file, days, result.stopped, revise=revise)):
         typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
-    error = result.stopped or next((one.error for one in result.failed), None)
+    error = result.stopped or next((one.error for one in result.failed), result.unreported)
     if error is not None:
         raise typer.Exit(exit_code(error))
 
 
-def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
+def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool, as_json: bool) -> None:
     """Print the dry run; it ends with the exit code of what would be refused first."""
-    from pkdp_pipeline.cli.job_views import print_plan
+    from pkdp_pipeline.cli.job_views import print_plan, repairs_document
     from pkdp_pipeline.jobs.dry_run import plan_job
+    from pkdp_pipeline.jobs.repair import Repairs
 
     with _with_way_out(job_file, days, revise=revise):
         plan = plan_job(job, days, revise=revise)
     error = None if plan.refused is None else plan.refused.refused
-    way = None if error is None else _way_out(job_file, days, error, revise=revise)
-    print_plan(job, plan, report if job.output.report else None, way)
+    if as_json:
+        print_document(repairs_document(Repairs(job=job, days=tuple(days), plan=plan, error=error)))
+    else:
+        way = None if error is None else _way_out(job_file, days, error, revise=revise)
+        print_plan(job, plan, report if job.output.report else None, way)
     if error is not None:
         raise typer.Exit(exit_code(error))
 
@@ -212,11 +225,14 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it there; html is always written to a file.")
     ] = None,
-    form: Annotated[str, typer.Option("--format", metavar="html|md|json", help="A page, Markdown or JSON.")] = "html",
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="html|md|json", help="A page (default), Markdown or JSON.")
+    ] = None,
     audience: Annotated[
         str, typer.Option(metavar="public|auditor", help="For an auditor: with the input checks.")
     ] = "public",
     delta: AtDelta = 1e-6,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Report what a job has published and what that promises; no data are read, the ledger is."""
     from pkdp_pipeline.display.figures import need_matplotlib
@@ -225,7 +241,9 @@ def report(
     from pkdp_pipeline.jobs.reporting import report_of
     from pkdp_pipeline.ledger.reading import write_out
 
-    choice("--format", form, FORMATS)
+    if as_json and form not in (None, "json"):
+        raise ArgumentError(f"--json and --format {form} exclude each other: leave one of them out.")
+    form = choice("--format", "json" if as_json else form or "html", FORMATS)
     choice("--audience", audience, ("public", "auditor"))
     if form == "html" and out is None:
         raise ArgumentError("--format html is written to a file: name one with --out, or ask for --format md.")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pkdp_pipeline.cli.documents import print_document
 from pkdp_pipeline.cli.options import AsJson, AtDelta
 from pkdp_pipeline.errors import ArgumentError
 
@@ -153,6 +155,7 @@ def verify(
     head: Annotated[
         str | None, typer.Option(metavar="HASH", help="A head noted earlier; the chain must hold it.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
     from pkdp_pipeline.assurance.verification.ledgers import check
@@ -163,6 +166,9 @@ def verify(
     with open_for_reading(location, dataset) as ledger:
         found = check(ledger, head=None if head is None else head.strip().lower())
         again, name = verify_command(ledger, found.head), ledger.dataset
+    if as_json:
+        print_document({"dataset": name, **asdict(found)})
+        return
     screen = Screen()
     typer.echo(f"{name}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
     if not found.events:

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from pkdp_pipeline.cli.assurance_commands import audit_app, verify
+from pkdp_pipeline.cli.documents import error_document, print_document
 from pkdp_pipeline.cli.file_commands import add_file_commands
 from pkdp_pipeline.cli.gate_commands import gate_app
 from pkdp_pipeline.cli.init_command import init
@@ -68,6 +69,8 @@ def schema(
         Screen().table(("schema", "what it describes"), rows)
 
 
+_PUBLISHING = ("run", "backfill")
+
 app = typer.Typer(
     name="pkdp",
     no_args_is_help=True,
@@ -87,10 +90,16 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit:
             raise
         except KeyboardInterrupt:
-            _complain("interrupted; what was published stays published, and running again replays it.")
+            publishes = command.__name__ in _PUBLISHING and not given.get("dry_run")
+            if publishes or (command.__name__ == "_publish" and given["ledger"] is not None):
+                _complain("interrupted; what was published stays published, and running again replays it.")
+            else:
+                _complain("interrupted.")
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             _complain(worded_for(error, COMMAND) if isinstance(error, PkdpError) else _defect(error))
+            if given.get("as_json"):
+                print_document(error_document(error))
             raise typer.Exit(exit_code(error)) from None
 
     return run

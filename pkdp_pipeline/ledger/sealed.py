@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,6 +16,8 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 
 CERTIFICATE_KEY = b"pkdp.certificate"
@@ -24,15 +27,95 @@ PERIOD_COLUMN = "period"
 _PERIOD_KEY = "period_column"
 
 
-def opened(content: bytes) -> tuple[pd.DataFrame, str, str]:
-    """Return the table, the certificate's text and the id of a sealed table.
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What a public table says: its columns by name and kind, and each row as hashes take it."""
+
+    columns: tuple[tuple[Any, str | None], ...]
+    rows: list[list[Any]]
+    counted: bool  # whether there is one column "count", of whole numbers that may be missing
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> Cells:
+        """Return what a table says."""
+        values = [list(column.array) for _, column in table.items()]
+        return cls(
+            columns=tuple((name, kind_of_dtype(column.dtype)) for name, column in table.items()),
+            rows=[[json_key(canonical_key(value)) for value in row] for row in zip(*values, strict=True)],
+            counted=[column.dtype for name, column in table.items() if name == "count"] == [pd.Int64Dtype()],
+        )
+
+    @classmethod
+    def read(cls, table: pa.Table) -> Cells:
+        """Return what the table says as a DataFrame; one is made only where that is not plain to see."""
+        columns = _plain_columns(table.schema)
+        if columns is None:
+            return cls.of(_frame(table))
+        values = [column.to_pylist() for column in table.columns]
+        counted = [kind for name, kind in columns if name == "count"] == ["integer"]
+        return cls(columns, list(map(list, zip(*values, strict=True))), counted)
+
+    def identity(self, certificate_json: str) -> str:
+        """Return the sha256, in hex, of this and a certificate."""
+        content = {"certificate": certificate_json, "columns": self.columns, "rows": self.rows}
+        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def check(self, certificate: ReleaseCertificate) -> None:
+        """Raise `ArgumentError` where the mechanism of a certificate cannot publish this."""
+        mechanism, rows = certificate.mechanism, self.rows
+        if not self.counted:
+            raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
+        if isinstance(mechanism, Count) and (len(rows), len(self.columns)) != (1, 1):
+            raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
+        place = [name for name, _ in self.columns].index("count")
+        keys = {(*row[:place], *row[place + 1 :]) for row in rows}
+        if len(self.columns) > 1 and len(keys) < len(rows):
+            raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
+        least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
+        if least is not None and any(row[place] is not None and row[place] < least for row in rows):
+            raise ArgumentError(
+                "the release publishes a count below its certificate's threshold: it was altered or is not ours."
+            )
+
+
+def _plain_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...] | None:
+    """Return the columns where all are texts and nullable whole numbers, by the names that they have in Arrow."""
+    import pyarrow as pa
+
+    text = ("str", "text")
+    plain = {pa.string(): text, pa.large_string(): text, pa.int64(): ("Int64", "integer")}
+    stated = schema.pandas_metadata or {}
+    kinds = [plain.get(field.type, ("", "")) for field in schema]
+    expected = [(name, name, dtype) for name, (dtype, _) in zip(schema.names, kinds, strict=True)]
+    found = [(one["name"], one.get("field_name"), one["numpy_type"]) for one in stated.get("columns", ())]
+    if found != expected or stated["index_columns"] or stated["column_indexes"]:
+        return None
+    return tuple((name, kind) for name, (_, kind) in zip(schema.names, kinds, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A sealed table as it was read: what it says, its certificate's text and the id of both."""
+
+    cells: Cells
+    text: str
+    identity: str
+    _arrow: pa.Table
+
+    def table(self) -> pd.DataFrame:
+        """Return the table as pandas has it."""
+        return _frame(self._arrow)
+
+
+def opened(content: bytes) -> Sealed:
+    """Read a sealed table.
 
     Raises
     ------
     ArgumentError
         If the bytes are not a release, or its table and certificate are not those of its id.
     """
-    table, metadata = parquet_content(content)
+    arrow, metadata = _arrow_content(content)
     try:
         stated = json.loads(metadata[RELEASE_KEY])
         text = metadata[CERTIFICATE_KEY].decode()
@@ -41,21 +124,16 @@ def opened(content: bytes) -> tuple[pd.DataFrame, str, str]:
         raise ArgumentError("the file is a Parquet file but not a release: it carries no certificate.") from None
     if not known:
         raise ArgumentError(f"not a release this version reads: its schema must be {RELEASE_SCHEMA!r}.")
-    identity = release_id(table, text)
+    cells = Cells.read(arrow)
+    identity = cells.identity(text)
     if stated.get("id") != identity:
         raise ArgumentError("the release's table or certificate is not the one its id was made from: it was altered.")
-    return table, text, identity
+    return Sealed(cells, text, identity, arrow)
 
 
 def release_id(table: pd.DataFrame, certificate_json: str) -> str:
     """Return the sha256, in hex, of the canonical form of a public table and its certificate."""
-    columns = [list(column.array) for _, column in table.items()]
-    content = {
-        "certificate": certificate_json,
-        "columns": [[name, kind_of_dtype(column.dtype)] for name, column in table.items()],
-        "rows": [[json_key(canonical_key(value)) for value in row] for row in zip(*columns, strict=True)],
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return Cells.of(table).identity(certificate_json)
 
 
 def parquet_bytes(table: pd.DataFrame, certificate_json: str, *, period_column: bool = False) -> bytes:
@@ -67,8 +145,7 @@ def parquet_bytes(table: pd.DataFrame, certificate_json: str, *, period_column: 
     plain = table.copy(deep=False)
     plain.attrs = {}
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
-    identity = release_id(arrow.to_pandas(), certificate_json)
-    stated = {"id": identity, "schema": RELEASE_SCHEMA}
+    stated = {"id": Cells.read(arrow).identity(certificate_json), "schema": RELEASE_SCHEMA}
     metadata = arrow.schema.metadata or {}
     if period_column:
         label = pa.scalar(Period.parse(_period(certificate_json)).value)
@@ -91,23 +168,41 @@ def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
     ArgumentError
         If it cannot be read, or the column names another period than the certificate.
     """
+    arrow, metadata = _arrow_content(content)
+    return _frame(arrow), metadata
+
+
+def _arrow_content(content: bytes) -> tuple[pa.Table, dict[bytes, bytes]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        table, metadata = file.read(use_threads=False).to_pandas(), dict(file.metadata.metadata or {})
+        table, metadata = file.read(use_threads=False), dict(file.metadata.metadata or {})
     except (pa.ArrowException, OSError, ValueError, TypeError):
-        raise ArgumentError("the release is not a Parquet file that can be read.") from None
+        raise ArgumentError(_UNREADABLE) from None
     if not has_period_column(metadata):
         return table, metadata
     try:
-        named = set(map(str, table.pop(PERIOD_COLUMN)))
+        named = set(map(str, table.column(PERIOD_COLUMN).to_pylist()))
         if named <= {_period(metadata[CERTIFICATE_KEY])}:
-            return table, metadata
+            return table.drop_columns([PERIOD_COLUMN]), metadata
     except (KeyError, TypeError, ValueError):
         pass
     raise ArgumentError("the release's column 'period' does not name its certificate's period: it was altered.")
+
+
+_UNREADABLE = "the release is not a Parquet file that can be read."
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    import pyarrow as pa
+
+    try:
+        frame: pd.DataFrame = table.to_pandas(use_threads=False)  # of small tables, threads cost more than they save
+    except (pa.ArrowException, OSError, ValueError, TypeError):
+        raise ArgumentError(_UNREADABLE) from None
+    return frame
 
 
 def names_period(content: bytes) -> bool:
@@ -132,16 +227,4 @@ def _period(certificate_json: str | bytes) -> str:
 
 def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:
     """Raise `ArgumentError` where a table is not one that the certificate's mechanism can publish."""
-    mechanism = certificate.mechanism
-    if "count" not in table.columns or table["count"].dtype != pd.Int64Dtype():
-        raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
-    if isinstance(mechanism, Count) and table.shape != (1, 1):
-        raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
-    keys = [name for name in table.columns if name != "count"]
-    if keys and bool(table.duplicated(keys).any()):
-        raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
-    least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
-    if least is not None and bool((table["count"].array < least).any()):  # suppressed ones are left out
-        raise ArgumentError(
-            "the release publishes a count below its certificate's threshold: it was altered or is not ours."
-        )
+    Cells.of(table).check(certificate)

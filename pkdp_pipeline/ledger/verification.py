@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.records import Records, terms_of
 from pkdp_pipeline.ledger.rows import replayed
-from pkdp_pipeline.ledger.sealed import opened
+from pkdp_pipeline.ledger.sealed import Sealed, opened
 from pkdp_pipeline.model.spelling import folded
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-Sealed = tuple["pd.DataFrame", str, str]
-"""What released bytes hold: a table, its certificate's text and their id."""
 
 Look = Callable[[Event, Sealed | None], None]
 """What looks at an event that continues the chain and, where it has released bytes, at what they hold."""
@@ -98,14 +91,14 @@ def _check_head(event: Event) -> None:
 
 def _checked_content(event: Event, certificate: str) -> Sealed:
     try:
-        table, text, identity = opened(event.content or b"")
+        sealed = opened(event.content or b"")
     except ArgumentError as error:
         raise LedgerError(f"the released bytes of event {event.sequence} cannot be replayed: {error}") from error
-    if identity != event.release_id:
+    if sealed.identity != event.release_id:
         _altered(f"event {event.sequence} holds another release than its id says")
-    if json.loads(text) != json.loads(certificate):
+    if sealed.text != certificate and json.loads(sealed.text) != json.loads(certificate):
         _altered(f"the release of event {event.sequence} carries another certificate than was charged")
-    return table, text, identity
+    return sealed
 
 
 def _altered(what: str) -> NoReturn:

@@ -65,8 +65,8 @@ class Release:
         certificate = certificate.written()
         content = parquet_bytes(table, certificate.to_json())
         # The table is the one that readers of the file see.
-        table, _, identity = opened(content)
-        return cls(certificate, identity, False, table, content)
+        sealed = opened(content)
+        return cls(certificate, sealed.identity, False, sealed.table(), content)
 
     @classmethod
     def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
@@ -85,10 +85,11 @@ class Release:
         """
         from pkdp_pipeline.certificates.release_certificate import release_certificate
 
-        table, text, identity = opened(content)
+        sealed = opened(content)
+        table, text = sealed.table(), sealed.text
         if names_period(content):
             content = parquet_bytes(table, text)
-        return cls(release_certificate(text), identity, replayed, table, content)
+        return cls(release_certificate(text), sealed.identity, replayed, table, content)
 
     def to_bytes(self, *, period_column: bool = False) -> bytes:
         """Return the Parquet file's bytes; equal public content has equal bytes.

@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from pkdp_pipeline.cli import assurance_commands
 from pkdp_pipeline.cli.main import app
 from pkdp_pipeline.releases import publish as publishing
 
@@ -47,6 +48,15 @@ def test_a_count_is_shown_on_80_columns(monkeypatch):
     assert found.exit_code == 0, found.output
     assert "count, noise = 1" in found.output
     assert max(map(len, found.output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("silence", [0.0, 3600.0])
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch, silence):
+    monkeypatch.setattr(assurance_commands, "_SECONDS", silence)
+    found = run("histogram", "--k", "2", "--p-max", "0.1", *FEW, "--json")
+    assert json.loads(found.stdout)["passed"]
+    said = [f"pkdp: {done} of 2: polars, histogram, k = 2" for done in (1, 2)]
+    assert found.stderr.splitlines() == (said if silence == 0.0 else [])
 
 
 @pytest.mark.parametrize(

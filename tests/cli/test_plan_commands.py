@@ -271,7 +271,7 @@ def test_curves_that_take_long_are_left_out_unless_asked_for():
     assert "against the threshold" not in run("histogram", "--p-max", 0.1, "--no-curves").stdout
 
 
-def test_help_needs_nothing_heavy_and_a_plan_no_scipy_and_no_database():
+def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database():
     program = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
@@ -280,7 +280,8 @@ def test_help_needs_nothing_heavy_and_a_plan_no_scipy_and_no_database():
         "    assert CliRunner().invoke(cli.app, asked).exit_code == 0\n"
         "    assert not set(heavy) & set(sys.modules), (asked, set(heavy) & set(sys.modules))\n"
         "for asked in (['--help'], ['plan', '--help'], ['plan', 'histogram', '--help']):\n"
-        "    needs(asked, 'duckdb', 'scipy', 'flint', 'great_expectations', 'opendp', 'pkdp_pipeline.planning')\n"
+        "    needs(asked, 'duckdb', 'pandas', 'numpy', 'flint', 'opendp', 'pkdp_pipeline.planning')\n"
+        "needs(['certify', 'histogram', '--p-max', '0.1', '--k', '50'], 'duckdb', 'pandas', 'scipy', 'opendp')\n"
         "needs(['plan', 'histogram', '--p-max', '0.1'], 'duckdb', 'scipy', 'opendp', 'matplotlib')\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -111,12 +112,12 @@ def _obstacle(case: Case, engine: str) -> str:
         try:
             _certificate(piece, piece.operator(copies), copies, generator)
         except PkdpError as error:
-            return str(error).rstrip(".")
+            return f"its frames could not be published: {str(error).rstrip('.')}"
     return ""
 
 
-def audit_job(job: Job, **how: Any) -> Audit:
-    """Audit every release of a job by itself, with the job's engine; no data of the job are read.
+def audit_job(job: Job, *, engines: Sequence[str] = (), **how: Any) -> Audit:
+    """Audit every release of a job by itself, with the job's engine or those named; no data of the job are read.
 
     `how` are further arguments of `audit_cases`. What cannot be audited is listed with the reason: a filter for which
     no rows were found, for instance.
@@ -124,26 +125,29 @@ def audit_job(job: Job, **how: Any) -> Audit:
     Raises
     ------
     ArgumentError
-        If an argument is malformed, or the job's engine is not installed.
+        If an argument is malformed, or an engine is not installed.
     """
-    engine = check_engine(job.source.counted_by(job.engine))
+    named = [check_engine(engine) for engine in engines or (job.source.counted_by(job.engine),)]
+    if SQL in named:
+        raise ArgumentError("engine 'sql' is for mechanisms: the macros publish no job's requests; audit duckdb.")
     cases, left_out = [], []
     for asked in job.publications():
         name = str(asked.question.label)
         case = case_of_request(name, asked.question, asked.attacker, alone=asked.alone, target=asked.target)
-        if isinstance(case, Case) and not (reason := _obstacle(case, engine)):
+        if isinstance(case, Case):
             cases.append(case)
-        else:
-            reason = case if isinstance(case, str) else f"its frames could not be published: {reason}"
-            left_out.append(NotAudited(case=name, engine=engine, reason=reason))
-    found = audit_cases(cases, engines=(engine,), **how)
-    return replace(found, not_audited=(*left_out, *found.not_audited))
+        for engine in named:
+            reason = case if isinstance(case, str) else _obstacle(case, engine)
+            if reason:
+                left_out.append(NotAudited(case=name, engine=engine, reason=reason))
+    return audit_cases(cases, engines=named, left_out=left_out, **how)
 
 
 def audit_cases(
     cases: Sequence[Case],
     *,
     engines: Sequence[str],
+    left_out: Sequence[NotAudited] = (),
     samples: int = SAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
@@ -151,7 +155,7 @@ def audit_cases(
     paced: bool = False,
     progress: Progress | None = None,
 ) -> Audit:
-    """Audit several cases on several engines; the confidence is that of all of it together.
+    """Audit several cases on several engines, but for those left out; the confidence is that of all of it together.
 
     Where it is `paced`, slower engines draw fewer samples (`PACE`). With several `workers`, processes of their own
     share the cases. `progress` is told what has been judged.
@@ -165,7 +169,7 @@ def audit_cases(
     start = whole_number("seed", seed, least=0)
     if not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
         raise ArgumentError(f"confidence must be above 0 and below 1, got {confidence!r}.")
-    pieces, left_out = _pieces(cases, engines)
+    pieces, not_audited = _pieces(cases, tuple(dict.fromkeys(engines)), left_out)
     events = sum(judgements(piece.levels, len(piece.case.epsilons)) for piece in pieces)
     error = (1.0 - confidence) / max(1, events)
     tasks = [
@@ -179,7 +183,7 @@ def audit_cases(
             progress(f"{len(found)} of {len(tasks)}: {task.engine}, {task.case.name}")
     return Audit(
         findings=tuple(finding for task in tasks for finding in found[task]),
-        not_audited=tuple(left_out),
+        not_audited=tuple(dict.fromkeys(not_audited)),
         confidence=confidence,
         samples=number,
         seed=start,
@@ -202,23 +206,33 @@ def _done(tasks: Sequence[_Piece], workers: int) -> Iterator[tuple[_Piece, list[
     if workers == 1:
         yield from ((task, _findings(task)) for task in tasks)
         return
-    # Spawned: the engines have threads, which a fork would lose.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    # Spawned: the engines have threads, which a fork would lose. Ctrl-C, which all get, ends them without a word.
+    context, silent = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_DFL)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=signal.signal, initargs=silent) as pool:
         running = {pool.submit(_findings, task): task for task in tasks}
-        for future in as_completed(running):
-            yield running[future], future.result()
+        try:
+            for future in as_completed(running):
+                yield running[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
-def _pieces(cases: Sequence[Case], engines: Sequence[str]) -> tuple[list[_Piece], list[NotAudited]]:
-    pieces, left_out = [], []
+def _pieces(
+    cases: Sequence[Case], engines: Sequence[str], left_out: Sequence[NotAudited]
+) -> tuple[list[_Piece], list[NotAudited]]:
+    pieces, not_audited = [], list(left_out)
+    without = {(one.case, one.engine) for one in left_out}
     for engine in engines:
         for case in cases:
+            if (case.name, engine) in without:
+                continue
             if engine == SQL and case.scenario in ("revised", "days"):
                 reason = "the macros answer about one period, and do not revise"
-                left_out.append(NotAudited(case=case.name, engine=engine, reason=reason))
+                not_audited.append(NotAudited(case=case.name, engine=engine, reason=reason))
             else:
                 pieces += [_Piece(case=case, engine=engine, trial=trial) for trial in case.trials]
-    return pieces, left_out
+    return pieces, not_audited
 
 
 def _findings(piece: _Piece) -> list[Finding]:

@@ -24,8 +24,8 @@ from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.chain import GENESIS, Event
 from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.ledger.reading import open_for_reading
-from pkdp_pipeline.ledger.sealed import check_table, has_period_column, release_id
-from pkdp_pipeline.ledger.verification import Sealed, verify
+from pkdp_pipeline.ledger.sealed import Sealed, has_period_column, release_id
+from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.model.wording import moved, rounded_up
@@ -344,10 +344,8 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             unreadable.append(event.key)
         if sealed is None:
             return
-        table, text, identity = sealed
         try:
-            release = Release(release_certificate(text), identity, False, table, event.content or b"")
-            _recompute(release, table, recomputed)
+            _recompute(sealed, recomputed)
         except ArgumentError as error:
             raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
 
@@ -379,22 +377,22 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
     return Checked(events=events, head=last or ledger.head(), held=held, remarks=tuple(remarks))
 
 
-def _recompute(release: Release, table: pd.DataFrame, recomputed: dict[str, str]) -> None:
+def _recompute(sealed: Sealed, recomputed: dict[str, str]) -> None:
     """Verify one release; where only the publication differs from one before, compare its own sentences alone.
 
     A year of equal releases has one set of numbers: they are recomputed once, and so is the statement that the
     sentence begins with. Every release's facts, limits and table are its own.
     """
-    certificate = release.certificate
+    certificate = release_certificate(sealed.text)
+    sealed.cells.check(certificate)
     document = json.loads(certificate.to_json())
     context, sentence = document.pop("context"), document.pop("sentence")
     limits = " ".join(certificate.limits)
     same = json.dumps([context is None, document], sort_keys=True)
     if same not in recomputed:
-        release.verify()
+        certificate.verify(any_version=True)
         recomputed[same] = sentence.removesuffix(limits)
         return
-    check_table(table, certificate)
     facts = None if certificate.context is None else certificate.context.to_dict()
     if sentence != recomputed[same] + limits or context != facts:
         raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

@@ -94,6 +94,7 @@ def inline_svg(
 def _drawn(draw: Callable[[Axes], None], name: str, width: float, height: float) -> str:
     need_matplotlib()
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -101,13 +102,14 @@ def _drawn(draw: Callable[[Axes], None], name: str, width: float, height: float)
         # What the caller has set is theirs, and comes back: the same picture has the same bytes everywhere.
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": name, "path.simplify": False})
-        figure = Figure(
-            figsize=(width / 72.0, height / 72.0), dpi=72, layout=ConstrainedLayoutEngine(w_pad=2 / 72, h_pad=2 / 72)
-        )
+        figure = Figure(figsize=(width / 72.0, height / 72.0), dpi=72)
+        FigureCanvasSVG(figure)  # whose letters the layout measures
         axes = figure.add_subplot()
         draw(axes)
         figure.patch.set_visible(False)
         axes.patch.set_visible(False)
+        # A figure that had the layout would be drawn twice by savefig, the first time only to call it.
+        ConstrainedLayoutEngine(w_pad=2 / 72, h_pad=2 / 72).execute(figure)
         content = io.StringIO()
         figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
     return content.getvalue()

@@ -7,6 +7,7 @@ import pytest
 
 from pkdp_pipeline.assurance.audit.people import filtered
 from pkdp_pipeline.assurance.audit.running import audit_job
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.model.query import from_query
 
@@ -95,6 +96,16 @@ def test_a_job_on_a_database_is_audited_as_ibis_counts(tmp_path):
     assert found.passed, str(found)
     assert {finding.engine for finding in found.findings} == {"ibis"}
     assert {finding.engine for finding in audit_job(told, samples=8).findings} == {"duckdb"}
+
+
+def test_a_job_is_audited_on_the_engines_that_are_named(tmp_path):
+    found = audit_job(job(tmp_path, NOISED), engines=("pandas", "polars", "pandas"), samples=8)
+    assert {(one.case, one.engine) for one in found.findings} == {
+        (case, engine) for case in ("by_area", "long_ones") for engine in ("pandas", "polars")
+    }
+    assert [(one.case, one.engine) for one in found.not_audited] == [("odd", "pandas"), ("odd", "polars")]
+    with pytest.raises(ArgumentError, match="engine 'sql' is for mechanisms"):
+        audit_job(job(tmp_path, NOISED), engines=("sql",))
 
 
 def test_a_fault_is_found_in_a_job(tmp_path, monkeypatch):

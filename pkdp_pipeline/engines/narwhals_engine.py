@@ -212,6 +212,8 @@ def collected(query: nw.LazyFrame[Any]) -> Any:
 
 
 Answer = TypeVar("Answer")
+#: The backends of Ibis with RE2.
+_READS_REGEX = ("duckdb", "bigquery")
 
 
 class Source:
@@ -248,7 +250,9 @@ class Source:
         }
 
     def _condition(self, question: Selection) -> nw.Expr | None:
-        return condition(question.where, self.schema, spark=self._lazy.implementation.is_spark_like())
+        engine = self._lazy.implementation
+        regex = not engine.is_ibis() or self._lazy.to_native().get_backend().name in _READS_REGEX
+        return condition(question.where, self.schema, spark=engine.is_spark_like(), regex=regex)
 
     def selected(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""

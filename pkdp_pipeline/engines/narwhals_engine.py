@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -251,7 +251,7 @@ class Source:
 
     def _condition(self, question: Selection) -> nw.Expr | None:
         engine = self._lazy.implementation
-        regex = not engine.is_ibis() or self._lazy.to_native().get_backend().name in _READS_REGEX
+        regex = not engine.is_ibis() or _backend(self._lazy.to_native()) in _READS_REGEX
         return condition(question.where, self.schema, spark=engine.is_spark_like(), regex=regex)
 
     def selected(self, question: Selection) -> nw.LazyFrame[Any]:
@@ -267,6 +267,14 @@ class Source:
         if not columns:
             return asked(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
         return asked(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
+
+
+def _backend(table: Any) -> str:
+    from ibis.common.exceptions import IbisError
+
+    with suppress(IbisError):  # of a table that has none
+        return str(table.get_backend().name)
+    return ""
 
 
 def asked(question: Callable[[], Answer]) -> Answer:

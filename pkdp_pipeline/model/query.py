@@ -222,9 +222,9 @@ class _Query:
         shown = "" if isinstance(node, ast.cmpop) else f": {self._shown(node)}"
         return ArgumentError(
             f"where {does}{shown}. A query string may use columns, constants, comparisons, in and not in lists, isna() "
-            "and notna(), dt.year, dt.month, dt.day and dt.day_of_week, str.startswith(), str.endswith(), str.contains() "
-            "and str.like(), and, or, not, &, |, ~ and parentheses. Anything else: filter the frame itself, or add a "
-            "boolean column to it."
+            "and notna(), dt.year, dt.month, dt.day and dt.day_of_week, str.startswith(), str.endswith(), "
+            "str.contains() and str.like(), and, or, not, &, |, ~ and parentheses. Anything else: filter the frame "
+            "itself, or add a boolean column to it."
         )
 
     def _shown(self, node: ast.expr) -> str:

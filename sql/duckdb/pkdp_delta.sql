@@ -14,6 +14,7 @@
 -- p_max, p_min, p_max_between                  what the attacker is unsure of: probabilities
 -- unknown, unknown_max, known                  whom the attacker knows: numbers of people
 -- influence                                    'passive' (default) or 'active'
+-- total_known                                  true: the exact number of people is published, or known
 --
 -- Guarantee: the number that pkdp.certify(…).delta(epsilon) gives, rounded outward. Where nothing can be certified
 -- it says so: δ = 1. Malformed arguments are errors.
@@ -21,11 +22,11 @@ CREATE OR REPLACE MACRO pkdp_delta(
     mechanism,
     epsilon := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
     p_max := NULL, p_min := NULL, p_max_between := NULL, unknown := NULL, unknown_max := NULL, known := NULL,
-    influence := NULL
+    influence := NULL, total_known := NULL
 ) AS
 -- Whole numbers stand within coalesce, which makes a text of a quoted one: DuckDB would round '20.7' to a k of 21.
 pkdp_certified(
     'delta', epsilon, mechanism, coalesce(k, NULL), coalesce(k_complement, NULL), noise,
     coalesce(release_threshold, NULL), protects, p_max, p_min, p_max_between,
-    coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL), influence
+    coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL), influence, total_known
 );

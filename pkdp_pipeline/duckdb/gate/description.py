@@ -12,7 +12,7 @@ from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy, find_tables
+from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy, answers_total, find_tables
 from pkdp_pipeline.duckdb.gate.worker import open_vault
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import link_warning, linking_parts, type_name
@@ -65,6 +65,7 @@ def _table(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -
         "domains": {column: [json_key(value) for value in values] for column, values in table.domains.items()},
         "period": policy.period_of(table),
         "protects": table.protects,
+        "total": answers_total(policy, table),
         "one_cell": table.one_cell,
         "order_by": None if table.order_by is None else list(table.order_by),
         "examples": _examples(policy, attacker, permitted),
@@ -83,6 +84,8 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
         ({"table": permitted.name, "histogram": next(iter(permitted.columns)), "k": table.k, **more}, table.protects),
         ({"table": permitted.name, "count": True, "k": table.k, **more}, "presence"),
     ]
+    if answers_total(policy, table):
+        questions.append(({"table": permitted.name, "count": True, "protects": "value"}, "value"))
     return [
         {"question": question, "promise": _certified(Spec.read(question).mechanism, attacker, protects)[1]}
         for question, protects in questions

@@ -151,7 +151,9 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d:\d\d)?")
 
 
-def condition(where: Any, schema: Mapping[str, Any], *, spark: bool = False, regex: bool = True) -> nw.Expr | None:
+def condition(
+    where: Predicate | None, schema: Mapping[str, Any], *, spark: bool = False, regex: bool = True
+) -> nw.Expr | None:
     """Return an expression that is true or false for every row, or None where every row is meant.
 
     With `spark`, timestamps without a zone are written as text: PySpark takes a Python one for an instant. `regex` says
@@ -160,15 +162,10 @@ def condition(where: Any, schema: Mapping[str, Any], *, spark: bool = False, reg
     Raises
     ------
     ArgumentError
-        If `where` is no predicate, or one that cannot be asked of these columns.
+        If it cannot be asked of these columns.
     """
     if where is None:
         return None
-    if not isinstance(where, Predicate):
-        raise ArgumentError(
-            f"where must be a column name or a query string for a frame of this kind, not {type(where).__name__}; "
-            "anything else: filter the frame itself, or add a boolean column to it."
-        )
     check_families(where, {name: family(dtype) for name, dtype in schema.items()})
     return _Expressions(schema, spark, regex).of(where)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -14,9 +14,18 @@ import narwhals.stable.v2 as nw
 from pkdp_pipeline.engines import engine_for
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
 from pkdp_pipeline.engines.narwhals_columns import comparable, condition, family, nameable, opened, to_public
-from pkdp_pipeline.engines.question import DRAWN, SPACES, CellCounts, Tally, Units, not_counted, numbered
+from pkdp_pipeline.engines.question import (
+    DRAWN,
+    SPACES,
+    CellCounts,
+    Tally,
+    Units,
+    not_counted,
+    numbered,
+    wrong_where,
+)
 from pkdp_pipeline.errors import ArgumentError, PkdpError
-from pkdp_pipeline.model.predicate import check_columns
+from pkdp_pipeline.model.predicate import Condition, Predicate, check_columns
 from pkdp_pipeline.model.question import Selection
 
 Rows: TypeAlias = "nw.LazyFrame[Any]"
@@ -169,6 +178,7 @@ class NarwhalsEngine:
 
     def cells(self, frame: Any, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
+        frame, question = self._with_answers(frame, question)
         source = self._source(frame, question)
         rows = source.selected(question)
         answer = asked(lambda: self._counted(rows, question, frame))
@@ -176,6 +186,7 @@ class NarwhalsEngine:
 
     def tally(self, frame: Any, question: Selection) -> Tally:
         """See `Engine.tally`."""
+        frame, question = self._with_answers(frame, question)
         rows = self._source(frame, question).marked(question)
         return asked(lambda: self._tallied(rows, len(question.unit)))
 
@@ -185,6 +196,20 @@ class NarwhalsEngine:
         source = self._source(frame, question)
         rows, texts = source.selected(question), source.texts(unit)
         return asked(lambda: self._looked_at(rows, len(unit), texts)) if texts else Units()
+
+    def _with_answers(self, frame: Any, question: Selection) -> tuple[Any, Selection]:
+        """Return a frame with a column of what an expression says of its rows, and the question about that column."""
+        where = question.where
+        if where is None or isinstance(where, Predicate):
+            return frame, question
+        names = asked(lambda: opened(frame)[1])
+        name = next(free for free in ("where", *numbered("where", len(names))) if free not in names)
+        marked = asked(lambda: self._marked(frame, where, name))
+        return marked, replace(question, where=Condition(name, "==", True))
+
+    def _marked(self, frame: Any, where: Any, name: str) -> Any:
+        """Return a frame with a column of this name that holds an expression of the engine's own."""
+        raise wrong_where(where, "a column name or a query string for a frame of this kind")
 
     def _source(self, frame: Any, question: Selection) -> Source:
         return Source(frame)
@@ -212,8 +237,6 @@ def collected(query: nw.LazyFrame[Any]) -> Any:
 
 
 Answer = TypeVar("Answer")
-#: The backends of Ibis with RE2.
-_READS_REGEX = ("duckdb", "bigquery")
 
 
 class Source:
@@ -222,9 +245,12 @@ class Source:
     Parameters
     ----------
     frame : a frame that Narwhals can read
+    regex : bool, default True
+        As of `condition`.
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, *, regex: bool = True) -> None:
+        self._regex = regex
         self._lazy, self.schema = asked(lambda: opened(frame))
 
     def texts(self, unit: tuple[str, ...]) -> list[str]:
@@ -250,9 +276,8 @@ class Source:
         }
 
     def _condition(self, question: Selection) -> nw.Expr | None:
-        engine = self._lazy.implementation
-        regex = not engine.is_ibis() or _backend(self._lazy.to_native()) in _READS_REGEX
-        return condition(question.where, self.schema, spark=engine.is_spark_like(), regex=regex)
+        spark = self._lazy.implementation.is_spark_like()
+        return condition(question.where, self.schema, spark=spark, regex=self._regex)
 
     def selected(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""
@@ -267,14 +292,6 @@ class Source:
         if not columns:
             return asked(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
         return asked(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
-
-
-def _backend(table: Any) -> str:
-    from ibis.common.exceptions import IbisError
-
-    with suppress(IbisError):  # of a table that has none
-        return str(table.get_backend().name)
-    return ""
 
 
 def asked(question: Callable[[], Answer]) -> Answer:

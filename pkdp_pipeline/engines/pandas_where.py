@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.like import like_regex
 from pkdp_pipeline.model.predicate import (
@@ -51,9 +52,9 @@ def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | No
         return _checked(frame, where)
     if isinstance(where, Predicate):
         return _checked(frame, _evaluated(frame, where))
-    if callable(where):
+    if callable(where) and type(where).__module__.partition(".")[0] != "ibis":
         return _checked(frame, _called(frame, where))
-    raise ArgumentError(f"where must be {_KINDS}, not {type(where).__name__}.")
+    raise wrong_where(where, _KINDS)
 
 
 def plain(column: pd.Series[Any]) -> pd.Series[Any]:

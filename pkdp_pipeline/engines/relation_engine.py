@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.like import like_regex
@@ -88,10 +88,7 @@ class _Source:
             return "true"
         if isinstance(where, Predicate):
             return predicate_sql(where, self.kinds)
-        raise ArgumentError(
-            "where must be a column name or a query string when the frame is a DuckDB relation, not "
-            f"{type(where).__name__}; anything else: filter the relation itself, or add a boolean column to it."
-        )
+        raise wrong_where(where, "a column name or a query string when the frame is a DuckDB relation")
 
 
 _INSTANT = "TIMESTAMP WITH TIME ZONE"

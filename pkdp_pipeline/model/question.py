@@ -57,7 +57,7 @@ class Selection:
     ----------
     unit : tuple of str
         Columns that name a person; empty where each row is a person.
-    where : Predicate, str, boolean Series or callable, optional
+    where : Predicate, str, boolean Series, expression or callable, optional
         Which rows count. A missing answer is "no". A str is a column or a query string, and is read.
     by : tuple of str
         Columns that name a cell; empty for a count.
@@ -158,10 +158,12 @@ class Question(Selection):
             text = getattr(self, name)
             if text is not None and (not isinstance(text, str) or not text.strip()):
                 raise ArgumentError(f"{name} must be a non-empty text.")
-        if not (
-            self.where is None or isinstance(self.where, Predicate) or callable(self.where) or _is_series(self.where)
-        ):
-            raise ArgumentError("where must be a boolean Series, a column name, a query string or a callable.")
+        where = self.where
+        if not (where is None or isinstance(where, Predicate) or callable(where) or _is_of_a_frame(where)):
+            raise ArgumentError(
+                "where must be a boolean Series, a column name, a query string, a callable, or an expression of Polars "
+                "or Ibis."
+            )
         if isinstance(self.mechanism, Histogram):
             self._check_histogram()
         else:
@@ -241,8 +243,8 @@ class Question(Selection):
         """
         if self.has_opaque_where and self.label is None:
             raise ArgumentError(
-                "where is a Series or a callable, which cannot be recognised later: a ledger needs a label that names "
-                "it, or write where as a query string."
+                "where is a Series, an expression or a callable, which cannot be recognised later: a ledger needs a "
+                "label that names it, or write where as a query string."
             )
         content = {
             "dataset": dataset,
@@ -305,8 +307,12 @@ def _of_pandas(period: Any) -> Any:
     return next((one.text for one in known if (one.first, one.last) == ends), "/".join(map(str, ends)))
 
 
-def _is_series(value: object) -> bool:
-    return any((kind.__module__[:6], kind.__name__) == ("pandas", "Series") for kind in type(value).__mro__)
+#: What may say of a frame's rows which of them count: Ibis has values of its own, and those that are none yet.
+_OF_FRAMES = {("pandas", "Series"), ("polars", "Series"), ("polars", "Expr"), ("ibis", "BooleanValue")}
+
+
+def _is_of_a_frame(value: object) -> bool:
+    return any((kind.__module__.partition(".")[0], kind.__name__) in _OF_FRAMES for kind in type(value).__mro__)
 
 
 def column_names(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:

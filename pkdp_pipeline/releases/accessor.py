@@ -61,7 +61,7 @@ ledger : Ledger, optional
 period : str, datetime.date or pandas.Period, optional
     The period the data are about; needed with a ledger.
 label : str, optional
-    Names a predicate that is a Series or a callable; needed for them with a ledger.
+    Names a predicate that is a Series, an expression or a callable; needed for them with a ledger.
 revise : bool, default False
     With a ledger that has published this question: publish the changed data as a new, charged release.
 target : Target or None, optional
@@ -200,7 +200,8 @@ def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Rel
     where : boolean Series or array, str or callable, optional
         The predicate: a boolean Series or array, a boolean column's name, a pandas query string, or a callable that
         is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
-        a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
+        a column or a query string; those of Polars and Ibis also an expression of their own, such as
+        ``pl.col("age") > 17``. None: every person. Whether a person counts must depend on her own rows alone: a
         query string that asks for a column's mean or rank is refused, the others are taken at your word.
 
     Returns

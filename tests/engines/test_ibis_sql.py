@@ -292,4 +292,4 @@ def test_a_pattern_that_needs_a_regular_expression_is_asked_of_no_backend_that_r
 
     table = ibis.table(SCHEMA, name="visits")
     with pytest.raises(ArgumentError, match="no common way"):
-        NarwhalsEngine().cells(table, Selection(unit=("person",), by=("town",), where="town.str.like('a_%')"))
+        engine_for(table).cells(table, Selection(unit=("person",), by=("town",), where="town.str.like('a_%')"))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -136,7 +136,7 @@ def _audit(
 ) -> None:
     from pkdp_pipeline.assurance.audit import audit
 
-    found = audit(mechanism, attacker, protects=protects, engine=engine, **sampling)
+    found = audit(mechanism, attacker, protects=cast("Any", protects), engine=engine, **sampling)
     _show_audit(found, f"A {type(mechanism).__name__.lower()}", as_json)
 
 

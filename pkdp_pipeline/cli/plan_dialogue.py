@@ -73,7 +73,7 @@ def ask_question(asker: Asker, screen: Screen) -> Question:
     )
     kind = asker("kind")
     table = kind == "histogram"
-    protects = asker("protects") if table else "presence"
+    protects: Any = asker("protects") if table else "presence"
     noise = asker("noise")
     declared_cells = not (table and noise) or asker("declared_cells")
     attacker = _attacker(asker, table, protects, noise)

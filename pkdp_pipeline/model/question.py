@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
@@ -18,6 +18,7 @@ from pkdp_pipeline.model.mechanisms import (
     LARGEST_EPSILON,
     Histogram,
     Mechanism,
+    Protects,
     check_noise,
     kind_of,
     mechanism_name,
@@ -40,12 +41,16 @@ class EachRow(enum.Enum):
 EACH_ROW: Final = EachRow.EACH_ROW
 
 
-_RULES = {
-    "protects": ("presence", "value"),
-    "missing_unit": ("error", "drop"),
-    "units": ("checked", "exact"),
-    "one_cell": ("error", "most_frequent", "first", "hash"),
-    "undeclared": ("error", "absent"),
+MissingUnit = Literal["error", "drop"]
+Spelling = Literal["checked", "exact"]
+OneCell = Literal["error", "most_frequent", "first", "hash"]
+Undeclared = Literal["error", "absent"]
+_RULES: dict[str, Any] = {
+    "protects": Protects,
+    "missing_unit": MissingUnit,
+    "units": Spelling,
+    "one_cell": OneCell,
+    "undeclared": Undeclared,
 }
 
 
@@ -72,7 +77,7 @@ class Selection:
     unit: Any
     where: Any = None
     by: Any = ()
-    one_cell: str = "error"
+    one_cell: OneCell = "error"
     order_by: Any = ()
 
     def __post_init__(self) -> None:
@@ -121,11 +126,11 @@ class Question(Selection):
     """
 
     mechanism: Mechanism
-    protects: str = "presence"
+    protects: Protects = "presence"
     domain: Any = None
-    missing_unit: str = "error"
-    units: str = "checked"
-    undeclared: str = "error"
+    missing_unit: MissingUnit = "error"
+    units: Spelling = "checked"
+    undeclared: Undeclared = "error"
     period: Any = None
     label: str | None = None
     table: str | None = None
@@ -143,7 +148,7 @@ class Question(Selection):
                 "would change no count in a lifetime. Write noise with epsilon = 1, or leave noise out."
             )
         for name, allowed in _RULES.items():
-            choice(name, getattr(self, name), allowed)
+            choice(name, getattr(self, name), get_args(allowed))
         unit = () if isinstance(self.unit, EachRow) else self.unit
         object.__setattr__(self, "unit", column_names("unit", unit, " or pkdp.EACH_ROW"))
         for name in ("by", "order_by"):

@@ -11,7 +11,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, Count, GeometricNoise, Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, Count, GeometricNoise, Mechanism, Protects, mechanism_name
 from pkdp_pipeline.planning.searching import (
     Goal,
     guessed_noise,
@@ -39,7 +39,7 @@ def smallest_noise(
     *,
     epsilon: float,
     delta: float,
-    protects: str = "presence",
+    protects: Protects = "presence",
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> GeometricNoise | None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar, Unpack, cast
 
 import pandas as pd
 
@@ -86,9 +86,9 @@ class _Options(TypedDict, total=False):
     k: int | None
     noise: GeometricNoise | None
     release_threshold: int | None
-    protects: str
-    missing_unit: str
-    units: str
+    protects: Literal["presence", "value"]
+    missing_unit: Literal["error", "drop"]
+    units: Literal["checked", "exact"]
     period: Any
     label: str | None
     ledger: Ledger | None
@@ -98,9 +98,9 @@ class _Options(TypedDict, total=False):
 
 class _Cells(_Options, total=False):
     domain: Any
-    one_cell: str
+    one_cell: Literal["error", "most_frequent", "first", "hash"]
     order_by: Any
-    undeclared: str
+    undeclared: Literal["error", "absent"]
 
 
 class CountOptions(_Options, total=False):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+from typing import get_args
 
 import pandas as pd
 import pytest
@@ -24,6 +26,19 @@ def test_the_accessor_asks_what_the_functions_ask():
             assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", method.__doc__, re.MULTILINE)
         with pytest.raises(TypeError, match="kk"):
             function(pd.DataFrame({"u": [1]}), "u", unit="u", kk=5)
+
+
+def test_options_with_few_values_show_them():
+    from pkdp_pipeline.model.question import _RULES
+
+    shown = inspect.signature(pkdp.histogram).parameters
+    for name, rule in _RULES.items():
+        assert shown[name].annotation == f"Literal[{json.dumps(get_args(rule))[1:-1]}]"
+        assert shown[name].default in get_args(rule)
+        assert (
+            f'{name} : {{{json.dumps(get_args(rule))[1:-1]}}}, default "{shown[name].default}"'
+            in pkdp.histogram.__doc__
+        )
 
 
 def test_every_argument_arrives(monkeypatch):

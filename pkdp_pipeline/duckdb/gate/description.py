@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
-from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
 from pkdp_pipeline.model.question import EACH_ROW
 from pkdp_pipeline.planning import smallest_k
 
@@ -80,7 +80,7 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
         epsilon = float(f"{min(0.5, min(budget.epsilon for budget in budgets) / 2):.2g}") or 0.1
         delta = min(min(budget.delta for budget in budgets) or 1e-9, 1e-3)
         more = {"noise": epsilon, "release_threshold": table.k + math.ceil(math.log(100.0 / delta) / epsilon)}
-    questions: list[tuple[dict[str, Any], str]] = [
+    questions: list[tuple[dict[str, Any], Protects]] = [
         ({"table": permitted.name, "histogram": next(iter(permitted.columns)), "k": table.k, **more}, table.protects),
         ({"table": permitted.name, "count": True, "k": table.k, **more}, "presence"),
     ]
@@ -92,7 +92,7 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
     ]
 
 
-def _certified(mechanism: Histogram | Count, attacker: AttackerModel, protects: str) -> tuple[bool, str]:
+def _certified(mechanism: Histogram | Count, attacker: AttackerModel, protects: Protects) -> tuple[bool, str]:
     """Return whether an answer promises anything by itself, and what, or why not."""
     try:
         return True, certify(mechanism, attacker, protects=protects).sentence()
@@ -136,7 +136,7 @@ def threshold_warnings(policy: Policy) -> list[str]:
     attacker = policy.attacker.model()
     found = []
     for name, table in policy.tables.items():
-        asked: tuple[tuple[Histogram | Count, str], ...] = (
+        asked: tuple[tuple[Histogram | Count, Protects], ...] = (
             (Histogram(k=table.k), table.protects),
             (Count(k=table.k), "presence"),
         )

@@ -20,6 +20,9 @@ from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Predicate, check_columns
 from pkdp_pipeline.model.question import Selection
 
+#: What "str" means from pandas 3 on; before, it made a text of a missing value.
+_TEXT = pd.StringDtype(na_value=np.nan)
+
 
 @dataclass(frozen=True, slots=True)
 class PandasEngine:
@@ -58,7 +61,7 @@ class PandasEngine:
         texts = {f"u{i}": column for i, column in enumerate(columns) if _holds_text(column)}
         if not texts:
             return Units()
-        rows = _units(map(plain, columns)) | {name: column.astype("str") for name, column in texts.items()}
+        rows = _units(map(plain, columns)) | {name: column.astype(_TEXT) for name, column in texts.items()}
         return units_in_memory(_table(rows), len(unit), list(texts))
 
 
@@ -92,7 +95,7 @@ def holds_intervals(frame: pd.DataFrame, name: str) -> bool:
 
 def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
     categories: pd.Series[Any] = column.astype("category")
-    return categories.cat.rename_categories(list(categories.cat.categories.astype("str")))
+    return categories.cat.rename_categories(list(categories.cat.categories.astype(_TEXT)))
 
 
 def _table(columns: dict[str, Any]) -> Any:
@@ -166,7 +169,7 @@ def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
         # What is equal is one unit, and has one spelling: 0.0 is -0.0, and 7 is 7.0.
         values = pd.Series(distinct)
         numbers = np.array([isinstance(value, Number) for value in values], dtype=bool)
-        names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype("str")
+        names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype(_TEXT)
         names = names.mask(numbers, names.str.removesuffix(".0"))
         return names.array.take(codes, allow_fill=True)
     return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)

@@ -139,7 +139,7 @@ STRAYS = pd.DataFrame(
         "c": ["a", "b", "b", "a", None, "a"],
         "t": [1, 2, 3, 1, 1, 1],
     }
-).astype({"u": "Int64", "c": "str"})
+).astype({"u": "Int64", "c": pd.StringDtype(na_value=np.nan)})
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_what_is_withheld_leaves_no_trace(case, caplog, capfd):
 
 def test_a_categorical_column_publishes_no_categories():
     frame = people(a=12, b=3).astype({"c": "category"})
-    assert frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10).table["c"].dtype == "str"
+    assert frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10).table["c"].dtype in ("str", object)
 
 
 def test_two_suppressed_counts_are_the_same_release():

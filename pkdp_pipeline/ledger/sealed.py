@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
@@ -67,7 +68,7 @@ def parquet_bytes(table: pd.DataFrame, certificate_json: str, *, period_column: 
     plain = table.copy(deep=False)
     plain.attrs = {}
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
-    identity = release_id(arrow.to_pandas(), certificate_json)
+    identity = release_id(_in_pandas(arrow), certificate_json)
     stated = {"id": identity, "schema": RELEASE_SCHEMA}
     metadata = arrow.schema.metadata or {}
     if period_column:
@@ -96,7 +97,7 @@ def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        table, metadata = file.read(use_threads=False).to_pandas(), dict(file.metadata.metadata or {})
+        table, metadata = _in_pandas(file.read(use_threads=False)), dict(file.metadata.metadata or {})
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise ArgumentError("the release is not a Parquet file that can be read.") from None
     if not has_period_column(metadata):
@@ -108,6 +109,15 @@ def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
     except (KeyError, TypeError, ValueError):
         pass
     raise ArgumentError("the release's column 'period' does not name its certificate's period: it was altered.")
+
+
+def _in_pandas(table: Any) -> pd.DataFrame:
+    """Return an Arrow table as pandas has it, text as ``str``, also before pandas 3."""
+    import pyarrow as pa
+
+    text = pd.StringDtype(na_value=np.nan)
+    frame: pd.DataFrame = table.to_pandas(types_mapper={pa.string(): text, pa.large_string(): text}.get)
+    return frame
 
 
 def names_period(content: bytes) -> bool:

@@ -28,9 +28,9 @@ from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage, read_attacker
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.model.mechanisms import Mechanism, Protects, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase
+from pkdp_pipeline.theorems import Applicable, Applied, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 from pkdp_pipeline.theorems.worst_case import Leaked
@@ -196,7 +196,7 @@ class ReleaseCertificate(Certificate):
 
 
 def certify(
-    mechanism: Mechanism, attacker: AttackerModel | None = None, *, protects: str = "presence"
+    mechanism: Mechanism, attacker: AttackerModel | None = None, *, protects: Protects = "presence"
 ) -> ReleaseCertificate:
     """Certify what publishing `mechanism` promises against `attacker`.
 

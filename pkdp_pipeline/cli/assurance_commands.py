@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -135,7 +135,7 @@ def _audit(
     from pkdp_pipeline.assurance.audit.operators import check_engine
     from pkdp_pipeline.assurance.audit.running import audit_cases
 
-    cases = [case_of(mechanism, attacker, protects)]
+    cases = [case_of(mechanism, attacker, cast("Any", protects))]
     with _progress() as progress:
         found = audit_cases(cases, engines=(check_engine(engine),), **sampling, progress=progress)
     _show_audit(found, f"A {type(mechanism).__name__.lower()}", as_json)

@@ -171,6 +171,7 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
         ("may be named", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
         ("smallest k", f"{table['k']}: no count below it is ever published, without noise"),
         *((("with noise", table["k_with_noise"]),) if table["k_with_noise"] else ()),
+        *((("the total", _TOTAL),) if table["total"] else ()),
         ("period", table["period"]),
         ("several cells", _SEVERAL[table["one_cell"]].format(", ".join(table["order_by"] or ()))),
         ("protected", _PROTECTED[table["protects"]]),
@@ -192,6 +193,7 @@ _SEVERAL = {
     "first": "a person in several cells is counted in that of her first row, by {}",
     "hash": "a person in several cells is counted in one that a hash chooses",
 }
+_TOTAL = "the exact number of all people may be asked for: the attacker is declared to know it"
 _PROTECTED = {"presence": "whether a person is there", "value": "which cell a person is in"}
 
 

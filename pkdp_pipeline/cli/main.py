@@ -12,7 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -135,7 +135,7 @@ def _certify(
     from pkdp_pipeline.certificates.release_certificate import certify
     from pkdp_pipeline.model.wording import rounded_up
 
-    certificate = together(certify(mechanism, attacker, protects=protects))
+    certificate = together(certify(mechanism, attacker, protects=cast("Any", protects)))
     if as_json:
         typer.echo(certificate.to_json())
         return

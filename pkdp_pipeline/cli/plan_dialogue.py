@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
@@ -128,7 +128,7 @@ def ask_question(asker: Asker) -> Question:
     )
     kind = asker("kind")
     table = kind == "histogram"
-    protects = asker("protects") if table else "presence"
+    protects: Any = asker("protects") if table else "presence"
     noise = asker("noise")
     declared_cells = not (table and noise) or asker("declared_cells")
     attacker = _attacker(asker, table, protects, noise)
@@ -175,7 +175,7 @@ def ask_choice(asker: Asker, plan: Plan) -> Plan:
 
 def _exact(kind: str, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
     """Return the certificate of exact counts whose k is as large as it need be."""
-    return certify(MECHANISMS[kind](k=attacker.known + _LARGE), attacker, protects=protects)
+    return certify(MECHANISMS[kind](k=attacker.known + _LARGE), attacker, protects=cast("Any", protects))
 
 
 def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> AttackerModel:

@@ -179,7 +179,7 @@ class Question:
     attacker: AttackerModel
     epsilon: float
     delta: float
-    protects: str = "presence"
+    protects: Literal["presence", "value"] = "presence"
     days: int = 1
     evidence: tuple[Evidence, ...] = ()
     counts: CountsFile | Assumed | None = None

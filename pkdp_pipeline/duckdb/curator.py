@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.duckdb.functions import register
 from pkdp_pipeline.duckdb.spec import Spec, public_type, read_domain
@@ -41,9 +41,9 @@ def install(
     unit: Any,
     ledger: Ledger | None = None,
     period: Any = None,
-    missing_unit: str = "error",
-    units: str = "checked",
-    one_cell: str = "error",
+    missing_unit: Literal["error", "drop"] = "error",
+    units: Literal["checked", "exact"] = "checked",
+    one_cell: Literal["error", "most_frequent", "first", "hash"] = "error",
     order_by: Any = None,
     target: Asked = "default",
 ) -> None:
@@ -174,23 +174,24 @@ def request_of(
         from pkdp_pipeline.duckdb.filters import from_sql
 
         where = from_sql(spec.filter, columns, lacking=lacking)
+    said: Any = spec  # of its words `Question` checks which there are
     # A call that names a rule of its own does not inherit the columns that belong to another one.
     several = cells_per_unit(spec.mechanism) > 1
-    one_cell = spec.one_cell or ("error" if several else rules.one_cell)
+    one_cell = said.one_cell or ("error" if several else rules.one_cell)
     inherits = spec.order_by is None and one_cell == rules.one_cell and not several
     first = None if by is None else rules.order_by if inherits else spec.order_by
     request = Question(
         mechanism=spec.mechanism,
         unit=rules.unit,
-        protects=spec.protects or "presence",
+        protects=said.protects or "presence",
         by=by,
         domain=domain if spec.domain is None else read_domain(spec.domain, kinds),
         where=where,
-        missing_unit=spec.missing_unit or rules.missing_unit,
+        missing_unit=said.missing_unit or rules.missing_unit,
         units=rules.units,
         one_cell="error" if by is None else one_cell,
         order_by=None if not first else [column_named("order_by", one, table.columns) for one in first],
-        undeclared=spec.undeclared or "error",
+        undeclared=said.undeclared or "error",
         period=rules.period if spec.period is None else spec.period,
         table=table.name,
     )

@@ -7,6 +7,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -19,7 +20,7 @@ from pkdp_pipeline.duckdb.spec import Spec, spelled
 from pkdp_pipeline.duckdb.tables import literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.arguments import choice, probability
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.mechanisms import MECHANISMS, mechanism_from_dict
 from pkdp_pipeline.releases.release import Release
 
@@ -64,6 +65,7 @@ _CERTIFIED = (
     | _MECHANISM
     | {"protects": "VARCHAR"}
     | _ATTACKER
+    | {"total_known": "BOOLEAN"}
 )
 _CREATE = re.compile(r"(?m)^CREATE OR REPLACE MACRO ")
 _INTERNAL = re.compile(rf"\b({'|'.join(INTERNAL)})\(")
@@ -300,6 +302,8 @@ def _certified(*row: Any) -> float:
         content["noise"] = {"epsilon": content["noise"]}
     mechanism = mechanism_from_dict(content)
     attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
+    if given.get("total_known"):
+        attacker = replace(attacker, leakage=(Leakage.total(),))
     try:
         certificate = certify(mechanism, attacker, protects=given.get("protects", "presence"))
     except NotCertifiableError:

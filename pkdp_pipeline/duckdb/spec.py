@@ -123,7 +123,7 @@ class Spec(Table):
             )
         if self.histogram is not None and self.k_complement is not None:
             raise ValueError("k_complement is about a count; a histogram has none: leave it out.")
-        for name in ("domain", "protects", "one_cell", "order_by", "cells_per_unit", "undeclared"):
+        for name in ("domain", "one_cell", "order_by", "cells_per_unit", "undeclared"):
             if self.count and getattr(self, name) is not None:
                 raise ValueError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
         return self
@@ -166,13 +166,15 @@ class Spec(Table):
     def for_a_gate(self) -> Spec:
         """Return the question as a gate takes it: without where the asker's own connection stands.
 
+        Of a count it may say what it protects: that asks for the exact number of all people.
+
         Raises
         ------
         ArgumentError
             If it says what the policy decides.
         """
         for name in _OF_THE_POLICY:
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None and not (self.count and name == "protects"):
                 raise ArgumentError(f"{name} is not for analysts to choose: the policy decides it. Leave it out.")
         return self.model_copy(update={"database": None, "schema_": None, "schemas": None})
 

@@ -27,7 +27,7 @@ ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("polars", "LazyFrame"): "pkdp_pipeline.engines.polars_engine:PolarsEngine",
         ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals_engine:ArrowEngine",
         ("pyspark", "DataFrame"): "pkdp_pipeline.engines.spark_engine:SparkEngine",
-        ("ibis", "Table"): "pkdp_pipeline.engines.narwhals_engine:NarwhalsEngine",
+        ("ibis", "Table"): "pkdp_pipeline.engines.ibis_engine:IbisEngine",
         ("narwhals", "DataFrame"): "pkdp_pipeline.engines.narwhals_engine:WrappedEngine",
         ("narwhals", "LazyFrame"): "pkdp_pipeline.engines.narwhals_engine:WrappedEngine",
     }

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.like import like_regex, plain_pieces
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Predicate, check_families
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
@@ -150,31 +151,30 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d:\d\d)?")
 
 
-def condition(where: Any, schema: Mapping[str, Any], *, spark: bool = False) -> nw.Expr | None:
+def condition(
+    where: Predicate | None, schema: Mapping[str, Any], *, spark: bool = False, regex: bool = True
+) -> nw.Expr | None:
     """Return an expression that is true or false for every row, or None where every row is meant.
 
-    With `spark`, timestamps without a zone are written as text: PySpark takes a Python one for an instant.
+    With `spark`, timestamps without a zone are written as text: PySpark takes a Python one for an instant. `regex` says
+    whether the frame's engine reads what `like_regex` writes.
 
     Raises
     ------
     ArgumentError
-        If `where` is no predicate, or one that cannot be asked of these columns.
+        If it cannot be asked of these columns.
     """
     if where is None:
         return None
-    if not isinstance(where, Predicate):
-        raise ArgumentError(
-            f"where must be a column name or a query string for a frame of this kind, not {type(where).__name__}; "
-            "anything else: filter the frame itself, or add a boolean column to it."
-        )
     check_families(where, {name: family(dtype) for name, dtype in schema.items()})
-    return _Expressions(schema, spark).of(where)
+    return _Expressions(schema, spark, regex).of(where)
 
 
 class _Expressions:
-    def __init__(self, schema: Mapping[str, Any], spark: bool) -> None:
+    def __init__(self, schema: Mapping[str, Any], spark: bool, regex: bool) -> None:
         self._schema = schema
         self._spark = spark
+        self._regex = regex
 
     def of(self, predicate: Predicate) -> nw.Expr:
         if isinstance(predicate, Condition):
@@ -185,34 +185,52 @@ class _Expressions:
 
     def _test(self, condition: Condition) -> nw.Expr:
         name, operand = condition.column, condition.operand
+        dtype, values = self._schema[name], self._column(name)
+        if condition.part is not None:
+            dtype, values = nw.Int64(), getattr(values.dt, condition.part)().cast(nw.Int64)
         if condition.operator == "isna":
-            return self._column(name).is_null()
+            return values.is_null()
+        if condition.operator == "like":
+            return self._matched(name, values, str(operand)).fill_null(False)
         if isinstance(operand, Column):
-            compared: nw.Expr = _OPERATORS[condition.operator](self._column(name), self._column(operand.name))
+            compared: nw.Expr = _OPERATORS[condition.operator](values, self._column(operand.name))
             return compared.fill_null(False)
         if condition.operator == "in":
-            return self._membership(name, list(condition.constants))
-        return self._with_constant(name, condition.operator, condition.constants[0])
+            return self._membership(name, dtype, values, list(condition.constants))
+        return self._with_constant(name, dtype, values, condition.operator, condition.constants[0])
 
-    def _membership(self, column: str, constants: list[Any]) -> nw.Expr:
-        dtype = self._schema[column]
+    def _matched(self, name: str, values: nw.Expr, pattern: str) -> nw.Expr:
+        pieces = plain_pieces(pattern) or ()
+        if len(pieces) == 2:
+            first, last = pieces
+            ends = values.str.starts_with(first) & values.str.ends_with(last)
+            return ends & (values.str.len_chars() >= len(first) + len(last)) if first and last else ends
+        if len(pieces) == 3 and not pieces[0] and not pieces[2]:
+            return values.str.contains(pieces[1], literal=True)
+        if not self._regex:
+            raise ArgumentError(
+                f"where compares column {name!r} with a pattern that this backend has no common way for; write it with "
+                "one %, or one at both ends, or add a boolean column to the table, made with its own like()."
+            )
+        return values.str.contains(like_regex(pattern))
+
+    def _membership(self, name: str, dtype: Any, values: nw.Expr, constants: list[Any]) -> nw.Expr:
         limits = _limits(dtype)
         if limits is not None and all(isinstance(constant, int) for constant in constants):
             constants = [constant for constant in constants if limits[0] <= constant <= limits[1]] or constants[:1]
         listable = family(dtype) == "text" or (limits is not None and all(_inside(limits, one) for one in constants))
         if listable:
-            return self._column(column).is_in(constants).fill_null(False)
-        found = [self._with_constant(column, "==", constant) for constant in constants]
+            return values.is_in(constants).fill_null(False)
+        found = [self._with_constant(name, dtype, values, "==", constant) for constant in constants]
         return nw.any_horizontal(*found, ignore_nulls=False)
 
-    def _with_constant(self, column: str, sign: str, constant: Any) -> nw.Expr:
-        dtype, values = self._schema[column], self._column(column)
+    def _with_constant(self, name: str, dtype: Any, values: nw.Expr, sign: str, constant: Any) -> nw.Expr:
         limits = _limits(dtype)
         if limits is not None and isinstance(constant, int) and not _inside(limits, constant):
             # Outside the column's range a constant compares with all its values alike.
             return ~values.is_null() if _OPERATORS[sign](0, constant) else values.is_null() & nw.lit(False)
         if isinstance(dtype, (nw.Date, nw.Datetime)):
-            constant = _moment(column, dtype, constant)
+            constant = _moment(name, dtype, constant)
         literal = nw.lit(constant)
         if self._spark and isinstance(constant, datetime) and constant.tzinfo is None:
             literal = nw.lit(constant.isoformat(sep=" ")).cast(nw.Datetime("us"))

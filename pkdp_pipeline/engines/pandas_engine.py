@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from numbers import Number
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,19 +13,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
+from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Tally, Units, not_counted
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
-from pkdp_pipeline.model.predicate import (
-    Column,
-    Condition,
-    Conjunction,
-    Constant,
-    Predicate,
-    check_columns,
-    check_families,
-)
+from pkdp_pipeline.model.predicate import Predicate, check_columns
 from pkdp_pipeline.model.question import Selection
+
+#: What "str" means from pandas 3 on; before, it made a text of a missing value.
+_TEXT = pd.StringDtype(na_value=np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +61,7 @@ class PandasEngine:
         texts = {f"u{i}": column for i, column in enumerate(columns) if _holds_text(column)}
         if not texts:
             return Units()
-        rows = _units(map(plain, columns)) | {name: column.astype("str") for name, column in texts.items()}
+        rows = _units(map(plain, columns)) | {name: column.astype(_TEXT) for name, column in texts.items()}
         return units_in_memory(_table(rows), len(unit), list(texts))
 
 
@@ -103,7 +95,7 @@ def holds_intervals(frame: pd.DataFrame, name: str) -> bool:
 
 def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
     categories: pd.Series[Any] = column.astype("category")
-    return categories.cat.rename_categories(list(categories.cat.categories.astype("str")))
+    return categories.cat.rename_categories(list(categories.cat.categories.astype(_TEXT)))
 
 
 def _table(columns: dict[str, Any]) -> Any:
@@ -177,7 +169,7 @@ def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
         # What is equal is one unit, and has one spelling: 0.0 is -0.0, and 7 is 7.0.
         values = pd.Series(distinct)
         numbers = np.array([isinstance(value, Number) for value in values], dtype=bool)
-        names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype("str")
+        names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype(_TEXT)
         names = names.mask(numbers, names.str.removesuffix(".0"))
         return names.array.take(codes, allow_fill=True)
     return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
@@ -240,151 +232,3 @@ def _type(value: Any) -> object:
     if isinstance(value, (bool, np.bool_)):
         return bool
     return next((kind for kind in (str, bytes, Number, datetime) if isinstance(value, kind)), type(value))
-
-
-_KINDS = "a query string, the name of a boolean column, a boolean Series or a callable that returns such a Series"
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
-    {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-)
-#: What columns of Python objects can be compared with, by what they hold.
-_OBJECTS: Mapping[str, str] = MappingProxyType(
-    {"string": "text", "integer": "number", "floating": "number", "decimal": "number", "mixed-integer-float": "number"}
-)
-
-
-def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | None:
-    """Return one boolean per row, or None where every row is meant. A missing answer is "no".
-
-    Raises
-    ------
-    ArgumentError
-        If `where` cannot be asked of the frame or does not give one boolean per row. Errors from inside a
-        comparison or a callable are named by their type only: their text could quote the data.
-    """
-    if where is None:
-        return None
-    if isinstance(where, pd.Series):
-        return _checked(frame, where)
-    if isinstance(where, Predicate):
-        return _checked(frame, _evaluated(frame, where))
-    if callable(where):
-        return _checked(frame, _called(frame, where))
-    raise ArgumentError(f"where must be {_KINDS}, not {type(where).__name__}.")
-
-
-def plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column in which NaN is missing and 0.0 equals -0.0, as pandas has it for its own reals."""
-    import pyarrow as pa
-
-    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_floating(column.dtype.pyarrow_dtype):
-        return pd.Series(
-            column.to_numpy(dtype=column.dtype.pyarrow_dtype.to_pandas_dtype(), na_value=np.nan),
-            index=column.index,
-            name=column.name,
-        )
-    return column
-
-
-def _evaluated(frame: pd.DataFrame, predicate: Predicate) -> Any:
-    check_columns("where", sorted(predicate.columns), list(frame.columns))
-    columns = {name: plain(frame[name]) for name in predicate.columns}
-    check_families(predicate, {name: _family(column) for name, column in columns.items()})
-    problem = ""
-    try:
-        return _answer(predicate, columns)
-    except ArgumentError:
-        raise
-    except Exception as error:  # columns of Python objects compare as they like
-        problem = type(error).__name__
-    raise ArgumentError(f"where could not be evaluated ({problem}); give the columns that it compares one dtype each.")
-
-
-def _family(column: pd.Series[Any]) -> str:
-    """Return what a column can be compared with."""
-    dtype: Any = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _family(pd.Series(dtype.categories))
-    if pd.api.types.is_object_dtype(dtype):
-        held = pd.api.types.infer_dtype(column, skipna=True)
-        return _OBJECTS.get(held, held)
-    if pd.api.types.is_datetime64_any_dtype(dtype):
-        zone = dtype.pyarrow_dtype.tz if isinstance(dtype, pd.ArrowDtype) else getattr(dtype, "tz", None)
-        return "time" if zone is None else "instant"
-    if _is_date(dtype):
-        return "time"
-    if pd.api.types.is_bool_dtype(dtype):
-        return "boolean"
-    if pd.api.types.is_numeric_dtype(dtype):
-        return "number"
-    return "text" if pd.api.types.is_string_dtype(dtype) else str(dtype)
-
-
-def _is_date(dtype: Any) -> bool:
-    return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype).startswith("date")
-
-
-def _answer(predicate: Predicate, columns: Mapping[str, pd.Series[Any]]) -> Any:
-    if isinstance(predicate, Condition):
-        answer = _test(predicate, columns)
-        return ~answer if predicate.negated else answer
-    word = operator.and_ if isinstance(predicate, Conjunction) else operator.or_
-    return reduce(word, (_answer(part, columns) for part in predicate.parts))
-
-
-def _test(condition: Condition, columns: Mapping[str, pd.Series[Any]]) -> Any:
-    column = columns[condition.column]
-    if condition.operator == "isna":
-        return column.isna()
-    if isinstance(condition.operand, Column):
-        return _OPERATORS[condition.operator](column, columns[condition.operand.name])
-    constants = [_constant(condition.column, column.dtype, constant) for constant in condition.constants]
-    if condition.operator != "in":
-        return _OPERATORS[condition.operator](column, constants[0])
-    if _family(column) in ("time", "instant"):
-        return reduce(operator.or_, (column == constant for constant in constants)).fillna(False)
-    return column.isin(constants)
-
-
-def _constant(name: str, dtype: Any, constant: Constant) -> Any:
-    """Return a constant as a column of this dtype holds it."""
-    if not isinstance(constant, str) or not (pd.api.types.is_datetime64_any_dtype(dtype) or _is_date(dtype)):
-        return constant
-    moment: Any = None
-    # Not "today", which is another day tomorrow.
-    if re.match(r"\d{4}", constant):
-        try:
-            moment = pd.Timestamp(constant)
-        except ValueError:
-            moment = None
-    zoned = isinstance(dtype, pd.DatetimeTZDtype) or (
-        isinstance(dtype, pd.ArrowDtype) and not _is_date(dtype) and dtype.pyarrow_dtype.tz is not None
-    )
-    if moment is None or (moment.tz is None) == zoned or (_is_date(dtype) and moment != moment.normalize()):
-        written = "2013-01-02" if _is_date(dtype) else "2013-01-02 03:04:05"
-        raise ArgumentError(
-            f"where compares column {name!r}, which has dtype {dtype}, with a text that it cannot equal; write the "
-            f"constant as {written!r}."
-        )
-    return moment.date() if _is_date(dtype) else moment
-
-
-def _called(frame: pd.DataFrame, where: Any) -> Any:
-    problem = ""
-    try:
-        return where(frame.copy(deep=False))
-    except Exception as error:  # the callable is the caller's: anything can go wrong in it
-        problem = type(error).__name__
-    raise ArgumentError(f"where raised {problem} when it was called with the frame.")
-
-
-def _checked(frame: pd.DataFrame, answer: Any) -> npt.NDArray[np.bool_]:
-    if not isinstance(answer, pd.Series):
-        raise ArgumentError(f"where must be {_KINDS}; it gave a {type(answer).__name__}.")
-    if len(answer) != len(frame) or not answer.index.equals(frame.index):
-        raise ArgumentError("where must give one boolean per row of the frame, under the frame's own index.")
-    if answer.dtype == object and pd.api.types.infer_dtype(answer, skipna=True) in ("boolean", "empty"):
-        answer = answer.astype("boolean")
-    if not pd.api.types.is_bool_dtype(answer.dtype):
-        raise ArgumentError(f"where must be boolean; it has dtype {answer.dtype}.")
-    selected: npt.NDArray[np.bool_] = answer.fillna(False).to_numpy(dtype=bool)
-    return selected

@@ -13,13 +13,24 @@ import pyarrow as pa
 
 from pkdp_pipeline.engines.codes import WIDEST
 from pkdp_pipeline.engines.memory import cells_in_memory
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, cells_query, collected, most_frequent
-from pkdp_pipeline.engines.question import DRAWN, numbered
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, collected
+from pkdp_pipeline.engines.narwhals_queries import cells_query, most_frequent
+from pkdp_pipeline.engines.question import DRAWN, numbered, wrong_where
+from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import Selection
 
 
 class PolarsEngine(NarwhalsEngine):
-    """Counts the distinct units of a `polars.DataFrame` or `polars.LazyFrame`."""
+    """Counts the distinct units of a `polars.DataFrame` or `polars.LazyFrame`; ``where`` may be an expression."""
+
+    def _marked(self, frame: Any, where: Any, name: str) -> Any:
+        if isinstance(where, pl.Expr):
+            # A pattern stands for names, and is none.
+            named = [column for column in where.meta.root_names() if not column.startswith("^")]
+            check_columns("where", named, frame.lazy().collect_schema().names())
+        elif not (isinstance(where, pl.Series) and isinstance(frame, pl.DataFrame)):
+            raise wrong_where(where, "a column name, a query string or an expression of Polars for this frame")
+        return frame.with_columns(where.alias(name))
 
     def _source(self, frame: Any, question: Selection) -> Source:
         return Source(asked(partial(_typed, frame)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
@@ -128,4 +128,14 @@ def not_counted(problem: str) -> ConfigError:
     return ConfigError(
         f"the frame could not be counted ({problem}); check that its engine or connection is open and free, that it "
         "can be read from start to end, and that where compares columns with constants of their own type."
+    )
+
+
+def wrong_where(where: object, allowed: str) -> ArgumentError:
+    """Return what to say of a predicate that this kind of frame cannot be asked."""
+    kind = type(where)
+    package = kind.__module__.partition(".")[0]
+    return ArgumentError(
+        f"where must be {allowed}, not {kind.__name__ if package == 'builtins' else f'{package}.{kind.__name__}'}; "
+        "anything else: filter the frame itself, or add a boolean column to it."
     )

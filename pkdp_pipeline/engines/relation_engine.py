@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.like import like_regex
 from pkdp_pipeline.model.predicate import (
     Column,
     Condition,
     Conjunction,
     Constant,
+    Part,
     Predicate,
     check_columns,
     check_families,
@@ -86,10 +88,7 @@ class _Source:
             return "true"
         if isinstance(where, Predicate):
             return predicate_sql(where, self.kinds)
-        raise ArgumentError(
-            "where must be a column name or a query string when the frame is a DuckDB relation, not "
-            f"{type(where).__name__}; anything else: filter the relation itself, or add a boolean column to it."
-        )
+        raise wrong_where(where, "a column name or a query string when the frame is a DuckDB relation")
 
 
 _INSTANT = "TIMESTAMP WITH TIME ZONE"
@@ -216,6 +215,8 @@ def _family(kind: str) -> str:
         return "text"
     if kind == "TIMESTAMP WITH TIME ZONE":
         return "instant"
+    if kind.startswith("TIME") and not kind.startswith("TIMESTAMP"):
+        return "clock"
     if kind.startswith(("DATE", "TIME")):
         return "time"
     if kind in _NUMBERS or kind.startswith("DECIMAL"):
@@ -233,9 +234,13 @@ def _sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
 
 def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
     column, operand = _column(condition.column, kinds), condition.operand
+    if condition.part is not None:
+        column = f"{_PARTS[condition.part]}({column})"
     if condition.operator == "isna":
         return f"({column} IS NULL)"
-    if isinstance(operand, Column):
+    if condition.operator == "like":
+        compared = _matched(f"{column}::VARCHAR", str(operand))
+    elif isinstance(operand, Column):
         compared = f"{column} {condition.operator} {_column(operand.name, kinds)}"
     elif condition.operator == "in":
         # Whole numbers and reals apart: one list makes all of them doubles.
@@ -244,6 +249,16 @@ def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
     else:
         compared = f"{column} {condition.operator} {_constant(condition.constants[0])}"
     return f"coalesce({compared}, false)"
+
+
+_PARTS: Mapping[Part, str] = MappingProxyType({"year": "year", "month": "month", "day": "day", "weekday": "isodow"})
+
+
+def _matched(text: str, pattern: str) -> str:
+    # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
+    if "_" in pattern or "\\" in pattern:
+        return f"regexp_matches({text}, {literal(like_regex(pattern))})"
+    return f"{text} LIKE {literal(pattern)}"
 
 
 def _column(name: str, kinds: Mapping[str, str]) -> str:

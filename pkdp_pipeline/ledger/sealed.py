@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
@@ -196,10 +197,14 @@ _UNREADABLE = "the release is not a Parquet file that can be read."
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
+    """Return an Arrow table as pandas has it, text as ``str``, also before pandas 3."""
     import pyarrow as pa
 
+    text = pd.StringDtype(na_value=np.nan)
+    types = {pa.string(): text, pa.large_string(): text}
     try:
-        frame: pd.DataFrame = table.to_pandas(use_threads=False)  # of small tables, threads cost more than they save
+        # Of small tables, threads cost more than they save.
+        frame: pd.DataFrame = table.to_pandas(types_mapper=types.get, use_threads=False)
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise ArgumentError(_UNREADABLE) from None
     return frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, loss, probability, whole_number, written
@@ -41,7 +41,7 @@ class Budget:
     epsilon: float
     delta: float
     _: KW_ONLY
-    part: str | None = None
+    part: Literal["partial_knowledge", "worst_case"] | None = None
     window_days: int | None = None
 
     def __post_init__(self) -> None:

@@ -222,6 +222,7 @@ class Histogram:
 
 
 Mechanism = Count | Histogram
+Protects = Literal["presence", "value"]
 Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
 NOISELESS: tuple[Kind, ...] = ("total", "exact count", "noiseless")
 """Kinds without noise that gives a finite worst case."""

@@ -15,10 +15,16 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.like import plain_pieces
 
 #: A real number is finite.
 Constant: TypeAlias = str | bool | int | float
-Operator: TypeAlias = Literal["==", "<", "<=", ">", ">=", "in", "isna"]
+Operator: TypeAlias = Literal["==", "<", "<=", ">", ">=", "in", "isna", "like"]
+Part: TypeAlias = Literal["year", "month", "day", "weekday"]
+#: The parts of a date, as query strings spell them; a weekday is ISO's, from 1 for Monday to 7 for Sunday.
+PARTS: Mapping[Part, str] = MappingProxyType(
+    {"year": "dt.year", "month": "dt.month", "day": "dt.day", "weekday": "dt.isocalendar().day"}
+)
 #: The operators that say the same with both sides exchanged.
 FLIPPED: Mapping[Operator, Operator] = MappingProxyType({"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="})
 
@@ -40,16 +46,24 @@ class Condition:
     Parameters
     ----------
     column : str
-    operator : {"==", "<", "<=", ">", ">=", "in", "isna"}
+    operator : {"==", "<", "<=", ">", ">=", "in", "isna", "like"}
     operand : Column, constant or tuple of constants
-        Several constants for "in", none for "isna".
+        Several constants for "in", none for "isna", for "like" a pattern as `like_pattern` spells it.
     negated : bool
+    part : {"year", "month", "day", "weekday"}, optional
+        What of the column's dates is tested, instead of the column itself.
     """
 
     column: str
     operator: Operator
     operand: Column | Constant | tuple[Constant, ...] = ()
     negated: bool = False
+    part: Part | None = None
+
+    @property
+    def term(self) -> str:
+        """What is tested, a column or a part of its dates, as query strings spell it."""
+        return _name(self.column) + (f".{PARTS[self.part]}" if self.part else "")
 
     @property
     def constants(self) -> tuple[Constant, ...]:
@@ -70,11 +84,12 @@ class Condition:
 
     @property
     def present(self) -> frozenset[str]:
-        """Columns that have a value wherever it is true."""
-        return self.columns if self.negated == (self.operator == "isna") else frozenset()
+        """Terms that have a value wherever it is true."""
+        tested = self.negated == (self.operator == "isna")
+        return frozenset([self.term, *map(_name, self.columns)]) if tested else frozenset()
 
     def __str__(self) -> str:
-        name = _name(self.column)
+        name = self.term
         if self.operator == "isna":
             return f"{name}.notna()" if self.negated else f"{name}.isna()"
         if self.operator == "in":
@@ -83,7 +98,8 @@ class Condition:
         if self.operator == "==":
             flag = self.operand is True and not self.negated
             return name if flag else f"{name} {'!=' if self.negated else '=='} {operand}"
-        return f"{'not ' if self.negated else ''}{name} {self.operator} {operand}"
+        tested = f"{name}.str.like({operand})" if self.operator == "like" else f"{name} {self.operator} {operand}"
+        return f"not {tested}" if self.negated else tested
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +124,7 @@ class Conjunction(_Several):
 
     @property
     def present(self) -> frozenset[str]:
-        """Columns that have a value wherever it is true."""
+        """Terms that have a value wherever it is true."""
         return frozenset().union(*(part.present for part in self.parts))
 
     def __str__(self) -> str:
@@ -122,7 +138,7 @@ class Disjunction(_Several):
 
     @property
     def present(self) -> frozenset[str]:
-        """Columns that have a value wherever it is true."""
+        """Terms that have a value wherever it is true."""
         return frozenset.intersection(*(part.present for part in self.parts)) if self.parts else frozenset()
 
     def __str__(self) -> str:
@@ -132,13 +148,23 @@ class Disjunction(_Several):
 Predicate: TypeAlias = Condition | Conjunction | Disjunction
 
 
-def among(column: str, constants: Iterable[Constant], *, negated: bool = False) -> Condition:
+def among(column: str, constants: Iterable[Constant], *, negated: bool = False, part: Part | None = None) -> Condition:
     """Return whether a column equals one of some constants, of which there is at least one."""
     distinct = {repr(constant): constant for constant in constants}
     values = sorted(distinct.values(), key=lambda value: (constant_family(value), value))
     if len(values) == 1:
-        return Condition(column, "==", values[0], negated)
-    return Condition(column, "in", tuple(values), negated)
+        return Condition(column, "==", values[0], negated, part)
+    return Condition(column, "in", tuple(values), negated, part)
+
+
+def like(column: str, pattern: str, *, negated: bool = False) -> Condition:
+    """Return whether a column's text has a pattern, as `like_pattern` spells it."""
+    if pattern == "%":
+        return Condition(column, "isna", negated=not negated)
+    pieces = plain_pieces(pattern)
+    if pieces is not None and len(pieces) == 1:
+        return Condition(column, "==", pieces[0], negated)
+    return Condition(column, "like", pattern, negated)
 
 
 def conjunction(parts: Iterable[Predicate]) -> Predicate:
@@ -146,38 +172,37 @@ def conjunction(parts: Iterable[Predicate]) -> Predicate:
     members = [each for part in parts for each in (part.parts if isinstance(part, Conjunction) else (part,))]
     present = Conjunction(tuple(members)).present
     # Where a column has a value, it may be unequal to several constants at once, however missing values are negated.
-    unequal: dict[str, list[Constant]] = {}
+    unequal: dict[tuple[str, Part | None], list[Constant]] = {}
     kept: list[Predicate] = []
     for member in members:
-        if isinstance(member, Condition) and _equals(member) and member.negated and member.column in present:
-            unequal.setdefault(member.column, []).extend(member.constants)
+        if isinstance(member, Condition) and _equals(member) and member.negated and member.term in present:
+            unequal.setdefault((member.column, member.part), []).extend(member.constants)
         else:
             kept.append(member)
-    kept += [among(column, constants, negated=True) for column, constants in unequal.items()]
-    missing = frozenset().union(*(each.columns for each in kept if _is_missing(each)))
+    kept += [among(column, constants, negated=True, part=part) for (column, part), constants in unequal.items()]
+    missing = _terms(filter(_is_missing, kept))
     flags = {(each.column, each.operand) for each in kept if isinstance(each, Condition) and _is_flag(each)}
     contradiction = missing & present or len(flags) > len({column for column, _ in flags})
     if contradiction or any(isinstance(member, Disjunction) and not member.parts for member in kept):
         return Disjunction(())
     implied = Conjunction(tuple(member for member in kept if not _is_notna(member))).present
-    return _joined(Conjunction, [each for each in kept if not (_is_notna(each) and each.columns <= implied)])
+    return _joined(Conjunction, [each for each in kept if not (_is_notna(each) and _terms([each]) <= implied)])
 
 
 def disjunction(parts: Iterable[Predicate], *, booleans: Collection[str] = ()) -> Predicate:
     """Return the OR of predicates in its one form; a column of `booleans` is true or false wherever it has a value."""
-    equal: dict[str, list[Constant]] = {}
+    equal: dict[tuple[str, Part | None], list[Constant]] = {}
     kept: list[Predicate] = []
-    for part in parts:
-        for member in part.parts if isinstance(part, Disjunction) else (part,):
+    for each in parts:
+        for member in each.parts if isinstance(each, Disjunction) else (each,):
             if isinstance(member, Condition) and _equals(member) and not member.negated:
-                equal.setdefault(member.column, []).extend(member.constants)
+                equal.setdefault((member.column, member.part), []).extend(member.constants)
             else:
                 kept.append(member)
-    for column, constants in equal.items():
+    for (column, part), constants in equal.items():
         every = column in booleans and len(set(constants)) > 1
-        kept.append(Condition(column, "isna", negated=True) if every else among(column, constants))
-    notna = frozenset().union(*(member.columns for member in kept if _is_notna(member)))
-    missing = frozenset().union(*(each.columns for each in kept if _is_missing(each)))
+        kept.append(Condition(column, "isna", negated=True) if every else among(column, constants, part=part))
+    notna, missing = _terms(filter(_is_notna, kept)), _terms(filter(_is_missing, kept))
     if missing & notna or any(isinstance(member, Conjunction) and not member.parts for member in kept):
         return Conjunction(())
     return _joined(Disjunction, [each for each in kept if _is_notna(each) or not each.present & notna])
@@ -204,6 +229,10 @@ def _is_missing(predicate: Predicate) -> bool:
 
 def _is_notna(predicate: Predicate) -> bool:
     return isinstance(predicate, Condition) and predicate.operator == "isna" and predicate.negated
+
+
+def _terms(predicates: Iterable[Predicate]) -> frozenset[str]:
+    return frozenset(one.term for each in predicates for one in each.conditions)
 
 
 def _joined(kind: type[Conjunction | Disjunction], parts: Iterable[Predicate]) -> Predicate:
@@ -268,6 +297,8 @@ _OFFSET = re.compile(r".*\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)", re.DOTALL)
 
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+#: What is compared with a text that is no text itself.
+_OF_TEXTS = ("time", "instant", "clock")
 
 
 def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
@@ -277,19 +308,34 @@ def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
     ----------
     predicate : Predicate
     families : mapping of str to str
-        The frame's columns, each with what it can be compared with: "text", "time", "instant", "number", "boolean", or
-        the name of a type that compares with nothing but its own kind.
+        The frame's columns, each with what it can be compared with: "text", "time", "instant", "clock", "number",
+        "boolean", or the name of a type that compares with nothing but its own kind.
     """
     for condition in predicate.conditions:
         check_columns("where", sorted(condition.columns), list(families))
         name, family = condition.column, families[condition.column]
         if family == "empty":  # a column of objects without a value
             continue
+        if condition.operator == "like" and family != "text":
+            raise ArgumentError(
+                f"where compares column {name!r}, which has {family}, with a pattern: text alone has one."
+            )
+        if condition.part is not None:
+            if family != "time":
+                raise ArgumentError(
+                    f"where asks for the {condition.part} of column {name!r}, which has {family}: "
+                    + (
+                        "in every time zone it may be another one. Make a column of local times of it."
+                        if family == "instant"
+                        else "dates alone have one. Cast it first, as in pd.to_datetime or CAST(… AS DATE)."
+                    )
+                )
+            family = "number"
         if isinstance(condition.operand, Column):
             others = {families[condition.operand.name]}
         else:
             others = {constant_family(constant) for constant in condition.constants}
-            others = {family if other == "text" and family in ("time", "instant") else other for other in others}
+            others = {family if other == "text" and family in _OF_TEXTS else other for other in others}
         if condition.operand is True and others != {family}:
             raise ArgumentError(f"where must be boolean; column {name!r} has {family}.")
         if others - {family}:

@@ -7,20 +7,25 @@ import io
 import math
 import re
 import tokenize
+from dataclasses import replace
 from itertools import pairwise
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.like import like_pattern, literally
 from pkdp_pipeline.model.predicate import (
     FLIPPED,
+    PARTS,
     Column,
     Condition,
     Constant,
     Operator,
+    Part,
     Predicate,
     among,
     conjunction,
     constant_family,
     disjunction,
+    like,
 )
 
 _OPERATORS: dict[type[ast.cmpop], Operator] = {
@@ -39,6 +44,13 @@ _WORDS = re.compile(
     re.DOTALL,
 )
 _MISSING = {"isna": False, "isnull": False, "notna": True, "notnull": True}
+#: The parts of a date as they may be written, each with what is added to the number.
+_PARTS: dict[str, tuple[Part, int]] = {
+    **{spelling: (part, 0) for part, spelling in PARTS.items()},
+    **{f"dt.{name}": ("weekday", 1) for name in ("dayofweek", "day_of_week", "weekday")},
+}
+#: The patterns of methods of text, around what they are given.
+_TEXTS = {"startswith": ("", "%"), "endswith": ("%", ""), "contains": ("%", "%")}
 
 #: What a query string does that it may not, by the kind of node.
 _DOES: dict[type[ast.AST], str] = {
@@ -62,8 +74,9 @@ def from_query(text: str) -> Predicate | None:
     Raises
     ------
     ArgumentError
-        If it uses anything but columns, constants, comparisons, in and not in lists, isna() and notna(), and, or,
-        not and parentheses, compares constants, or is true of no row.
+        If it uses anything but columns, the year, month, day and weekday of dates, constants, comparisons, in and not
+        in lists, isna() and notna(), str.startswith(), str.endswith(), str.contains() and str.like(), and, or, not and
+        parentheses, compares constants, or is true of no row.
     """
     query = _Query(text)
     try:
@@ -117,7 +130,7 @@ class _Query:
             ]
             return disjunction(compared) if negated else conjunction(compared)
         if isinstance(node, ast.Call):
-            return self._missing(node, negated=negated)
+            return self._called(node, negated=negated)
         return Condition(self._name(node), "==", True, negated)
 
     def _compared(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, *, negated: bool) -> Condition:
@@ -125,31 +138,66 @@ class _Query:
         if isinstance(operator, (ast.In, ast.NotIn)):
             if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not right.elts:
                 raise ArgumentError("where: write 'in' with a list of constants, for example column in ['a', 'b'].")
-            constants = [self._constant(value) for value in right.elts]
+            name, part, more = self._term(left)
+            constants = [_moved(self._constant(value), more) for value in right.elts]
             families = {constant_family(constant) for constant in constants}
             if len(families) > 1:
                 raise ArgumentError(f"where has a list of {' and '.join(sorted(families))}; write one type.")
-            inside = among(self._name(left), constants)
-            return Condition(inside.column, "in", inside.constants, negated) if negated else inside
+            inside = among(name, constants, part=part)
+            return replace(inside, operator="in", operand=inside.constants, negated=True) if negated else inside
         if type(operator) not in _OPERATORS:
             raise self._refused(operator)
-        first, second, sign = self._operand(left), self._operand(right), _OPERATORS[type(operator)]
-        if not isinstance(first, Column) or (isinstance(second, Column) and second.name < first.name):
-            first, second, sign = second, first, FLIPPED[sign]
-        if not isinstance(first, Column):
+        sign = _OPERATORS[type(operator)]
+        if _is_term(left) and _is_term(right):
+            (first, part, _), (second, other, _) = self._term(left), self._term(right)
+            if part or other:
+                raise ArgumentError("where compares a part of a date with a column; compare it with a constant.")
+            ordered = (first, sign, second) if first <= second else (second, FLIPPED[sign], first)
+            return Condition(ordered[0], ordered[1], Column(ordered[2]), negated)
+        if _is_term(right):
+            left, right, sign = right, left, FLIPPED[sign]
+        if not _is_term(left):
+            self._constant(left)
+            self._constant(right)
             raise ArgumentError("where compares a constant with a constant; compare a column with one.")
-        return Condition(first.name, sign, second, negated)
+        name, part, more = self._term(left)
+        return Condition(name, sign, _moved(self._constant(right), more), negated, part)
 
-    def _missing(self, node: ast.Call, *, negated: bool) -> Condition:
-        function = node.func
-        if not isinstance(function, ast.Attribute) or function.attr not in _MISSING or node.args or node.keywords:
+    def _called(self, node: ast.Call, *, negated: bool) -> Predicate:
+        """Return what a method says of a term: that it is missing, or that its text has a pattern."""
+        method = node.func
+        if not isinstance(method, ast.Attribute):
             raise self._refused(node)
-        if not isinstance(function.value, ast.Name):
+        if method.attr in _MISSING and not node.args and not node.keywords and _is_term(method.value):
+            name, part, _ = self._term(method.value)
+            return Condition(name, "isna", negated=negated != _MISSING[method.attr], part=part)
+        if not isinstance(method.value, ast.Attribute) or method.value.attr != "str":
             raise self._refused(node)
-        return Condition(self._name(function.value), "isna", negated=negated != _MISSING[function.attr])
+        given = [self._constant(value) for value in node.args]
+        keywords = {one.arg: one.value.value for one in node.keywords if isinstance(one.value, ast.Constant)}
+        if len(given) != 1 or not isinstance(given[0], str) or len(keywords) < len(node.keywords):
+            raise self._refused(node)
+        name, text = self._name(method.value.value), given[0]
+        if method.attr == "contains" and keywords != {"regex": False} and re.search(r"[\\.^$*+?{}\[\]|()]", text):
+            raise ArgumentError(
+                f"where calls a function: {self._shown(node)}. It would read the text as a regular expression: write "
+                "regex=False beside it, or str.like() with % and _ as of SQL."
+            )
+        if keywords and (method.attr != "contains" or keywords != {"regex": False}):
+            raise self._refused(node)
+        if method.attr == "like":
+            return like(name, like_pattern("where", text), negated=negated)
+        if method.attr in _TEXTS:
+            before, after = _TEXTS[method.attr]
+            return like(name, like_pattern("where", f"{before}{literally(text)}{after}"), negated=negated)
+        raise self._refused(node)
 
-    def _operand(self, node: ast.expr) -> Column | Constant:
-        return Column(self._name(node)) if isinstance(node, ast.Name) else self._constant(node)
+    def _term(self, node: ast.expr) -> tuple[str, Part | None, int]:
+        """Return a column, what of its dates is meant, and what is added to a number that it is compared with."""
+        column, spelling = _written(node)
+        if not _is_term(node):
+            raise self._refused(node)
+        return self._name(column), *_PARTS.get(spelling, (None, 0))
 
     def _name(self, node: ast.expr) -> str:
         if not isinstance(node, ast.Name):
@@ -171,13 +219,40 @@ class _Query:
 
     def _refused(self, node: ast.expr | ast.cmpop) -> ArgumentError:
         does = next((words for kind, words in _DOES.items() if isinstance(node, kind)), "holds")
-        shown = "" if isinstance(node, ast.cmpop) else f": {ast.unparse(node)}"
-        shown = re.sub(r"\bé(\d+)\b", lambda found: f"`{self._names[int(found[1])]}`", shown)
+        shown = "" if isinstance(node, ast.cmpop) else f": {self._shown(node)}"
         return ArgumentError(
             f"where {does}{shown}. A query string may use columns, constants, comparisons, in and not in lists, isna() "
-            "and notna(), and, or, not, &, |, ~ and parentheses. Anything else: filter the frame itself, or add a "
-            "boolean column to it."
+            "and notna(), dt.year, dt.month, dt.day and dt.day_of_week, str.startswith(), str.endswith(), "
+            "str.contains() and str.like(), and, or, not, &, |, ~ and parentheses. Anything else: filter the frame "
+            "itself, or add a boolean column to it."
         )
+
+    def _shown(self, node: ast.expr) -> str:
+        return re.sub(r"\bé(\d+)\b", lambda found: f"`{self._names[int(found[1])]}`", ast.unparse(node))
+
+
+def _written(node: ast.expr) -> tuple[ast.expr, str]:
+    """Return what attributes and methods without arguments are asked of, and how they are written."""
+    spelling = ""
+    while True:
+        if isinstance(node, ast.Attribute):
+            spelling = f".{node.attr}{spelling}"
+            node = node.value
+        elif isinstance(node, ast.Call) and not node.args and not node.keywords:
+            spelling = f"(){spelling}"
+            node = node.func
+        else:
+            return node, spelling.removeprefix(".")
+
+
+def _is_term(node: ast.expr) -> bool:
+    """Return whether it is a column, or a part of its dates."""
+    column, spelling = _written(node)
+    return isinstance(column, ast.Name) and (not spelling or spelling in _PARTS)
+
+
+def _moved(constant: Constant, more: int) -> Constant:
+    return constant if isinstance(constant, (str, bool)) else constant + more
 
 
 def _parsed(text: str) -> ast.expr | None:

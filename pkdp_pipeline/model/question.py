@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
@@ -18,6 +18,7 @@ from pkdp_pipeline.model.mechanisms import (
     LARGEST_EPSILON,
     Histogram,
     Mechanism,
+    Protects,
     cells_per_unit,
     check_noise,
     kind_of,
@@ -41,12 +42,16 @@ class EachRow(enum.Enum):
 EACH_ROW: Final = EachRow.EACH_ROW
 
 
-_RULES = {
-    "protects": ("presence", "value"),
-    "missing_unit": ("error", "drop"),
-    "units": ("checked", "exact"),
-    "one_cell": ("error", "most_frequent", "first", "hash"),
-    "undeclared": ("error", "absent"),
+MissingUnit = Literal["error", "drop"]
+Spelling = Literal["checked", "exact"]
+OneCell = Literal["error", "most_frequent", "first", "hash"]
+Undeclared = Literal["error", "absent"]
+_RULES: dict[str, Any] = {
+    "protects": Protects,
+    "missing_unit": MissingUnit,
+    "units": Spelling,
+    "one_cell": OneCell,
+    "undeclared": Undeclared,
 }
 
 
@@ -58,7 +63,7 @@ class Selection:
     ----------
     unit : tuple of str
         Columns that name a person; empty where each row is a person.
-    where : Predicate, str, boolean Series or callable, optional
+    where : Predicate, str, boolean Series, expression or callable, optional
         Which rows count. A missing answer is "no". A str is a column or a query string, and is read.
     by : tuple of str
         Columns that name a cell; empty for a count.
@@ -76,7 +81,7 @@ class Selection:
     unit: Any
     where: Any = None
     by: Any = ()
-    one_cell: str = "error"
+    one_cell: OneCell = "error"
     order_by: Any = ()
     cells_per_unit: int = 1
 
@@ -128,11 +133,11 @@ class Question(Selection):
     """
 
     mechanism: Mechanism
-    protects: str = "presence"
+    protects: Protects = "presence"
     domain: Any = None
-    missing_unit: str = "error"
-    units: str = "checked"
-    undeclared: str = "error"
+    missing_unit: MissingUnit = "error"
+    units: Spelling = "checked"
+    undeclared: Undeclared = "error"
     period: Any = None
     label: str | None = None
     table: str | None = None
@@ -151,7 +156,7 @@ class Question(Selection):
                 "would change no count in a lifetime. Write noise with epsilon = 1, or leave noise out."
             )
         for name, allowed in _RULES.items():
-            choice(name, getattr(self, name), allowed)
+            choice(name, getattr(self, name), get_args(allowed))
         unit = () if isinstance(self.unit, EachRow) else self.unit
         object.__setattr__(self, "unit", column_names("unit", unit, " or pkdp.EACH_ROW"))
         for name in ("by", "order_by"):
@@ -166,10 +171,12 @@ class Question(Selection):
             text = getattr(self, name)
             if text is not None and (not isinstance(text, str) or not text.strip()):
                 raise ArgumentError(f"{name} must be a non-empty text.")
-        if not (
-            self.where is None or isinstance(self.where, Predicate) or callable(self.where) or _is_series(self.where)
-        ):
-            raise ArgumentError("where must be a boolean Series, a column name, a query string or a callable.")
+        where = self.where
+        if not (where is None or isinstance(where, Predicate) or callable(where) or _is_of_a_frame(where)):
+            raise ArgumentError(
+                "where must be a boolean Series, a column name, a query string, a callable, or an expression of Polars "
+                "or Ibis."
+            )
         if isinstance(self.mechanism, Histogram):
             self._check_histogram()
         else:
@@ -267,8 +274,8 @@ class Question(Selection):
         """
         if self.has_opaque_where and self.label is None:
             raise ArgumentError(
-                "where is a Series or a callable, which cannot be recognised later: a ledger needs a label that names "
-                "it, or write where as a query string."
+                "where is a Series, an expression or a callable, which cannot be recognised later: a ledger needs a "
+                "label that names it, or write where as a query string."
             )
         content = {
             "dataset": dataset,
@@ -332,8 +339,12 @@ def _of_pandas(period: Any) -> Any:
     return next((one.text for one in known if (one.first, one.last) == ends), "/".join(map(str, ends)))
 
 
-def _is_series(value: object) -> bool:
-    return any((kind.__module__[:6], kind.__name__) == ("pandas", "Series") for kind in type(value).__mro__)
+#: What may say of a frame's rows which of them count: Ibis has values of its own, and those that are none yet.
+_OF_FRAMES = {("pandas", "Series"), ("polars", "Series"), ("polars", "Expr"), ("ibis", "BooleanValue")}
+
+
+def _is_of_a_frame(value: object) -> bool:
+    return any((kind.__module__.partition(".")[0], kind.__name__) in _OF_FRAMES for kind in type(value).__mro__)
 
 
 def column_names(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:

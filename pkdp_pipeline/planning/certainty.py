@@ -12,7 +12,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, cells_per_unit, mechanism_name
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, cells_per_unit, mechanism_name
 from pkdp_pipeline.model.wording import reason_of, rounded_up
 from pkdp_pipeline.planning.searching import Goal, guessed_share, last_float, read_goal
 from pkdp_pipeline.planning.thresholds import least_k
@@ -33,7 +33,7 @@ def largest_p_max(
     *,
     epsilon: float,
     delta: float,
-    protects: str = "presence",
+    protects: Protects = "presence",
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> float:

@@ -16,6 +16,7 @@ from pkdp_pipeline.model.mechanisms import (
     Count,
     GeometricNoise,
     Mechanism,
+    Protects,
     cells_per_unit,
     mechanism_name,
 )
@@ -45,7 +46,7 @@ def smallest_noise(
     *,
     epsilon: float,
     delta: float,
-    protects: str = "presence",
+    protects: Protects = "presence",
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> GeometricNoise | None:

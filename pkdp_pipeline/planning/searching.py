@@ -21,7 +21,7 @@ from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems.bound import epsilon_points
 
@@ -33,7 +33,7 @@ class Goal:
     Parameters
     ----------
     epsilon, delta : float
-    protects : str
+    protects : {"presence", "value"}
     days : int
         How many equal releases are to reach it together.
     evidence : tuple of Evidence
@@ -44,7 +44,7 @@ class Goal:
 
     epsilon: float
     delta: float
-    protects: str = "presence"
+    protects: Protects = "presence"
     days: int = 1
     evidence: tuple[Evidence, ...] = ()
     cells_per_unit: int = 1
@@ -90,7 +90,7 @@ class Goal:
 def read_goal(
     epsilon: object,
     delta: object,
-    protects: str,
+    protects: Protects,
     days: object = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> Goal:

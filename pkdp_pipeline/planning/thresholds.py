@@ -11,7 +11,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, mechanism_name
 from pkdp_pipeline.model.wording import Worded, reason_of, rounded_up
 from pkdp_pipeline.planning.searching import (
     Goal,
@@ -31,7 +31,7 @@ def smallest_k(
     *,
     epsilon: float,
     delta: float,
-    protects: str = "presence",
+    protects: Protects = "presence",
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
     cells_per_unit: int = 1,
@@ -99,7 +99,7 @@ def smallest_release_threshold(
     *,
     epsilon: float,
     delta: float,
-    protects: str = "presence",
+    protects: Protects = "presence",
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> int:
@@ -178,7 +178,7 @@ def smallest_unknown(
     *,
     epsilon: float,
     delta: float,
-    protects: str = "presence",
+    protects: Protects = "presence",
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> int:

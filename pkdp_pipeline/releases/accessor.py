@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar, Unpack, cast
 
 import pandas as pd
 
@@ -64,7 +64,7 @@ ledger : Ledger, optional
 period : str, datetime.date or pandas.Period, optional
     The period the data are about; needed with a ledger.
 label : str, optional
-    Names a predicate that is a Series or a callable; needed for them with a ledger.
+    Names a predicate that is a Series, an expression or a callable; needed for them with a ledger.
 revise : bool, default False
     With a ledger that has published this question: publish the changed data as a new, charged release.
 target : Target or None, optional
@@ -90,9 +90,9 @@ class _Options(TypedDict, total=False):
     k: int | None
     noise: GeometricNoise | None
     release_threshold: int | None
-    protects: str
-    missing_unit: str
-    units: str
+    protects: Literal["presence", "value"]
+    missing_unit: Literal["error", "drop"]
+    units: Literal["checked", "exact"]
     period: Any
     label: str | None
     ledger: Ledger | None
@@ -102,10 +102,10 @@ class _Options(TypedDict, total=False):
 
 class _Cells(_Options, total=False):
     domain: Any
-    one_cell: str
+    one_cell: Literal["error", "most_frequent", "first", "hash"]
     order_by: Any
     cells_per_unit: int
-    undeclared: str
+    undeclared: Literal["error", "absent"]
 
 
 class CountOptions(_Options, total=False):
@@ -205,7 +205,8 @@ def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Rel
     where : boolean Series or array, str or callable, optional
         The predicate: a boolean Series or array, a boolean column's name, a pandas query string, or a callable that
         is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
-        a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
+        a column or a query string; those of Polars and Ibis also an expression of their own, such as
+        ``pl.col("age") > 17``. None: every person. Whether a person counts must depend on her own rows alone: a
         query string that asks for a column's mean or rank is refused, the others are taken at your word.
 
     Returns

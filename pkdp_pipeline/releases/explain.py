@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
@@ -19,10 +19,9 @@ from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 from pkdp_pipeline.releases.derived import ExpectedError, expected_error
 from pkdp_pipeline.releases.publish import Publication
-from pkdp_pipeline.theorems import Protects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,7 +159,7 @@ def explanation_of(publication: Publication) -> Explanation:
         asked=question.description,
         mechanism=question.mechanism,
         attacker=publication.attacker,
-        protects=cast("Protects", question.protects),
+        protects=question.protects,
         context=(certificate and certificate.context) or context,
         outcome=outcome,
         refused=refused,

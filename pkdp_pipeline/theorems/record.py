@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 from pkdp_pipeline.theorems.bound import Applied
-
-Protects = Literal["presence", "value"]
 
 Knowledge = Literal["known", "p_max", "p_max_between", "unknown"]
 """The attacker's fields on which a theorem's number can rest."""

@@ -11,10 +11,10 @@ import flint
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage, Lives
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, mechanism_name
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, Protects, cells_per_unit, mechanism_name
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Protects, Theorem
+from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theorems.rules import RECORDS
 from pkdp_pipeline.theorems.whom import counting

@@ -16,6 +16,7 @@
 -- unknown, unknown_max, known                  whom the attacker knows: numbers of people
 -- influence                                    'passive' (default) or 'active'
 -- independent_cells                            whether a person's cells are independent of one another; false by default
+-- total_known                                  true: the exact number of people is published, or known
 --
 -- Guarantee: the number that pkdp.certify(…).delta(epsilon) gives, rounded outward. Where nothing can be certified
 -- it says so: δ = 1. Malformed arguments are errors.
@@ -23,11 +24,12 @@ CREATE OR REPLACE MACRO pkdp_delta(
     mechanism,
     epsilon := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
     p_max := NULL, p_min := NULL, p_max_between := NULL, unknown := NULL, unknown_max := NULL, known := NULL,
-    influence := NULL, cells_per_unit := NULL, independent_cells := NULL
+    influence := NULL, cells_per_unit := NULL, independent_cells := NULL, total_known := NULL
 ) AS
 -- Whole numbers stand within coalesce, which makes a text of a quoted one: DuckDB would round '20.7' to a k of 21.
 pkdp_certified(
     'delta', epsilon, mechanism, coalesce(k, NULL), coalesce(k_complement, NULL), noise,
     coalesce(release_threshold, NULL), coalesce(cells_per_unit, NULL), protects, p_max, p_min, p_max_between,
-    coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL), influence, independent_cells
+    coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL), influence, independent_cells,
+    total_known
 );

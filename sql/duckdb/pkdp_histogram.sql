@@ -12,14 +12,15 @@
 --                    tables, registered frames, Python variables, files and what is not committed are not read.
 -- by_columns         a column, or a list of columns, that name the cells; NULL is a cell of its own
 -- k                  a cell is published only when at least k people are in it; needed without a domain
--- filter             which rows count: a condition in SQL, of columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN
---                    and IS NULL; where it is unknown (NULL), the row does not count
+-- filter             which rows count: a condition in SQL, of columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN,
+--                    LIKE, IS NULL, and year, month, day and isodow of dates; where it is unknown (NULL), the row does
+--                    not count
 -- noise              the ε of two-sided geometric noise in every cell
 -- domain             the public cells, in the order of publication: a list of values; for several columns a list of
 --                    rows [('US', true), ('NO', false)], or a struct of lists {country: ['US', 'NO'], flag: [true]}, of
 --                    which all combinations are cells. Without it, only cells that reach k appear.
 -- release_threshold  a cell is published only when its noised count reaches it
--- protects           'presence' (default) or 'value'
+-- protects           'presence' (default) or 'value': whether somebody is there, or only in which cell
 -- period             the period the data are about: a text or a DATE
 -- missing_unit       'error' or 'drop': what happens to rows without a person
 -- one_cell           'error', 'most_frequent', 'first' or 'hash': in which of its cells a person with several counts

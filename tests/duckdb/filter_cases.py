@@ -109,11 +109,12 @@ def frame() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A test of one column: what it is, and the constants it has."""
+    """A test of one column: what it is, the constants it has, and of what part of a date it is."""
 
     test: str
     column: str
     constants: tuple[Any, ...] = ()
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,21 +126,36 @@ class Node:
 
 
 _OPERATORS = ["=", "<>", "<", "<=", ">", ">="]
+#: Spellings of the parts of a date, and numbers that they may be.
+PARTS = {
+    "year": (["year({})", "extract(year FROM {})", "date_part('year', {})"], [1969, 2020, 9999]),
+    "month": (["month({})", "extract('month' FROM {})", "datepart('MONTH', {})"], [2, 3, 12, 13]),
+    "day": (["day({})", "dayofmonth({})", "extract(day FROM {})"], [1, 29, 31]),
+    "isodow": (["isodow({})", "date_part('isodow', {})"], [1, 3, 6, 7]),
+}
+_PIECES = ["%", "_", "a", "say", '"', "'", "ä", "\\", "\n", "OR"]
 
 
 @st.composite
 def _leaves(draw: st.DrawFn) -> Leaf:
     column = draw(st.sampled_from(list(COLUMNS)))
-    kind = COLUMNS[column]
+    kind, part = COLUMNS[column], ""
+    if kind == "VARCHAR" and draw(st.booleans()):
+        pattern = "".join(draw(st.lists(st.sampled_from(_PIECES), min_size=1, max_size=5)))
+        return Leaf(draw(st.sampled_from(["like", "not like"])), column, (pattern,))
+    if kind in ("DATE", "TIMESTAMP") and draw(st.booleans()):
+        part = draw(st.sampled_from(list(PARTS)))
     if kind == "BOOLEAN":
         test = draw(st.sampled_from(["=", "<>", "in", "is", "is not", "missing", "distinct"]))
         one: st.SearchStrategy[Any] = st.booleans()
     else:
         test = draw(st.sampled_from([*_OPERATORS, "in", "not in", "between", "missing", "distinct"]))
-        one = st.sampled_from({"VARCHAR": TEXTS, "DATE": DAYS, "TIMESTAMP": TIMES}.get(kind, NUMBERS))
+        numbers = [decimal.Decimal(number) for number in PARTS[part][1]] if part else NUMBERS
+        texts = {} if part else {"VARCHAR": TEXTS, "DATE": DAYS, "TIMESTAMP": TIMES}
+        one = st.sampled_from(texts.get(kind, numbers))
     several = {"in": st.lists(one, min_size=1, max_size=4), "not in": st.lists(one, min_size=1, max_size=4)}
     several |= {"between": st.lists(one, min_size=2, max_size=2), "missing": st.just([])}
-    return Leaf(test, column, tuple(draw(several.get(test, st.lists(one, min_size=1, max_size=1)))))
+    return Leaf(test, column, tuple(draw(several.get(test, st.lists(one, min_size=1, max_size=1)))), part)
 
 
 def trees() -> st.SearchStrategy[Any]:
@@ -211,7 +227,9 @@ class Speller:
         test = leaf.test
         if test in ("true", "false"):
             return self._word(test)
-        column = self._column(leaf.column)
+        column = self._tested(leaf)
+        if test in ("like", "not like"):
+            return self._like(column, leaf)
         if test == "missing":
             return self._pick(
                 f"{column} {self._word('is null')}", f"{self._word('not')} {column} {self._word('is not null')}"
@@ -227,7 +245,7 @@ class Speller:
             low, high = (self._constant(leaf.column, value) for value in constants)
             if self._chance.random() < 0.5:
                 return f"{column} {self._word('between')} {low} {self._word('and')} {high}"
-            return self._group(f"{column} >= {low} {self._word('and')} {high}>={self._column(leaf.column)}")
+            return self._group(f"{column} >= {low} {self._word('and')} {high}>={self._tested(leaf)}")
         return self._comparison(column, test, self._constant(leaf.column, constants[0]))
 
     def _comparison(self, column: str, operator: str, constant: str) -> str:
@@ -281,6 +299,19 @@ class Speller:
         if not inside and self._chance.random() < 0.5:
             return f"{self._word('not')} {column} {self._word('in')} {members}"
         return f"{column} {self._word(leaf.test)} {members}"
+
+    def _like(self, column: str, leaf: Leaf) -> str:
+        (pattern,) = leaf.constants
+        word = self._word(leaf.test)
+        if self._chance.random() < 0.5:
+            return f"{column} {word} {self._constant(leaf.column, pattern)}"
+        doubled = pattern.replace("%", "%%") if self._chance.random() < 0.5 else pattern
+        escaped = doubled.replace("a", "!a")  # a letter that means itself anyhow
+        return f"{column} {word} {self._constant(leaf.column, escaped)} {self._word('escape')} '!'"
+
+    def _tested(self, leaf: Leaf) -> str:
+        column = self._column(leaf.column)
+        return self._pick(*PARTS[leaf.part][0]).format(column) if leaf.part else column
 
     def _column(self, name: str) -> str:
         cased = "".join(letter.upper() if letter.isascii() else letter for letter in name)

@@ -224,3 +224,28 @@ def test_a_config_that_cannot_be_used_stops_the_run(project, plugins, said):
     assert code != 0
     assert said in " ".join(printed.split())
     assert "Traceback" not in printed
+
+
+@pytest.mark.dbt
+def test_a_model_publishes_the_exact_total_and_another_one_a_table_beside_it(project):
+    told = "{p_max_between: 0.6, leakage: {name: the number of people present, tells: people_present}}"
+    profile = PROFILE.replace("PLUGINS", PLUGIN.replace("{p_max: 0.1}", told))
+    (project / "profiles.yml").write_text(profile, encoding="utf-8")
+    shutil.rmtree(project / "models")
+    (project / "models").mkdir()
+    models = {
+        "total": "* FROM pkdp_count('{{ ref(\"events\") }}', protects := 'value')",
+        "cells": "* FROM pkdp_histogram('{{ ref(\"events\") }}', 'country', noise := 0.5, domain := ['DK', 'NO'], "
+        "protects := 'value', filter := 'country NOT LIKE ''S_''')",
+    }
+    for name, query in models.items():
+        text = f"{{{{ config(materialized='table') }}}} SELECT {query}"
+        (project / "models" / f"{name}.sql").write_text(text, encoding="utf-8")
+    code, said = dbt(project, "build", "--threads", "1")
+    assert code == 0, said
+    assert rows(project, "FROM total") == [(90,)]
+    assert sorted(rows(project, "SELECT country FROM cells")) == [("DK",), ("NO",)]
+    with pkdp.Ledger.open(project / "people.sqlite", dataset="people") as ledger:
+        attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
+        noised = pkdp.Histogram(noise=pkdp.GeometricNoise(0.5))
+        assert ledger.total().delta(0.5) == pkdp.certify(noised, attacker, protects="value").delta(0.5)

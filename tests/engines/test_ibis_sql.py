@@ -34,6 +34,12 @@ QUESTIONS = {
     "composite": Selection(unit=("person", "device"), by=("town", "since")),
     "real keys": Selection(unit=("device",), by=("weight",)),
     "predicate": Selection(unit=("person",), by=("town",), where="visits > 5 and town not in ['Å', \"B'ø\"]"),
+    "patterns": Selection(
+        unit=("person",), by=("town",), where="town.str.startswith('50%') or town.str.contains('a_')"
+    ),
+    "parts of dates": Selection(
+        unit=("person",), by=("town",), where="since.dt.year == 2013 and since.dt.day_of_week < 5"
+    ),
     "boolean": Selection(unit=("person",), by=("town",), where="adult"),
     "most frequent": Selection(unit=("person",), by=("town",), one_cell="most_frequent"),
     "first": Selection(unit=("person",), by=("town",), one_cell="first", order_by=("since", "weight")),
@@ -279,3 +285,11 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_compiled(compiled):
         NarwhalsEngine().cells(table, Selection(unit=("nowhere",), by=("town",)))
     with pytest.raises(ArgumentError, match="where"):
         NarwhalsEngine().cells(table, Selection(unit=("person",), by=("town",), where="visits.max() > 1"))
+
+
+def test_a_pattern_that_needs_a_regular_expression_is_asked_of_no_backend_that_reads_others():
+    import ibis
+
+    table = ibis.table(SCHEMA, name="visits")
+    with pytest.raises(ArgumentError, match="no common way"):
+        engine_for(table).cells(table, Selection(unit=("person",), by=("town",), where="town.str.like('a_%')"))

@@ -16,11 +16,41 @@ EQUAL = {
     "a > 5": ["a.notna() and a > 5.0", "not not (a > 5)"],
     "a < b": ["b > a", "`b` > `a`"],
     "`a b`": ["`a b` == True", "not `a b` != True"],
+    "a.str.like('A%')": ["a.str.startswith('A')", "a.str.like('A%%')", 'a.str.startswith("A") and a.notna()'],
+    r"a.str.like('%50\\%%')": ["a.str.contains('50%')", "a.str.contains('50%', regex=False)"],
+    "`a b`.str.like('%é')": ["`a b`.str.endswith('é')"],
+    "a == 'x'": ["a.str.like('x')"],
+    "not a.str.like('a_%b')": ["~a.str.like('a%_b')"],
+    "a.dt.year == 2013": ["2013 == a.dt.year", "a.dt.year in [2013]", "a.notna() and a.dt.year == 2013.0"],
+    "a.dt.isocalendar().day in [1, 7]": ["a.dt.day_of_week in [0, 6]", "a.dt.weekday == 0 or a.dt.dayofweek == 6"],
+    "a.dt.isocalendar().day < 6": ["a.dt.dayofweek < 5", "6 > a.dt.isocalendar().day"],
+    "a.dt.month in [1, 2] or a.isna()": ["a.dt.month == 2 or a.isna() or a.dt.month == 1"],
 }
 REFUSED = [
     *("v > v.mean()", "abs(v - v.mean()) > 8", "v > v.shift(1)", "v.duplicated()", "v > v.iloc[0]", "v > v[0]"),
     *("v in u", "v.isin(u)", "s == s.str.cat()", "v + 1 > 2", "v == @w", "v > 1 # and u", "f'{v}' == 'x'", "b'x' == v"),
     *("__import__('os')", "v == 1; u", "lambda: v", "'''v''' == v", "v == 1e999", "v in [1, 'x']", "(v == 1) == True"),
+    *(
+        "s.str.contains('a.c')",
+        "s.str.len() > 3",
+        "s.str.startswith(('a', 'b'))",
+        "s.str.startswith(u)",
+        "s.startswith('a')",
+    ),
+    *(
+        "s.str.like('a', case=False)",
+        "s.str.like('a\\\\')",
+        "d.dt.hour == 3",
+        "d.dt.year == u",
+        "d.dt.year",
+        "d.year == 2013",
+    ),
+    *(
+        "d.dt.year.isna(1)",
+        "d.dt.date == '2013-01-02'",
+        "s.str.like('" + "_" * 201 + "')",
+        "d.dt.year.notna() and d.isna()",
+    ),
     *("not " * 5_000 + "v", "(" * 300 + "v" + ")" * 300, "1 == 1", "True", "", "`v == 1", "v and not v.notna()"),
 ]
 
@@ -43,6 +73,9 @@ def test_what_is_no_comparison_of_columns_is_refused(text):
         ("town == 'Ely' and age > 18", "AGE > 18.5 AND \"town\" = 'Ely'"),
         ("age in [3, 1] or age.isna()", "age = 1 OR age IS NULL OR age = 3.0"),
         ("age != 1 and age.notna()", "NOT age IN (1)"),
+        ("town.str.startswith('E') and day.dt.year == 2020", "town LIKE 'E%' AND extract(year FROM day) = 2020"),
+        ("not town.str.like('E_y%') and town.notna()", "town NOT LIKE 'E_y%%'"),
+        ("day.dt.day_of_week >= 5", "isodow(day) >= 6"),
         ("day >= '2020-01-31' and adult", "adult IS TRUE AND DATE '2020-01-31' <= day"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import get_args
 
 import pandas as pd
 import pytest
@@ -24,6 +25,16 @@ def test_the_accessor_asks_what_the_functions_ask():
             assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", method.__doc__, re.MULTILINE)
         with pytest.raises(TypeError, match="kk"):
             function(pd.DataFrame({"u": [1]}), "u", unit="u", kk=5)
+
+
+def test_options_with_few_values_show_them():
+    from pkdp_pipeline.model.question import _RULES
+
+    shown = inspect.signature(pkdp.histogram).parameters
+    for name, rule in _RULES.items():
+        values, default = ", ".join(map(repr, get_args(rule))), shown[name].default
+        assert shown[name].annotation.replace('"', "'") == f"Literal[{values}]"
+        assert f"{name} : {{{values}}}, default {default!r}" in pkdp.histogram.__doc__.replace('"', "'")
 
 
 def test_every_argument_arrives(monkeypatch):

@@ -139,7 +139,7 @@ STRAYS = pd.DataFrame(
         "c": ["a", "b", "b", "a", None, "a"],
         "t": [1, 2, 3, 1, 1, 1],
     }
-).astype({"u": "Int64", "c": "str"})
+).astype({"u": "Int64", "c": pd.StringDtype(na_value=np.nan)})
 
 
 @pytest.mark.parametrize(

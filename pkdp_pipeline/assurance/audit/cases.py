@@ -22,6 +22,7 @@ from pkdp_pipeline.model.mechanisms import (
     GeometricNoise,
     Histogram,
     Mechanism,
+    Protects,
     mechanism_name,
     mechanism_to_dict,
 )
@@ -85,7 +86,7 @@ class Case:
     name: str
     mechanism: Mechanism
     attacker: AttackerModel
-    protects: str = "presence"
+    protects: Protects = "presence"
     trials: tuple[Trial, ...] = ()
     epsilons: tuple[float, ...] = (0.5, 1.0)
     layout: Layout = field(default_factory=Layout)
@@ -156,7 +157,7 @@ def _named(mechanism: Mechanism) -> str:
     return ", ".join([mechanism_name(mechanism), *said])
 
 
-def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Case:
+def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Case:
     """Return the case of one mechanism and attacker, on plain frames.
 
     Raises
@@ -322,7 +323,7 @@ def _case(
     attacker: AttackerModel | None = None,
     *,
     others: tuple[int, ...] = (),
-    protects: str = "presence",
+    protects: Protects = "presence",
     most: int | None = None,
     **more: Any,
 ) -> Case:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Life
-from pkdp_pipeline.model.predicate import Predicate
+from pkdp_pipeline.engines.pandas_where import selected_rows
+from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.model.predicate import Condition, Predicate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,16 +176,20 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
 def filtered(where: Predicate | None) -> Filtered | None:
     """Return values that a filter keeps and drops, found by trying; None where none were found.
 
-    Tried are the constants of the filter, what lies beside them, and truth values, in every column it names.
+    Tried are the constants of the filter, what lies beside them, dates and texts as it asks for them, and truth values,
+    in every column it names.
     """
     if where is None:
         return Filtered()
     names, constants = sorted(where.columns), list[Any]()
-    for constant in (each for condition in where.conditions for each in condition.constants):
-        if isinstance(constant, str):
-            constants += [constant, f"{constant}~", ""]
-        elif not isinstance(constant, bool):
-            constants += [constant, constant + 1, constant - 1]
+    for condition in where.conditions:
+        for constant in condition.constants if condition.part is None else ():
+            if isinstance(constant, str):
+                text = _likely(constant) if condition.operator == "like" else constant
+                constants += [text, f"{text}~", f"~{text}", ""]
+            elif not isinstance(constant, bool):
+                constants += [constant, constant + 1, constant - 1]
+    constants += _dates([condition for condition in where.conditions if condition.part is not None])
     # A column has values of one type, in rows that are kept and in rows that are not.
     found: dict[tuple[type, ...], dict[bool, dict[str, Any]]] = {}
     tried = itertools.product([*dict.fromkeys(constants), True, False], repeat=len(names))
@@ -196,13 +204,34 @@ def filtered(where: Predicate | None) -> Filtered | None:
     return None
 
 
+def _likely(pattern: str) -> str:
+    """Return a text that has a pattern."""
+    return re.sub(r"\\(.)|%|_", lambda found: found[1] or {"_": "a"}.get(found[0], ""), pattern, flags=re.DOTALL)
+
+
+def _dates(conditions: Sequence[Condition]) -> list[Any]:
+    """Return dates with the parts that are asked for, and dates beside them; none where no part is."""
+    import pandas as pd
+
+    asked: dict[str | None, list[int]] = {}
+    for condition in conditions:
+        numbers = [int(one) for one in condition.constants if isinstance(one, (int, float))]
+        asked.setdefault(condition.part, []).extend(number + more for number in numbers for more in (0, 1, -1))
+    days = range(1, 8) if "weekday" in asked else asked.get("day", [1])
+    found = []
+    for year, month, day in itertools.product(asked.get("year", [2020]), asked.get("month", [1]), days):
+        with suppress(ValueError):  # there is no such day
+            found.append(pd.Timestamp(year=year, month=month, day=day))
+    return found if asked else []
+
+
 def _answer(where: Predicate, row: Mapping[str, Any]) -> bool | None:
     """Return what a filter says of one row; None where its values do not fit it."""
     import pandas as pd
 
     try:
         frame = pd.DataFrame({name: [value] for name, value in row.items()})
-        return len(frame.query(str(where), engine="python")) == 1
-    except Exception:
+        return bool(np.any(selected_rows(frame, where)))
+    except PkdpError:
         # Whatever does not fit: other values are tried.
         return None

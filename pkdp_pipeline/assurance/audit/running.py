@@ -21,7 +21,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def audit(
     mechanism: Mechanism,
     attacker: AttackerModel,
     *,
-    protects: str = "presence",
+    protects: Protects = "presence",
     engine: str = "pandas",
     samples: int = SAMPLES,
     confidence: float = CONFIDENCE,

@@ -12,7 +12,7 @@ from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy, find_tables
+from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy, answers_total, find_tables
 from pkdp_pipeline.duckdb.gate.worker import open_vault
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import link_warning, linking_parts, type_name
@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
-from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
 from pkdp_pipeline.model.question import EACH_ROW
 from pkdp_pipeline.planning import smallest_k
 
@@ -65,6 +65,7 @@ def _table(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -
         "domains": {column: [json_key(value) for value in values] for column, values in table.domains.items()},
         "period": policy.period_of(table),
         "protects": table.protects,
+        "total": answers_total(policy, table),
         "one_cell": table.one_cell,
         "order_by": None if table.order_by is None else list(table.order_by),
         "examples": _examples(policy, attacker, permitted),
@@ -79,17 +80,19 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
         epsilon = float(f"{min(0.5, min(budget.epsilon for budget in budgets) / 2):.2g}") or 0.1
         delta = min(min(budget.delta for budget in budgets) or 1e-9, 1e-3)
         more = {"noise": epsilon, "release_threshold": table.k + math.ceil(math.log(100.0 / delta) / epsilon)}
-    questions: list[tuple[dict[str, Any], str]] = [
+    questions: list[tuple[dict[str, Any], Protects]] = [
         ({"table": permitted.name, "histogram": next(iter(permitted.columns)), "k": table.k, **more}, table.protects),
         ({"table": permitted.name, "count": True, "k": table.k, **more}, "presence"),
     ]
+    if answers_total(policy, table):
+        questions.append(({"table": permitted.name, "count": True, "protects": "value"}, "value"))
     return [
         {"question": question, "promise": _certified(Spec.read(question).mechanism, attacker, protects)[1]}
         for question, protects in questions
     ]
 
 
-def _certified(mechanism: Histogram | Count, attacker: AttackerModel, protects: str) -> tuple[bool, str]:
+def _certified(mechanism: Histogram | Count, attacker: AttackerModel, protects: Protects) -> tuple[bool, str]:
     """Return whether an answer promises anything by itself, and what, or why not."""
     try:
         return True, certify(mechanism, attacker, protects=protects).sentence()
@@ -133,7 +136,7 @@ def threshold_warnings(policy: Policy) -> list[str]:
     attacker = policy.attacker.model()
     found = []
     for name, table in policy.tables.items():
-        asked: tuple[tuple[Histogram | Count, str], ...] = (
+        asked: tuple[tuple[Histogram | Count, Protects], ...] = (
             (Histogram(k=table.k), table.protects),
             (Count(k=table.k), "presence"),
         )

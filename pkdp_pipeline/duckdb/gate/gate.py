@@ -130,7 +130,7 @@ class Gate:
         question : dict or JSON text
             ``{"table": "events", "histogram": "country", "k": 20}``, with a column or a list of columns, or
             ``{"table": "events", "count": true, "k": 20}``. Further keys are filter, noise, release_threshold and, of
-            a count, k_complement; unknown keys are errors.
+            a count, k_complement and protects; unknown keys are errors.
 
         Returns
         -------

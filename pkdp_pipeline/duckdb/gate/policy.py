@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
 
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.duckdb.constants import type_of_keys
 from pkdp_pipeline.duckdb.curator import request_of
 from pkdp_pipeline.duckdb.gate.client import MOST_BYTES
@@ -24,7 +25,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError
 from pkdp_pipeline.ledger import Budget, Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
-from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.question import EACH_ROW, EachRow, Question
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.releases.complaints import text_of, toml_of
@@ -318,6 +319,11 @@ def permitted(
     spec = Spec.read(question).for_a_gate()
     table = table_named(spec.table, tables)
     _check_numbers(table, spec, noise=bool(budgets))
+    total = bool(spec.count) and spec.protects == "value"
+    if total and not (answers_total(policy, table.policy) and spec.mechanism == Count()):
+        raise ArgumentError(
+            "protects = 'value' of a count asks for all people's exact number, where a policy allows it: leave it out."
+        )
     by = domain = None
     if spec.histogram is not None:
         by = tuple(column_named("histogram", name, table.columns, lacking=NOT_OFFERED) for name in spec.histogram)
@@ -325,14 +331,22 @@ def permitted(
     alone = (by is None or domain is not None) and spec.k is None and spec.k_complement is None
     if spec.noise is not None and alone:
         _check_pure_noise(table, spec.noise, budgets)
-    elif spec.k is None:
+    elif spec.k is None and not total:
         spec = spec.model_copy(update={"k": table.policy.k})
     decided = {
-        "protects": None if by is None else table.policy.protects,
+        "protects": spec.protects if by is None else table.policy.protects,
         "undeclared": None if domain is None else "absent",
     }
     asked = spec.model_copy(update=decided)
     return table, asked, request_of(asked, table.found, table.rules, domain=domain, offered=table.columns)
+
+
+def answers_total(policy: Policy, table: TablePolicy) -> bool:
+    """Return whether a gate tells the exact number of all people: where its attacker is declared to know it."""
+    try:
+        return table.protects == "value" and bool(certify(Count(), policy.attacker.model(), protects="value"))
+    except ArgumentError:
+        return False
 
 
 def _check_numbers(table: PermittedTable, spec: Spec, *, noise: bool) -> None:

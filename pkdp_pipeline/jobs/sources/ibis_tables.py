@@ -109,7 +109,8 @@ class IbisSource:
         import narwhals.stable.v2 as nw
 
         from pkdp_pipeline.engines.narwhals_columns import comparable, opened
-        from pkdp_pipeline.engines.narwhals_engine import as_number, collected
+        from pkdp_pipeline.engines.narwhals_engine import collected
+        from pkdp_pipeline.engines.narwhals_queries import as_number
 
         self._check(unit)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -61,7 +63,11 @@ def job(tmp_path, text: str):
 
 @pytest.mark.parametrize(
     "where",
-    ["flag", "not flag", "minutes > 30", "minutes > 30 and kind == 'ill'", "kind in ['a', 'b'] or `minutes` == 2.5"],
+    [
+        *("flag", "not flag", "minutes > 30", "minutes > 30 and kind == 'ill'"),
+        *("kind in ['a', 'b'] or `minutes` == 2.5", "kind.str.startswith('il')", "day.dt.day_of_week >= 5"),
+        "day.dt.year == 2013 and day.dt.month != 2",
+    ],
 )
 def test_a_filter_gets_rows_that_it_keeps_and_drops(where):
     found = filtered(from_query(where))
@@ -70,6 +76,13 @@ def test_a_filter_gets_rows_that_it_keeps_and_drops(where):
         frame = pd.DataFrame({name: [value] for name, value in values.items()})
         kept = frame[frame[where]] if where in frame else frame.query(where, engine="python")
         assert len(kept) == rows
+
+
+def test_a_filter_with_a_pattern_gets_rows_that_it_keeps_and_drops():
+    found = filtered(from_query("kind.str.like('i__%\\\\%')"))
+    assert found is not None
+    assert re.fullmatch("i..%", found.kept["kind"])
+    assert not re.fullmatch("i..*%", found.dropped["kind"])
 
 
 @pytest.mark.parametrize("where", ["minutes > minutes", "minutes.isna()"])

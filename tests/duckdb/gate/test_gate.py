@@ -337,6 +337,23 @@ def test_a_unit_that_cannot_be_one_is_an_error_of_the_policy_and_condemns_no_tab
         assert gate.unreadable == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "again", "people"),
+    [
+        ("country LIKE '_O' OR country NOT LIKE '%E'", "NOT Country LIKE '%%E' OR country like '_O'", 200),
+        ("year(day) = 2020 AND isodow(day) = 4", "date_part('isodow', day) = 4 AND 2020 = extract(year FROM day)", 200),
+        ("month(day) <> 1", "NOT month(day) = 1", None),
+    ],
+)
+def test_patterns_and_parts_of_dates_choose_rows(path: Path, text: str, again: str, people: int | None) -> None:
+    rules = policy()
+    rules["tables"]["events"]["columns"] += ["day"]
+    with Gate(path, policy=rules) as gate:
+        assert gate.ask(count(filter=text)).value == people
+        # In other words it is the same question, and not a second one about the same people.
+        assert gate.ask(count(filter=again)).replayed
+
+
 def test_a_filter_is_not_asked_of_rows_that_a_view_leaves_out(tmp_path: Path) -> None:
     """The view may not be computable for these: the failure would tell about the ones that the filter chooses."""
     path = broken(tmp_path)

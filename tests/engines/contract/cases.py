@@ -143,15 +143,61 @@ WHERE = {
     "`a b.c` == 'x'": "pq",
     "`a b.c` != 'x' and sure": "rtw",
     "zoned > '2020-01-01 02:00:00+00:00'": "st",
+    "day >= '2020-01-03'": "rst",
+    "day == '2020-01-03'": "r",
     "at > '2020-01-01 02:00:00.500'": "st",
+    "t.str.startswith('i')": "r",
+    't.str.contains("\'")': "r",
+    "t.str.endswith('`')": "t",
+    "not t.str.like('_')": "rst",
+    "t.str.like('_') and t != 'a'": "qw",
+    "t.str.like('%t_s')": "r",
+    "t.str.like('i%s')": "r",
+    "t.str.like('i%t%s')": "r",
+    "t.str.like('it%t\\'s')": "",
+    "t.notna() and not t.str.like('%_u%')": "pqrw",
+    "`a b.c`.str.startswith('x')": "pq",
+    "day.dt.year == 2020 and day.dt.day >= 3": "rst",
+    "day.dt.month != 1": "w",
+    "day.dt.dayofweek in [4, 5]": "rs",
+    "at.dt.year == 2020": "pqrst",
+    "at.dt.isocalendar().day < 3.5": "pqrst",
+    "at.dt.day.isna()": "w",
+    "not at.dt.year > 2019": "w",
+    "day.dt.year > 99999999999999999999": "",
+}
+PATTERNS = table(
+    u=pa.array(range(12), INT),
+    c=pa.array([f"{number:02}" for number in range(12)], TEXT),
+    t=pa.array(
+        ["", "a", "A", "a%", "a_b", "a\nb", "a\\b", "𝔸b", "e\u0301", "axxbyyb", "a.b", None],
+        TEXT,
+    ),
+    k=pa.array(["x", "y", None, "xy", "yx", "é", "x", "y", "x", "y", "x", "y"], TEXT).dictionary_encode(),
+)
+PATTERNED = {
+    "t.str.like('_')": [1, 2],
+    "t.str.like('__')": [3, 7, 8],
+    "t.str.like('a%b')": [4, 5, 6, 9, 10],
+    "t.str.like('a_b')": [4, 5, 6, 10],
+    "t.str.like('a\\\\_b')": [4],
+    "t.str.like('a\\\\\\\\b')": [6],
+    "t.str.like('a\\\\\\\\%')": [6],
+    "t.str.like('%\\\\%')": [3],
+    "t.str.contains('.', regex=False)": [10],
+    "t.str.like('%x%y%b')": [9],
+    "t.str.like('_%')": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+    "t.str.like('ab%b')": [],
+    "not t.str.startswith('a')": [0, 2, 7, 8, 11],
+    "k.str.like('x%')": [0, 3, 6, 8, 10],
+    "not k.str.like('_')": [2, 3, 4],
+    f"t.str.like('{'_' * 199}%')": [],
 }
 #: Not by pandas, which has no such comparisons or reads their missing values otherwise.
 WHERE_NOT_IN_PANDAS = {
     "at not in ['2020-01-01', '2020-01-01 01:00:00']": "rstw",
     "at != '2020-01-01 00:00:00'": "qrstw",
     "at == '2020-01-01'": "p",
-    "day >= '2020-01-03'": "rst",
-    "day == '2020-01-03'": "r",
     "m == 1.5": "pw",
     "m > 0": "pstw",
     "not m > 0": "qr",
@@ -365,6 +411,10 @@ CASES = [
         Case(name=f"where {query}", table=FILTERED, ask={"where": query}, expected=[(key, 1) for key in kept])
         for query, kept in (WHERE | WHERE_NOT_IN_PANDAS).items()
     ),
+    *(
+        Case(name=f"where {query}", table=PATTERNS, ask={"where": query}, expected=[(f"{key:02}", 1) for key in kept])
+        for query, kept in PATTERNED.items()
+    ),
     Case(
         name="odd names",
         table=pa.table({"a.b": [1, 2], "^.*$": ["x", "y"], "*": ["s", "s"], "A-B": ["o", "o"], 'q"`': ["t", "t"]}),
@@ -409,6 +459,15 @@ FAILURES = [
         ask={"where": "zoned > '2020-01-01 02:00:00'"},
         expected=pkdp.ArgumentError,
     ),
+    Case(
+        name="the year of an instant",
+        table=FILTERED,
+        ask={"where": "zoned.dt.year == 2020"},
+        expected=pkdp.ArgumentError,
+    ),
+    Case(name="the year of text", table=FILTERED, ask={"where": "t.dt.year == 2020"}, expected=pkdp.ArgumentError),
+    Case(name="a year as text", table=FILTERED, ask={"where": "day.dt.year == '2020'"}, expected=pkdp.ArgumentError),
+    Case(name="a pattern of numbers", table=FILTERED, ask={"where": "n.str.like('1%')"}, expected=pkdp.ArgumentError),
     Case(name="a cell of bytes", table=table(u=[1], c=pa.array([b"a"])), expected=pkdp.ArgumentError),
     Case(name="a cell of a list", table=table(u=[1], c=pa.array([["a"]])), expected=pkdp.ArgumentError),
     Case(name="a cell of a struct", table=table(u=[1], c=pa.array([{"a": 1}])), expected=pkdp.ArgumentError),

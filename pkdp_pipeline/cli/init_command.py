@@ -40,7 +40,7 @@ def init(
         typer.Option(parser=share, metavar="FLOAT|PERCENT", help="Without noise: how sure they can be."),
     ] = None,
     evidence: Annotated[
-        str | None, typer.Option(metavar="KIND", help=f"Without noise: {', '.join(_EVIDENCE)}.")
+        str | None, typer.Option(metavar="KIND", help=f"How a person's periods depend on each other: {', '.join(_EVIDENCE)}.")
     ] = None,
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
@@ -50,8 +50,8 @@ def init(
     from pkdp_pipeline.jobs.job import read_job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
-    if noise is not None and (p_max is not None or evidence is not None):
-        raise ArgumentError("--noise needs neither --p-max nor --evidence: it protects against anybody. Drop them.")
+    if noise is not None and p_max is not None:
+        raise ArgumentError("--noise needs no --p-max: it protects against anybody. Drop one of them.")
     whole = WholeFile.of(file, **keys)
     place = Path(f"{_stem(file)}.toml") if job is None else job
     if place.exists() and not force:
@@ -65,7 +65,10 @@ def init(
     screen.head("Written")
     screen.say(f"{place}: read it, argue what it assumes, and correct it. No row of the data was read.")
     screen.head("Then")
-    screen.say("Publish what a date lies in; first without reading, charging or writing anything:")
+    screen.say(
+        f"Publish the {answers['every']} of a date, yesterday or another one that your data have; first without "
+        "reading, charging or writing anything:"
+    )
     named = shlex.quote(str(place))
     screen.command(f"pkdp run {named} --date yesterday --dry-run")
     screen.command(f"pkdp run {named} --date yesterday")
@@ -111,9 +114,10 @@ def _answers(given: Mapping[str, Any], whole: WholeFile, screen: Any) -> dict[st
         found["noise"] = given["noise"] if given["noise"] is not None else ask("epsilon", None)
     else:
         found["p_max"] = or_asked("p_max")
-        found["evidence"] = or_asked("evidence")
-        if found["evidence"] not in _EVIDENCE:
-            raise ArgumentError(f"--evidence must be one of {', '.join(_EVIDENCE)}.")
+    # Noise adds up without evidence; with some that can be argued it adds up to less.
+    found["evidence"] = (given["evidence"] or "none") if noised else or_asked("evidence")
+    if found["evidence"] not in _EVIDENCE:
+        raise ArgumentError(f"--evidence must be one of {', '.join(_EVIDENCE)}.")
     return found
 
 
@@ -170,22 +174,15 @@ def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path
         *_mechanism(answers, bool(by)),
         "",
         "[output]",
-        'directory = "public"',
+        f"directory = {toml_text(f'public/{name}')}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _assumed(answers: Mapping[str, Any]) -> list[str]:
-    if "noise" in answers:
-        return []
     evidence = [f'evidence = {{ kind = "{answers["evidence"]}" }}   # argued; see attacker.md']
-    p_max = f"p_max = {answers['p_max']!r}"
-    return [
-        *(evidence if answers["evidence"] != "none" else []),
-        "",
-        "[attacker]",
-        f"{p_max}   # argued, never computed",
-    ]
+    attacker = ["", "[attacker]", f"p_max = {answers['p_max']!r}   # argued, never computed"] if "p_max" in answers else []
+    return [*(evidence if answers["evidence"] != "none" else []), *attacker]
 
 
 def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:

@@ -50,6 +50,19 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
         assert "Köln" in run("run", "besuche.toml", "--date", "2025-02-02").stdout
 
 
+def test_evidence_lets_noise_add_up_to_less_and_each_job_has_a_folder(folder):
+    (folder / "other.csv").write_text(VISITS, encoding="windows-1252")
+    assert run("init", "besuche.csv", *CSV, *NOISED, "--evidence", "once_per_unit").exit_code == 0
+    assert run("init", "other.csv", *CSV, *NOISED).exit_code == 0
+    told = {}
+    for name in ("besuche", "other"):
+        done = run("backfill", f"{name}.toml", "--from", "2025-02-01", "--to", "2025-02-03")
+        assert done.exit_code == 0, done.stderr
+        told[name] = done.stdout
+    assert "private at ε = 1, " in told["besuche"]
+    assert "private at ε = 3, " in told["other"]
+
+
 def test_what_is_not_given_is_asked_at_a_terminal(folder, monkeypatch):
     answers = iter(["person", "x", "tag", "2", "Stadt/Ort", "no", "20 %", "2"])
     asked = []
@@ -83,7 +96,7 @@ def test_no_row_is_read(folder):
 WRONG = [
     (["besuche.csv", *CSV, "--unit", "person"], "say it with --period"),
     (["besuche.csv", *CSV, "--unit", "id", "--period", "tag", "--noise", "1"], "The file has no column 'id'"),
-    (["besuche.csv", *CSV, *NOISED, "--p-max", "0.1"], "--noise needs neither --p-max nor --evidence"),
+    (["besuche.csv", *CSV, *NOISED, "--p-max", "0.1"], "--noise needs no --p-max"),
     (["besuche.csv", *CSV, *EXACT[:-2]], "say it with --evidence"),
     (["besuche.csv", *CSV, *EXACT[:-1], "habit"], "--evidence must be one of"),
     (["besuche.csv", *CSV, *NOISED, "--every", "fortnight"], "--every must be one of"),

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -60,18 +61,19 @@ def init(
     screen = Screen()
     answers = _answers(given | {"evidence": evidence}, whole, screen)
     text = _job_text(file, keys, whole, place, answers)
-    read_job(text, place)  # what it says is checked before it is written
+    asked = read_job(text, place).period  # what the file says is checked before it is written
     place.write_text(text, encoding="utf-8")
     screen.head("Written")
     screen.say(f"{place}: read it, argue what it assumes, and correct it. No row of the data was read.")
     screen.head("Then")
     screen.say(
-        f"Publish the {answers['every']} of a date, yesterday or another one that your data have; first without "
-        "reading, charging or writing anything:"
+        f"Publish the {asked.every} of a date: here the latest that is over, or another one that your data have. First "
+        "without reading, charging or writing anything:"
     )
-    named = shlex.quote(str(place))
-    screen.command(f"pkdp run {named} --date yesterday --dry-run")
-    screen.command(f"pkdp run {named} --date yesterday")
+    latest = asked.span(asked.today())[0] - timedelta(1)
+    named = f"{shlex.quote(str(place))} --date {'yesterday' if asked.every == 'day' else latest.isoformat()}"
+    screen.command(f"pkdp run {named} --dry-run")
+    screen.command(f"pkdp run {named}")
 
 
 def _stem(file: Path) -> str:

@@ -41,7 +41,8 @@ def init(
         typer.Option(parser=share, metavar="FLOAT|PERCENT", help="Without noise: how sure they can be."),
     ] = None,
     evidence: Annotated[
-        str | None, typer.Option(metavar="KIND", help=f"How a person's periods depend on each other: {', '.join(_EVIDENCE)}.")
+        str | None,
+        typer.Option(metavar="KIND", help=f"How a person's periods depend on each other: {', '.join(_EVIDENCE)}."),
     ] = None,
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
@@ -183,7 +184,9 @@ def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path
 
 def _assumed(answers: Mapping[str, Any]) -> list[str]:
     evidence = [f'evidence = {{ kind = "{answers["evidence"]}" }}   # argued; see attacker.md']
-    attacker = ["", "[attacker]", f"p_max = {answers['p_max']!r}   # argued, never computed"] if "p_max" in answers else []
+    attacker = (
+        ["", "[attacker]", f"p_max = {answers['p_max']!r}   # argued, never computed"] if "p_max" in answers else []
+    )
     return [*(evidence if answers["evidence"] != "none" else []), *attacker]
 
 

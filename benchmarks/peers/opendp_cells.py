@@ -1,8 +1,8 @@
 """OpenDP with Polars: a noisy count of distinct units per declared cell, of units in several cells.
 
 Guarantee: epsilon worst-case DP of units. `truncate_num_groups(c)` limits a unit's cells; noise has the scale
-c / epsilon. Version 0.16 stops at `keep="sample"`, its default ("multiple fields with name"), so the first cells by name
-are kept; and it keeps c - 1 of them. Missing units are not looked for. Arguments: the table, c, epsilon, and the cells.
+c / epsilon. Version 0.16 stops at `keep="sample"`, its default ("multiple fields with name"), so the first cells by
+name are kept; and it keeps c - 1. Missing units are not looked for. Arguments: the table, c, epsilon, and the cells.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import venv
@@ -24,6 +25,7 @@ class Peer:
     name: str
     requirement: str
     script: str
+    arguments: tuple[str, ...] = ()
 
 
 PEERS = (
@@ -39,7 +41,9 @@ class NotAvailableError(Exception):
 
 
 class Answers:
-    """A running peer: `next` times one histogram."""
+    """A running peer: `next` times one histogram, and `cells` is what the peer said of its cells."""
+
+    cells: Any = None
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -49,7 +53,9 @@ class Answers:
         with suppress(BrokenPipeError):
             self._input().write("go\n")
             self._input().flush()
-        return float(self._line()["seconds"])
+        answer = self._line()
+        self.cells = answer["cells"]
+        return float(answer["seconds"])
 
     def _line(self) -> dict[str, Any]:
         line = self._process.stdout.readline() if self._process.stdout else ""
@@ -71,7 +77,7 @@ def answering(peer: Peer, table: Path, cache: Path) -> Iterator[Answers]:
     NotAvailableError
         If it cannot be installed or does not answer.
     """
-    command = [str(_python(peer, cache)), str(SCRIPTS / peer.script), str(table)]
+    command = [str(_python(peer, cache)), str(SCRIPTS / peer.script), str(table), *peer.arguments]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -84,7 +90,7 @@ def answering(peer: Peer, table: Path, cache: Path) -> Iterator[Answers]:
 
 def _python(peer: Peer, cache: Path) -> Path:
     """Return the interpreter of the peer's environment, which is made when it is not there."""
-    room = cache / Path(peer.script).stem
+    room = cache / re.sub(r"\W+", "_", peer.requirement).strip("_")
     python, ready = room / "bin" / "python", room / "ready"
     if not ready.exists():
         print(f"  installing {peer.requirement} …", file=sys.stderr, flush=True)

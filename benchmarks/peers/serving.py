@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 
-def serve(package: str, load: Callable[[str], Any], histogram: Callable[[Any], int]) -> None:
+def serve(package: str, load: Callable[[str], Any], histogram: Callable[[Any], Any]) -> None:
     """Answer with lines of JSON; whatever else is written to standard output goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

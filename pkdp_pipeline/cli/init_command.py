@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -37,7 +38,8 @@ def init(
     noise: Annotated[float | None, typer.Option(help="Epsilon of noise: a promise against anybody.")] = None,
     p_max: Annotated[float | None, of_share("Without noise: how sure they can be.")] = None,
     evidence: Annotated[
-        str | None, typer.Option(metavar="KIND", help=f"Without noise: {', '.join(_EVIDENCE)}.")
+        str | None,
+        typer.Option(metavar="KIND", help=f"How a person's periods depend on each other: {', '.join(_EVIDENCE)}."),
     ] = None,
     time_zone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Where a day begins, for times with a zone; without it UTC.")
@@ -57,8 +59,8 @@ def init(
     from pkdp_pipeline.jobs.job import read_job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
-    if noise is not None and (p_max is not None or evidence is not None):
-        raise ArgumentError("--noise needs neither --p-max nor --evidence: it protects against anybody. Drop them.")
+    if noise is not None and p_max is not None:
+        raise ArgumentError("--noise needs no --p-max: it protects against anybody. Drop one of them.")
     whole = WholeFile.of(file, **keys)
     place = Path(f"{_stem(file)}.toml") if job is None else job
     if place.exists() and not force:
@@ -72,17 +74,21 @@ def init(
         answers = asker.replayed(lambda: _answers(given | {"evidence": evidence}, whole, asker))
     answers |= {"time_zone": time_zone, "budget": budget, "domain": _domain(domain or [], answers["by"] or (), whole)}
     text = _job_text(file, keys, whole, place, answers)
-    read_job(text, place)  # what it says is checked before it is written
+    asked = read_job(text, place).period  # what the file says is checked before it is written
     place.write_text(text, encoding="utf-8")
     screen.head("Written")
     # A workbook is read to learn the names of its columns.
     unread = "" if whole.table.format == "excel" else " No row of the data was read."
     screen.say(f"{place}: read it, argue what it assumes, and correct it.{unread}")
     screen.head("Then")
-    screen.say("Publish what a date lies in; first without reading, charging or writing anything:")
-    named = shlex.quote(str(place))
-    screen.command(f"pkdp run {named} --date yesterday --dry-run")
-    screen.command(f"pkdp run {named} --date yesterday")
+    screen.say(
+        f"Publish the {asked.every} of a date: here the latest that is over, or another one that your data have. First "
+        "without reading, charging or writing anything:"
+    )
+    latest = asked.span(asked.today())[0] - timedelta(1)
+    named = f"{shlex.quote(str(place))} --date {'yesterday' if asked.every == 'day' else latest.isoformat()}"
+    screen.command(f"pkdp run {named} --dry-run")
+    screen.command(f"pkdp run {named}")
 
 
 def _stem(file: Path) -> str:
@@ -125,9 +131,10 @@ def _answers(given: Mapping[str, Any], whole: WholeFile, asker: Asker) -> dict[s
         found["noise"] = given["noise"] if given["noise"] is not None else ask("epsilon", None)
     else:
         found["p_max"] = or_asked("p_max")
-        found["evidence"] = or_asked("evidence")
-        if found["evidence"] not in _EVIDENCE:
-            raise ArgumentError(f"--evidence must be one of {', '.join(_EVIDENCE)}.")
+    # Noise adds up without evidence; with some that can be argued it adds up to less.
+    found["evidence"] = (given["evidence"] or "none") if noised else or_asked("evidence")
+    if found["evidence"] not in _EVIDENCE:
+        raise ArgumentError(f"--evidence must be one of {', '.join(_EVIDENCE)}.")
     return found
 
 
@@ -191,7 +198,7 @@ def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path
         *_mechanism(answers, bool(by)),
         "",
         "[output]",
-        'directory = "public"',
+        f"directory = {toml_text(f'public/{name}')}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -205,16 +212,11 @@ def _budget(answers: Mapping[str, Any]) -> list[str]:
 
 
 def _assumed(answers: Mapping[str, Any]) -> list[str]:
-    if "noise" in answers:
-        return []
     evidence = [f'evidence = {{ kind = "{answers["evidence"]}" }}   # argued; see attacker.md']
-    p_max = f"p_max = {answers['p_max']!r}"
-    return [
-        *(evidence if answers["evidence"] != "none" else []),
-        "",
-        "[attacker]",
-        f"{p_max}   # argued, never computed",
-    ]
+    attacker = (
+        ["", "[attacker]", f"p_max = {answers['p_max']!r}   # argued, never computed"] if "p_max" in answers else []
+    )
+    return [*(evidence if answers["evidence"] != "none" else []), *attacker]
 
 
 def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:

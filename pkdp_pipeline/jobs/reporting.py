@@ -282,7 +282,7 @@ def markdown_table(table: pd.DataFrame, most: int | None = None) -> list[str]:
 
 def describe(job: Job, asked: ReleaseTable) -> str:
     """Return one sentence on what is counted and what is published."""
-    return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked)
+    return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked.mechanism)
 
 
 def noise_line(release: Release) -> str:

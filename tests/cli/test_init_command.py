@@ -35,7 +35,9 @@ def run(*words):
 def test_the_job_runs_as_it_is_written(folder, how, every):
     made = run("init", "besuche.csv", *CSV, *how, "--every", every)
     assert made.exit_code == 0, made.stderr
-    assert "pkdp run besuche.toml --date yesterday --dry-run" in made.stdout
+    words = made.stdout.rsplit("pkdp ", 1)[1].split()
+    planned = run(*words, "--dry-run")  # it proposes a period that is over
+    assert planned.exit_code == 0, planned.stdout
     job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
     assert job["source"] == {
         "files": "besuche.csv",
@@ -91,6 +93,19 @@ def test_cells_of_several_columns_have_the_kinds_of_their_columns(folder):
     assert tomllib.loads(Path("visits.toml").read_text(encoding="utf-8")) == job
 
 
+def test_evidence_lets_noise_add_up_to_less_and_each_job_has_a_folder(folder):
+    (folder / "other.csv").write_text(VISITS, encoding="windows-1252")
+    assert run("init", "besuche.csv", *CSV, *NOISED, "--evidence", "once_per_unit").exit_code == 0
+    assert run("init", "other.csv", *CSV, *NOISED).exit_code == 0
+    told = {}
+    for name in ("besuche", "other"):
+        done = run("backfill", f"{name}.toml", "--from", "2025-02-01", "--to", "2025-02-03")
+        assert done.exit_code == 0, done.stderr
+        told[name] = done.stdout
+    assert "private at ε = 1, " in told["besuche"]
+    assert "private at ε = 3, " in told["other"]
+
+
 def test_what_is_not_given_is_asked_at_a_terminal(folder, monkeypatch):
     answers = iter(["person", "x", "tag", "2", "Stadt/Ort", "no", "20 %", "2"])
     asked = []
@@ -124,7 +139,7 @@ def test_no_row_is_read(folder):
 WRONG = [
     (["besuche.csv", *CSV, "--unit", "person"], "say it with --period"),
     (["besuche.csv", *CSV, "--unit", "id", "--period", "tag", "--noise", "1"], "The file has no column 'id'"),
-    (["besuche.csv", *CSV, *NOISED, "--p-max", "0.1"], "--noise needs neither --p-max nor --evidence"),
+    (["besuche.csv", *CSV, *NOISED, "--p-max", "0.1"], "--noise needs no --p-max"),
     (["besuche.csv", *CSV, *EXACT[:-2]], "say it with --evidence"),
     (["besuche.csv", *CSV, *EXACT[:-1], "habit"], "--evidence must be one of"),
     (["besuche.csv", *CSV, *NOISED, "--every", "fortnight"], "--every must be one of"),

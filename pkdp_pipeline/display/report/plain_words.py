@@ -6,22 +6,20 @@ import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.model.mechanisms import Mechanism
     from pkdp_pipeline.releases.derived import ExpectedError
 
 _IF = ", if what was declared is true"
 
 
-def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Any) -> str:
-    """Return one sentence on what is counted, and what is done before it is published.
-
-    `rules` is a mechanism, or what a job file asks for: it has the mechanism's names.
-    """
+def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:
+    """Return one sentence on what is counted, and what its mechanism does before it is published."""
     subject, steps = "a cell" if by else "the count", []
     if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
         steps.append(f"a person is counted in at most {cells} cells")

@@ -179,6 +179,14 @@ PURE = """
     noise = { epsilon = 0.5 }
 """
 
+FOUND = """
+    [[release]]
+    name = "people_by_town"
+    by = "town"
+    noise = { epsilon = 0.5 }
+    release_threshold = 27
+"""
+
 
 @functools.cache
 def job(kind: str = "quiet") -> Path:
@@ -193,7 +201,7 @@ def job(kind: str = "quiet") -> Path:
     evidence = """evidence = { kind = "one_day_protected" }
     budget = { epsilon = 9.0, delta = 1e-6, part = "partial_knowledge" }"""
     text = JOB.replace("EVIDENCE", evidence if kind == "quiet" else "")
-    text = text.replace("RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE}[kind])
+    text = text.replace("RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE, "found": FOUND}[kind])
     (folder / "job.toml").write_text(textwrap.dedent(text), encoding="utf-8")
     for day in days:
         run_job(load_job(folder / "job.toml"), day)

@@ -46,6 +46,7 @@ def halved(value):
         ("noisy", None, "auditor"),
         ("noisy", 3, "public"),
         ("pure", None, "public"),
+        ("found", None, "public"),
     ],
 )
 @pytest.mark.parametrize("with_ledger", [False, True])

@@ -32,14 +32,17 @@ def test_the_walks_go_from_a_file_to_a_report():
     assert ledgers == {"cases", "first_tests", "customers", "crashes", "masern"}
 
 
+@pytest.mark.ibis
 @pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize("way", ["ibis", "postgres"])
 @pytest.mark.usefixtures("folder")
-def test_the_crashes_are_published_from_postgresql_byte_for_byte(postgres_url, monkeypatch):
+def test_the_crashes_are_published_from_postgresql_byte_for_byte(way, postgres_url, monkeypatch):
     subprocess.run([sys.executable, "make_inputs.py", postgres_url], check=True)
     monkeypatch.setenv("PKDP_SOURCE", postgres_url)
     (loading,) = (snippet.text for snippet in snippets(PAGE) if "PKDP_SOURCE" in snippet.text)
     text = Path("crashes.toml").read_text(encoding="utf-8")
-    source = loading.splitlines()[-1]
+    source = loading.splitlines()[-1].replace("ibis", way)
     text = text.replace('source = "out/input/crashes.parquet"', source).replace('"out/', '"out/postgres/')
     Path("from_postgres.toml").write_text(text, encoding="utf-8")
     assert load_job("from_postgres.toml").source.public_name != load_job("crashes.toml").source.public_name

@@ -172,7 +172,7 @@ def _of_cells(request: Question, counted: Counted | None) -> list[Rule]:
     if request.by:
         text = (
             f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
-            'counts: "most_frequent", "first" (with order_by) or "hash"'
+            'counts: "most_frequent", "first" (with order_by) or "hash"; cells_per_unit, how many count'
         )
         if (most := request.cells_per_unit) > 1:
             text = (

@@ -83,11 +83,13 @@ _HELP = {
     "known": "People the attacker knows or controls.",
     "influence": "passive: known for other reasons; active: known to be there, or put there.",
     "dependent": "Whose records depend on one another, such as household.",
+    "independent_cells": "Without noise: that a person's cells say nothing about one another, given her habits.",
     "secret": "record, or conditional: a person's record given those of all on whom it depends.",
     "k": "Published only when the count is at least this.",
     "k_complement": "Published only when the rest is at least this.",
     "noise": "Epsilon of two-sided geometric noise.",
     "release_threshold": "Published only when the noisy count reaches this.",
+    "cells_per_unit": "In how many cells a person may be; with noise so many of hers are counted.",
 }
 
 

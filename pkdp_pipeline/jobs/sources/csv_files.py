@@ -316,7 +316,7 @@ class CsvSource(FetchedSource):
         if (form := self._elsewhere(column, kind)) is not None:
             return ConfigError(
                 f"column {column!r} must hold {words}; the file {file!r} writes them in another form: write {form} in "
-                "source, as in source = { files = …, " + form + " }."
+                f"source, or --{form.partition(' ')[0].replace('_', '-')} with a file."
             )
         kinds = f'types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source'
         other = f"declare another type ({kinds}, or --type with a file)"

@@ -73,7 +73,8 @@ def as_iso(name: str, date_format: str) -> str:
 
 
 ENCODED = (
-    ' It is no text in the declared encoding, or none at all: write encoding = "windows-1252" or another one in source.'
+    ' It is no text in the declared encoding, or none at all: write encoding = "windows-1252" or another one in '
+    "source, or --encoding with a file."
 )
 
 

@@ -68,9 +68,7 @@ def _lives(rng: np.random.Generator, cells: int, most: int, protects: str) -> Li
 def _chances(rng: np.random.Generator, p: float, held: tuple[int | None, ...]) -> list[list[Any]]:
     """Return a person's chances of the cells that she may be in, at most `p`; in half of the cases just that."""
     extreme = rng.random() < 0.5
-    return [
-        [0 if cell is None else p if extreme else np.minimum(p, p * rng.beta(4.0, 1.0, _BATCH))] for cell in held
-    ]
+    return [[0 if cell is None else p if extreme else np.minimum(p, p * rng.beta(4.0, 1.0, _BATCH))] for cell in held]
 
 
 def _independent(rng: np.random.Generator, protects: str) -> _Attacker:

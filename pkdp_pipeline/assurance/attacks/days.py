@@ -130,9 +130,8 @@ def _product(laws_of: Sequence[Outcomes], schedule: Schedule, epsilon: float) ->
 def _repeated(outcomes: Outcomes, times: int) -> Iterator[tuple[Any, Any]]:
     """Yield the probabilities of what so many equal days show, but for their order, which tells nothing."""
     for seen in combinations_with_replacement(range(len(outcomes)), times):
-        often = Counter(seen)
-        ways = math.factorial(times) // math.prod(map(math.factorial, often.values()))
-        one, other = (math.prod(outcomes[at][life] ** number for at, number in often.items()) for life in (0, 1))
+        ways = math.factorial(times) // math.prod(map(math.factorial, Counter(seen).values()))
+        one, other = (math.prod(outcomes[at][life] for at in seen) for life in (0, 1))
         yield one * ways, other * ways
 
 

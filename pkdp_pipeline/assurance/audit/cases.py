@@ -5,13 +5,14 @@ The battery is small instances of everything that can be published, each with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life, knows_total
 from pkdp_pipeline.assurance.attacks.enumeration import enumerated, size
 from pkdp_pipeline.assurance.attacks.matching import matching
+from pkdp_pipeline.assurance.attacks.schedules import attackers
 from pkdp_pipeline.assurance.audit.people import Layout, filtered
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import NotCertifiableError
@@ -22,6 +23,7 @@ from pkdp_pipeline.model.mechanisms import (
     GeometricNoise,
     Histogram,
     Mechanism,
+    cells_per_unit,
     mechanism_name,
     mechanism_to_dict,
 )
@@ -78,6 +80,8 @@ class Case:
         What the ledger is opened with.
     copies : int
         A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
+    refused : bool
+        Whether the frames are not as declared, in both lives, so that all there is to see is that nothing is published.
     effort : float
         How many samples are drawn, in terms of what is asked for.
     """
@@ -93,6 +97,7 @@ class Case:
     scenario: Scenario = "once"
     evidence: Any = None
     copies: int = 41
+    refused: bool = False
     effort: float = 1.0
     alone: bool = True
     target: Asked = None
@@ -106,7 +111,7 @@ class Case:
         """Return how many copies of a crowd a frame holds: one for a count, else an odd number."""
         if self.is_count:
             return 1
-        people = crowd.population + sum(self.layout.companions)
+        people = crowd.population * self.layout.spread + sum(self.layout.companions)
         most = min(self.copies, _MOST_PEOPLE // people)
         return most if most % 2 else max(1, most - 1)
 
@@ -118,6 +123,8 @@ class Case:
             # The number of everybody, or of those whom a filter keeps.
             asked = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
             return {**given, "k_complement": mechanism.k_complement, **asked, **self.options}
+        if cells_per_unit(mechanism) > 1:
+            given["cells_per_unit"] = cells_per_unit(mechanism)
         domain = {"domain": [name for (name,) in keys]} if self.options.get("domain") is True else {}
         return {**given, "by": "cell", "protects": self.protects, **self.options, **domain}
 
@@ -126,9 +133,11 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     """Return crowds within the declared model: as few others as it allows, and those who tell the target best.
 
     The second is the strongest of the attackers by whom theorems are tried, at ε = 1, among those who are quickly
-    enumerated.
+    enumerated. Where a person may be in several cells, crowds are about one that she leaves, and one that she enters.
     """
     mechanism, attacker = certificate.mechanism, certificate.attacker
+    if cells_per_unit(mechanism) > 1:
+        return tuple(Trial(name=name, days=(crowd,)) for name, crowd in _in_several_cells(certificate))
     cells = 2 if certificate.protects == "value" else 1
     floor = (attacker.p_min or 0.0,) * cells
     known, controlled = (0, attacker.known) if attacker.influence == "active" else (attacker.known, 0)
@@ -148,6 +157,24 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     strongest = max((crowd for crowd in matching(certificate, 1.0) if crowd.cells == cells), key=attained, default=few)
     found.setdefault(strongest, "others who leave the target in doubt least")
     return tuple(Trial(name=name, days=(crowd,)) for crowd, name in found.items())
+
+
+def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Crowd]]:
+    """Yield crowds about a cell that a person is in, or leaves for another in which none of the unknown people are."""
+    moves = certificate.protects == "value"
+    cells, second = (2, 1) if moves else (1, None)
+    if not certificate.has_partial_knowledge:
+        for others in (0, max(3, (certificate.mechanism.k or 1) - 1)):
+            yield f"{others} others, known", Crowd(cells=cells, controlled=(others,) * cells, second=second)
+        return
+    for one in [one[0].crowd for one in attackers(certificate, 1.0) if one[0].crowd.first == 0][:2]:
+        unknown, known = (
+            tuple(replace(group, chances=(*group.chances, 0.0)[:cells]) for group in groups)
+            for groups in (one.unknown, one.known)
+        )
+        controlled = (*one.controlled, 0)[:cells] if one.controlled else ()
+        crowd = Crowd(cells=cells, unknown=unknown, known=known, controlled=controlled, second=second)
+        yield "others who leave the target in doubt least", crowd
 
 
 def _named(mechanism: Mechanism) -> str:
@@ -171,7 +198,12 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Cas
         points.add(bound.parameters[0])
     histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
     found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
+    several = cells_per_unit(mechanism)
+    # With noise people have rows in more cells than count.
+    more = 2 if several > 1 and mechanism.noise is not None else 0
     layout = Layout(
+        spread=several + more,
+        held=several + more // 2,
         counts=not histogram and protects == "presence",
         companions=(k + 2, max(1, k - 1)) if histogram else (),
         rows=(1, 2, 3),
@@ -208,11 +240,11 @@ def case_of_request(name: str, request: Question, attacker: AttackerModel, *, al
     if not request.by:
         layout = replace(layout, counts=request.where is not None)
     else:
-        compared, companions = plain.trials[0].days[0].cells, layout.companions
+        compared, companions = layout.spread * plain.trials[0].days[0].cells, layout.companions
         if request.domain is not None:
             cells = len(request.domain.cells)
             if cells < compared:
-                return "its domain has fewer cells than the two that are compared"
+                return "its domain has fewer cells than those that are compared"
             companions = companions[: cells - compared]
             copies = cells // (compared + len(companions))
         several = request.one_cell in ("most_frequent", "first") and bool(request.unit)
@@ -237,7 +269,7 @@ _DROP: dict[str, Any] = {"missing_unit": "drop"}
 
 def battery() -> tuple[Case, ...]:
     """Return the cases, small enough that a loss shows in few samples: k and ε are small, δ is large."""
-    return (*_counts(), *_tables(), *_noised(), *_several())
+    return (*_counts(), *_tables(), *_noised(), *_several(), *_several_cells())
 
 
 def _counts() -> tuple[Case, ...]:
@@ -313,6 +345,28 @@ def _several() -> tuple[Case, ...]:
         replace(days, trials=(both, either), evidence=IndependentGivenHabits()),
         replace(again, scenario="again"),
         replace(again, name="a request and its revision", scenario="revised", epsilons=(2.0, 4.0), trials=revised),
+    )
+
+
+def _several_cells() -> tuple[Case, ...]:
+    """Return cases of people in several cells: as many as may be, or more, of which a hash draws."""
+    free = AttackerModel(p_max=0.3, independent_cells=True)
+    surer = replace(free, p_max=0.5, known=1, influence="active")
+    apart, drawn = (replace(_BESIDE, companions=(), spread=spread, held=held) for spread, held in ((2, 2), (4, 3)))
+    noise = Histogram(noise=GeometricNoise(1.0), cells_per_unit=2)
+    thresholds = replace(noise, k=2, release_threshold=5)
+    capped: dict[str, Any] = {"layout": drawn, "effort": 2 * _FEW}
+    sure = Crowd(cells=1, unknown=(Group(people=1, chances=(0.5,)),), controlled=(1,))
+    too_many = Trial(name="the target in twice as many cells, as somebody else", days=(sure,))
+    between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(3, 3), second=1),))
+    refused = _case("several cells, somebody in too many", Histogram(k=3, cells_per_unit=2), surer, refused=True)
+    moving = _case("several cells, noise, value", noise, epsilons=(2.0,), protects="value", **capped)
+    return (
+        _case("several cells, k", Histogram(k=2, cells_per_unit=2), free, layout=apart),
+        _case("several cells, noise", noise, others=(0, 6), epsilons=(0.5, 2.0), options=_DECLARED, **capped),
+        _case("several cells, k, noise, release_threshold", thresholds, others=(1, 3), epsilons=(1.0, 2.0), **capped),
+        replace(moving, trials=(between,), options=_DECLARED),
+        replace(refused, trials=(too_many,), layout=replace(apart, spread=4, held=4)),
     )
 
 

@@ -266,6 +266,53 @@ def a_revision_with_the_noise_of_before(patch: Patch) -> None:
     patch.setattr(publishing, "publish", published)
 
 
+def counted_otherwise(patch: Patch, change: Callable[[pd.DataFrame, int], pd.DataFrame]) -> None:
+    """Count the rows that `change` makes of the frame, given in how many cells a person may be, without a cap."""
+    real = PandasEngine.cells
+
+    def counted(self, frame, question):
+        rows = frame.drop_duplicates(["person", "cell"]).reset_index(drop=True)
+        changed = change(rows, question.cells_per_unit)
+        free = dataclasses.replace(question, cells_per_unit=1_000, one_cell="error")
+        return real(self, changed, free)
+
+    patch.setattr(PandasEngine, "cells", counted)
+
+
+def nobody_is_capped(patch: Patch) -> None:
+    counted_otherwise(patch, lambda rows, most: rows)
+
+
+def one_cell_too_many(patch: Patch) -> None:
+    real = PandasEngine.cells
+
+    def counted(self, frame, question):
+        return real(self, frame, dataclasses.replace(question, cells_per_unit=question.cells_per_unit + 1))
+
+    patch.setattr(PandasEngine, "cells", counted)
+
+
+def the_cells_with_most_people(patch: Patch) -> None:
+    def most_people(rows, most):
+        people = rows.groupby("cell")["person"].transform("size")
+        ranked = rows.assign(people=-people).sort_values(["people", "cell"], kind="stable")
+        return ranked.groupby("person").head(most)[rows.columns]
+
+    counted_otherwise(patch, most_people)
+
+
+def nobody_is_refused(patch: Patch) -> None:
+    counted_otherwise(patch, lambda rows, most: rows)
+
+
+def one_noise_for_all_cells(patch: Patch) -> None:
+    def same(counts, noise):
+        (drawn,) = noised([0], noise)
+        return [count + drawn for count in counts]
+
+    noise_of(patch, same)
+
+
 #: The fault, and the case that finds it with the samples that `pkdp audit` draws.
 FAULTS: list[tuple[Callable[[Patch], None], str]] = [
     (complement_in_the_file, "count, k"),
@@ -289,6 +336,16 @@ FAULTS: list[tuple[Callable[[Patch], None], str]] = [
     (presence_certified_for_value, "histogram, noise, value"),
     (a_revision_with_the_noise_of_before, "a request and its revision"),
 ]
+CELLS: list[tuple[Callable[[Patch], None], str]] = [
+    (nobody_is_capped, "several cells, noise"),
+    (nobody_is_capped, "several cells, noise, value"),
+    (one_cell_too_many, "several cells, noise"),
+    (the_cells_with_most_people, "several cells, noise"),
+    (one_noise_for_all_cells, "several cells, noise"),
+    (nobody_is_capped, "several cells, k, noise, release_threshold"),
+    (one_who_is_below_k_slips_through, "several cells, k"),
+    (nobody_is_refused, "several cells, somebody in too many"),
+]
 QUICK = [(twice_the_epsilon, "count, noise"), (rows_for_people, "count, k_complement")]
 
 
@@ -311,4 +368,13 @@ def test_a_fault_of_a_count_is_found(fault, case, monkeypatch):
 def test_a_subtle_fault_is_found(fault, case, monkeypatch):
     fault(monkeypatch)
     found = audit_cases([CASES[case]], engines=("pandas",))
+    assert not found.passed, str(found)
+
+
+@pytest.mark.usefixtures("_noise_with_a_seed")
+@pytest.mark.parametrize(("fault", "case"), CELLS, ids=named)
+def test_a_fault_about_several_cells_is_found(fault, case, monkeypatch):
+    fault(monkeypatch)
+    one = dataclasses.replace(CASES[case], trials=CASES[case].trials[-1:])
+    found = audit_cases([one], engines=("pandas",), samples=30)
     assert not found.passed, str(found)

@@ -161,19 +161,26 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
 
 def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Crowd]]:
     """Yield crowds about a cell that a person is in, or leaves for another in which none of the unknown people are."""
-    moves = certificate.protects == "value"
-    cells, second = (2, 1) if moves else (1, None)
+    cells, second = (2, 1) if certificate.protects == "value" else (1, None)
     if not certificate.has_partial_knowledge:
         for others in (0, max(3, (certificate.mechanism.k or 1) - 1)):
             yield f"{others} others, known", Crowd(cells=cells, controlled=(others,) * cells, second=second)
         return
+    known = certificate.attacker.known
+    if not certificate.attacker.unknown:
+        yield (
+            "nobody else but whom the attacker controls",
+            Crowd(
+                cells=cells, controlled=(known * (certificate.attacker.influence == "active"), 0)[:cells], second=second
+            ),
+        )
     for one in [one[0].crowd for one in attackers(certificate, 1.0) if one[0].crowd.first == 0][:2]:
-        unknown, known = (
+        unknown, shown = (
             tuple(replace(group, chances=(*group.chances, 0.0)[:cells]) for group in groups)
             for groups in (one.unknown, one.known)
         )
         controlled = (*one.controlled, 0)[:cells] if one.controlled else ()
-        crowd = Crowd(cells=cells, unknown=unknown, known=known, controlled=controlled, second=second)
+        crowd = Crowd(cells=cells, unknown=unknown, known=shown, controlled=controlled, second=second)
         yield "others who leave the target in doubt least", crowd
 
 
@@ -318,13 +325,13 @@ def _noised() -> tuple[Case, ...]:
     one: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
     both: dict[str, Any] = {"epsilons": (0.5, 1.5)}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),))
-    value = _case("histogram, noise, value", noise, epsilons=(1.5,), protects="value", effort=2 * _FEW)
+    value: dict[str, Any] = {"trials": (between,), "epsilons": (1.5,), "protects": "value", "effort": 2 * _FEW}
     return (
         _case("whole table, noise", weak, others=(2,), epsilons=(1.0,), options=_DECLARED, **alone),
         _case("histogram, k, noise, release_threshold", thresholds, others=(1,), **both),
         _case("histogram, noise", noise, others=(0, 3), options=_DECLARED, **both),
         _case("histogram, more noise", strong, others=(3,), epsilons=(0.5,), options=_DECLARED, **one),
-        replace(value, trials=(between,), options=_DECLARED),
+        _case("histogram, noise, value", noise, options=_DECLARED, **value),
     )
 
 
@@ -352,21 +359,23 @@ def _several_cells() -> tuple[Case, ...]:
     """Return cases of people in several cells: as many as may be, or more, of which a hash draws."""
     free = AttackerModel(p_max=0.3, independent_cells=True)
     surer = replace(free, p_max=0.5, known=1, influence="active")
-    apart, drawn = (replace(_BESIDE, companions=(), spread=spread, held=held) for spread, held in ((2, 2), (4, 3)))
+    apart = replace(_BESIDE, companions=(), spread=2, held=2)
+    more, fewer, many = (replace(apart, spread=spread, held=held) for spread, held in ((3, 3), (3, 2), (6, 6)))
     noise = Histogram(noise=GeometricNoise(1.0), cells_per_unit=2)
-    thresholds = replace(noise, k=2, release_threshold=5)
-    capped: dict[str, Any] = {"layout": drawn, "effort": 2 * _FEW}
+    thresholds = replace(noise, k=2, release_threshold=4)
+    far: dict[str, Any] = {"epsilons": (2.0,), "effort": 2 * _FEW, "copies": 121}
+    value: dict[str, Any] = {**far, "epsilons": (4.0,), "protects": "value", "options": _DECLARED}
+    between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(3, 3), second=1),))
     sure = Crowd(cells=1, unknown=(Group(people=1, chances=(0.5,)),), controlled=(1,))
     too_many = Trial(name="the target in twice as many cells, as somebody else", days=(sure,))
-    between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(3, 3), second=1),))
-    refused = _case("several cells, somebody in too many", Histogram(k=3, cells_per_unit=2), surer, refused=True)
-    moving = _case("several cells, noise, value", noise, epsilons=(2.0,), protects="value", **capped)
+    refused: dict[str, Any] = {"trials": (too_many,), "layout": replace(apart, spread=4, held=4), "refused": True}
     return (
         _case("several cells, k", Histogram(k=2, cells_per_unit=2), free, layout=apart),
-        _case("several cells, noise", noise, others=(0, 6), epsilons=(0.5, 2.0), options=_DECLARED, **capped),
-        _case("several cells, k, noise, release_threshold", thresholds, others=(1, 3), epsilons=(1.0, 2.0), **capped),
-        replace(moving, trials=(between,), options=_DECLARED),
-        replace(refused, trials=(too_many,), layout=replace(apart, spread=4, held=4)),
+        _case("several cells, noise", noise, others=(0,), layout=more, options=_DECLARED, **far),
+        _case("several cells, noise, others in more", noise, others=(6,), layout=fewer, options=_DECLARED, **far),
+        _case("several cells, k, noise, release_threshold", thresholds, others=(1,), layout=many, **far),
+        _case("several cells, noise, value", noise, trials=(between,), layout=more, **value),
+        _case("several cells, too many", Histogram(k=3, cells_per_unit=2), surer, effort=1.0, **refused),
     )
 
 
@@ -387,12 +396,11 @@ def _case(
         known = [(people, Crowd(cells=1, controlled=(people,) if people else ())) for people in others]
         trials = tuple(Trial(name=f"{people} others, known", days=(crowd,)) for people, crowd in known)
     counts = isinstance(mechanism, Count)
-    given = {"layout": _COUNTED if counts else _BESIDE, "effort": 1.0 if counts else _FEW, **more}
+    given = {"layout": _COUNTED if counts else _BESIDE, "effort": 1.0 if counts else _FEW, "trials": trials, **more}
     return Case(
         name=name,
         mechanism=mechanism,
         attacker=attacker or AttackerModel(),
         protects=protects,
-        trials=trials,
         **given,
     )

@@ -161,26 +161,21 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
 
 def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Crowd]]:
     """Yield crowds about a cell that a person is in, or leaves for another in which none of the unknown people are."""
+    attacker, k = certificate.attacker, certificate.mechanism.k or 1
     cells, second = (2, 1) if certificate.protects == "value" else (1, None)
     if not certificate.has_partial_knowledge:
-        for others in (0, max(3, (certificate.mechanism.k or 1) - 1)):
+        for others in (0, max(3, k - 1)):
             yield f"{others} others, known", Crowd(cells=cells, controlled=(others,) * cells, second=second)
         return
-    known = certificate.attacker.known
-    if not certificate.attacker.unknown:
-        yield (
-            "nobody else but whom the attacker controls",
-            Crowd(
-                cells=cells, controlled=(known * (certificate.attacker.influence == "active"), 0)[:cells], second=second
-            ),
-        )
+    sure = (attacker.known if attacker.influence == "active" else 0, 0)[:cells]
+    if not attacker.unknown:
+        yield "nobody else but controlled people", Crowd(cells=cells, controlled=sure, second=second)
     for one in [one[0].crowd for one in attackers(certificate, 1.0) if one[0].crowd.first == 0][:2]:
-        unknown, shown = (
+        unknown, known = (
             tuple(replace(group, chances=(*group.chances, 0.0)[:cells]) for group in groups)
             for groups in (one.unknown, one.known)
         )
-        controlled = (*one.controlled, 0)[:cells] if one.controlled else ()
-        crowd = Crowd(cells=cells, unknown=unknown, known=shown, controlled=controlled, second=second)
+        crowd = Crowd(cells=cells, unknown=unknown, known=known, controlled=sure, second=second)
         yield "others who leave the target in doubt least", crowd
 
 

@@ -332,13 +332,13 @@ FAULTS: list[tuple[Callable[[Patch], None], str]] = [
     (noise_that_is_cut_off, "histogram, more noise"),
     (presence_certified_for_value, "histogram, noise, value"),
     (a_revision_with_the_noise_of_before, "a request and its revision"),
-]
-CELLS: list[tuple[Callable[[Patch], None], str]] = [
-    (nobody_is_capped, "several cells, noise"),
     (one_cell_too_many, "several cells, noise"),
     (the_cells_with_most_people, "several cells, noise, others in more"),
     (one_noise_for_all_cells, "several cells, noise, others in more"),
     (nobody_is_capped, "several cells, k, noise, release_threshold"),
+]
+CELLS: list[tuple[Callable[[Patch], None], str]] = [
+    (nobody_is_capped, "several cells, noise"),
     (nobody_is_refused, "several cells, too many"),
 ]
 QUICK = [(twice_the_epsilon, "count, noise"), (rows_for_people, "count, k_complement")]

@@ -264,6 +264,7 @@ _TEXT = replace(_BESIDE, text=True, nameless=1)
 #: Every cell of a histogram is a sample, so few data sets are many samples.
 _FEW = 0.25
 _RARE, _ACTIVE = AttackerModel(p_max=0.1), AttackerModel(p_max=0.1, known=1, influence="active")
+_COIN = (Group(people=1, chances=(0.5,)),)
 _DECLARED: dict[str, Any] = {"domain": True}
 _ABSENT = _DECLARED | {"undeclared": "absent"}
 _DROP: dict[str, Any] = {"missing_unit": "drop"}
@@ -352,25 +353,23 @@ def _several() -> tuple[Case, ...]:
 
 def _several_cells() -> tuple[Case, ...]:
     """Return cases of people in several cells: as many as may be, or more, of which a hash draws."""
-    free = AttackerModel(p_max=0.3, independent_cells=True)
-    surer = replace(free, p_max=0.5, known=1, influence="active")
-    apart = replace(_BESIDE, companions=(), spread=2, held=2)
-    more, fewer, many = (replace(apart, spread=spread, held=held) for spread, held in ((3, 3), (3, 2), (6, 6)))
+    free, sure = AttackerModel(p_max=0.3, independent_cells=True), Crowd(cells=1, unknown=_COIN, controlled=(1,))
+    sizes = ((2, 2), (3, 3), (3, 2), (6, 6))
+    apart, more, fewer, many = (replace(_BESIDE, companions=(), spread=spread, held=held) for spread, held in sizes)
     noise = Histogram(noise=GeometricNoise(1.0), cells_per_unit=2)
-    thresholds = replace(noise, k=2, release_threshold=4)
+    thresholds, surer = replace(noise, k=2, release_threshold=4), replace(_ACTIVE, p_max=0.5, independent_cells=True)
     far: dict[str, Any] = {"epsilons": (2.0,), "effort": 2 * _FEW, "copies": 121}
     value: dict[str, Any] = {**far, "epsilons": (4.0,), "protects": "value", "options": _DECLARED}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(3, 3), second=1),))
-    sure = Crowd(cells=1, unknown=(Group(people=1, chances=(0.5,)),), controlled=(1,))
     too_many = Trial(name="the target in twice as many cells, as somebody else", days=(sure,))
-    refused: dict[str, Any] = {"trials": (too_many,), "layout": replace(apart, spread=4, held=4), "refused": True}
+    refused: dict[str, Any] = {"layout": replace(apart, spread=4, held=4), "refused": True, "effort": 1.0}
     return (
         _case("several cells, k", Histogram(k=2, cells_per_unit=2), free, layout=apart),
         _case("several cells, noise", noise, others=(0,), layout=more, options=_DECLARED, **far),
         _case("several cells, noise, others in more", noise, others=(6,), layout=fewer, options=_DECLARED, **far),
         _case("several cells, k, noise, release_threshold", thresholds, others=(1,), layout=many, **far),
         _case("several cells, noise, value", noise, trials=(between,), layout=more, **value),
-        _case("several cells, too many", Histogram(k=3, cells_per_unit=2), surer, effort=1.0, **refused),
+        _case("several cells, too many", Histogram(k=3, cells_per_unit=2), surer, trials=(too_many,), **refused),
     )
 
 

@@ -255,6 +255,11 @@ def cells_per_unit(mechanism: Mechanism) -> int:
     return mechanism.cells_per_unit if isinstance(mechanism, Histogram) else 1
 
 
+def single_cell(mechanism: Mechanism) -> Mechanism:
+    """Return what happens to one of the cells in which a person may be."""
+    return replace(mechanism, cells_per_unit=1) if isinstance(mechanism, Histogram) else mechanism
+
+
 def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
     """Rebuild a mechanism from `mechanism_to_dict`; unknown names and fields are an `ArgumentError`."""
     arguments = dict(content)

@@ -131,13 +131,14 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
     if size(mechanism, crowd) > LARGEST:
         return None
     with flint.ctx.workprec(BITS):
-        return hockey_stick(_listed(mechanism, crowd), epsilon)
+        return hockey_stick(listed_laws(mechanism, crowd), epsilon)
 
 
 @lru_cache(maxsize=4)
-def _listed(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
+def listed_laws(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
     """Return `laws`; kept, because the same crowd is asked for at several ε in a row."""
-    return tuple(laws(mechanism, crowd))
+    with flint.ctx.workprec(BITS):
+        return tuple(laws(mechanism, crowd))
 
 
 def hockey_stick(pairs: Iterable[tuple[Any, Any]], epsilon: float) -> Enumerated:

@@ -1,45 +1,33 @@
 """Attackers who look at several releases, on independent days, and add up what each of them says.
 
-Schedules are one attacker for every release, in both directions, as the rule of a total allows.
+Schedules are one attacker for every release, in both directions, as the rule of a total allows. The cells of a person
+who is in several of one release are days of their own: given her habits they are as independent.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import combinations_with_replacement, product
 
-import flint
-import numpy as np
-from numpy.random import Generator
-from numpy.typing import NDArray
-
-from pkdp_pipeline.assurance.attacks.crowd import Crowd
-from pkdp_pipeline.assurance.attacks.enumeration import (
-    BITS,
-    LARGEST,
-    Enumerated,
-    enumerated,
-    hockey_stick,
-    laws,
-    size,
-)
+from pkdp_pipeline.assurance.attacks.crowd import MOST_CROWDS, Crowd, vertices
+from pkdp_pipeline.assurance.attacks.days import Day, Schedule
+from pkdp_pipeline.assurance.attacks.enumeration import LARGEST, enumerated, size
 from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
-from pkdp_pipeline.assurance.attacks.one_cell import Array
-from pkdp_pipeline.assurance.attacks.simulation import mean_below, simulated
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, single_cell
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 """At these ε the strongest attackers are looked for, unless told otherwise."""
 
-_RATES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-_PILOT = 1_500
-_AT_ONCE = 200_000
+_LEANS = (0.0, 0.5, 1.0)
+"""How many deviations below the mean a loss is for which people are chosen."""
 
 _COMPARED = 8
 """So many crowds are compared when the strongest for a day is chosen."""
@@ -50,135 +38,98 @@ _LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "s
 _Part = tuple[ReleaseCertificate, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """One release and the attacker on its day, and how many days are like it."""
+def attackers(release: ReleaseCertificate, epsilon: float) -> tuple[Schedule, ...]:
+    """Return the attackers who should tell most about one release at `epsilon`, on all cells of a person.
 
-    mechanism: Mechanism
-    crowd: Crowd
-    times: int = 1
-
-
-Schedule = tuple[Day, ...]
-"""What one attacker sees of several releases: given everybody's habits, which she knows, days are independent.
-
-Releases that are not named are ignored by the attacker.
-"""
-
-
-def releases_in(schedule: Schedule) -> int:
-    """Return how many releases the attacker looks at."""
-    return sum(day.times for day in schedule)
-
-
-def enumerated_schedule(schedule: Schedule, epsilon: float) -> Enumerated | None:
-    """Return the exact divergence of `schedule`, or None where the product of its days has too many terms.
-
-    Notes
-    -----
-    *Guarantee*: ``lower ≤ truth ≤ upper``. *Rounding*: outward.
+    See `pkdp_pipeline.assurance.attacks.matching.matching`. Where a person may be in several cells, they are equal:
+    the target is in as many as she can be or absent, or in as many others.
     """
-    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule) or releases_in(schedule) > 40:
-        return None
-    with flint.ctx.workprec(BITS):
-        days = [list(laws(day.mechanism, day.crowd)) for day in schedule for _ in range(day.times)]
-        if math.prod(map(len, days)) > LARGEST:
-            return None
-        pairs = ((math.prod(one for one, _ in seen), math.prod(other for _, other in seen)) for seen in product(*days))
-        return hockey_stick(pairs, epsilon)
+    if cells_per_unit(release.mechanism) == 1:
+        return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in matching(release, epsilon))
+    found = (one for lean in _LEANS for one in _in_all_cells(release, epsilon, lean))
+    return tuple(filter(None, dict.fromkeys(found)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Scored:
-    """One day's outputs: probabilities in the first life, and scores; an infinite score has a finite stand-in."""
+def small_attackers(release: ReleaseCertificate) -> tuple[Schedule, ...]:
+    """Return all extreme attackers of small instances; see `pkdp_pipeline.assurance.attacks.crowd.vertices`."""
+    several = cells_per_unit(release.mechanism)
+    if several == 1:
+        return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in vertices(release))
+    for most in (40, 24, 16, 8, 4):
+        crowds = vertices(_one_cell(release), most=most)
+        present, absent = (
+            list(combinations_with_replacement([crowd for crowd in crowds if crowd.first == life], several))
+            for life in (0, None)
+        )
+        found = [*present, *absent]
+        if release.protects == "value":
+            both = ((*one, *other) for one, other in product(present, absent))
+            found = [cells for cells in both if _fit(cells, release.attacker)]
+        if len(found) <= MOST_CROWDS:
+            return tuple(_cells(release.mechanism, cells) for cells in found)
+    return ()
 
-    first: Array
-    scores: Array
-    infinite: NDArray[np.bool_]
-    times: int
 
-    def logs(self, rate: float) -> Array:
-        return np.asarray(np.log(self.first) + rate * self.scores)
+def all_knowing(release: ReleaseCertificate, most: float = math.inf) -> tuple[Schedule, ...]:
+    """Return attackers to whom nobody is unknown, on at most so many cells of a person, or as many left and entered."""
+    cells = int(min(cells_per_unit(release.mechanism), most))
+    if cells_per_unit(release.mechanism) == 1:
+        return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in knowing_all(release))
+    mechanism = single_cell(release.mechanism)
+    known = knowing_all(certify(mechanism, AttackerModel()))
+    found: dict[Schedule, None] = {}
+    for two in combinations_with_replacement([crowd for crowd in known if crowd.first == 0], 2):
+        splits = [(two[0],) * (cells - at) + (two[1],) * at for at in sorted({0, 1, cells // 2, cells - 1})]
+        lives: list[tuple[Crowd, ...]] = []
+        for split in splits:
+            lives += [split, tuple(crowd.reversed() for crowd in split)]
+        if release.protects == "value":
+            lives = [(*one, *(crowd.reversed() for crowd in other)) for one, other in product(splits, repeat=2)]
+        found |= dict.fromkeys(_cells(mechanism, crowds) for crowds in lives)
+    return tuple(found)
 
 
-def simulated_schedule(
-    schedule: Schedule, epsilon: float, *, draws: int, error: float, generator: Generator
-) -> float | None:
-    """Return what `schedule` attains at `epsilon` at least, from draws; None where one of several days is too large.
+def _one_cell(release: ReleaseCertificate, *, known: bool = True) -> ReleaseCertificate:
+    """Return what is certified of one of the cells in which a person may be; what leaks beside it is left aside."""
+    plain = replace(release.attacker, independent_cells=False, leakage=())
+    return certify(single_cell(release.mechanism), plain if known else replace(plain, known=0), protects="presence")
 
-    Parameters
-    ----------
-    schedule : Schedule
-    epsilon : float
-    draws : int
-        2 at least.
-    error : float
-        The returned number exceeds the true divergence with this probability at most.
-    generator : numpy.random.Generator
 
-    Notes
-    -----
-    A day's score is the logarithm of the ratio of the probabilities of what it shows, from its enumerated law. Days
-    are drawn with probabilities in proportion to ``P e^{λ score}``; on the event that the scores add up to ε at least,
-    a draw weighs at most ``M e^{-λ ε}``. The exponent λ is chosen on a pilot sample. *Guarantee*: by the empirical
-    Bernstein bound. *Rounding*: down.
+def _cells(mechanism: Mechanism, crowds: Iterable[Crowd]) -> Schedule:
+    """Return the attacker on so many cells of a person, with a crowd for each of them."""
+    one = single_cell(mechanism)
+    return tuple(Day(mechanism=one, crowd=crowd, times=times) for crowd, times in Counter(crowds).items())
+
+
+def _fit(cells: Iterable[Crowd], attacker: AttackerModel) -> bool:
+    """Return whether different people are in the cells that the target leaves, and in those that she enters.
+
+    Nobody can be in all of them.
     """
-    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule):
-        if releases_in(schedule) > 1:
-            return None
-        (only,) = schedule
-        return simulated(only.mechanism, only.crowd, epsilon, draws=draws, error=error, generator=generator)
-    days = [_scored(day) for day in schedule]
-
-    def promise(rate: float) -> float:
-        values = _values(days, rate, epsilon, _PILOT, generator)
-        return mean_below(values, 0.0, _most(days, rate, epsilon), error, draws=draws)
-
-    best = max(_RATES, key=promise)
-    parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
-    values = np.concatenate([_values(days, best, epsilon, part, generator) for part in parts])
-    return max(0.0, mean_below(values, 0.0, _most(days, best, epsilon), error))
+    most: Counter[tuple[str, bool]] = Counter()
+    for crowd in cells:
+        uncertain = sum(group.people for group in crowd.unknown if not group.is_certain)
+        told = sum(crowd.controlled) + sum(group.people for group in crowd.known if max(group.chances) > 0.0)
+        for name, people in (("unknown", uncertain), ("known", told)):
+            place = name, crowd.first == 0
+            most[place] = max(most[place], people)
+    unknown, known = (most[name, True] + most[name, False] for name in ("unknown", "known"))
+    return known <= attacker.known and (attacker.unknown_max is None or unknown <= attacker.unknown_max)
 
 
-def _scored(day: Day) -> _Scored:
-    with flint.ctx.workprec(BITS):
-        pairs = [(float(one), float(other)) for one, other in laws(day.mechanism, day.crowd)]
-    first, second = (np.array(side) for side in zip(*pairs, strict=True))
-    # What is less likely than floats can say is left out: an event need not have it.
-    seen = first > 1e-290
-    first, second = first[seen], second[seen]
-    infinite = second < 1e-290
-    scores = np.log(first) - np.log(np.where(infinite, 1.0, second))
-    top = float(scores[~infinite].max(initial=0.0))
-    return _Scored(first=first, scores=np.where(infinite, top + 1.0, scores), infinite=infinite, times=day.times)
-
-
-def _mass(days: Sequence[_Scored], rate: float) -> float:
-    return sum(day.times * float(np.logaddexp.reduce(day.logs(rate))) for day in days)
-
-
-def _values(days: Sequence[_Scored], rate: float, epsilon: float, draws: int, generator: Generator) -> Array:
-    """Return independent numbers with the mean ``P[E] - e^ε Q[E]``, or a little less."""
-    total, sure = np.zeros(draws), np.zeros(draws, dtype=bool)
-    for day in days:
-        logs = day.logs(rate)
-        heights = np.cumsum(np.exp(logs - logs.max()))
-        for _ in range(day.times):
-            chosen = np.searchsorted(heights, generator.random(draws) * heights[-1], side="right")
-            chosen = np.minimum(chosen, len(heights) - 1)
-            total += day.scores[chosen]
-            sure |= day.infinite[chosen]
-    weights = np.exp(np.minimum(700.0, _mass(days, rate) - rate * total))
-    told = np.where(sure, 1.0, -np.expm1(np.minimum(0.0, epsilon - total)))
-    return np.asarray(np.where(total >= epsilon, weights * told, 0.0))
-
-
-def _most(days: Sequence[_Scored], rate: float, epsilon: float) -> float:
-    """Return the largest of the numbers of `_values`: ``e^{-λ s} (1 - e^{ε - s})`` has one maximum."""
-    top = _mass(days, rate) - rate * epsilon
-    if not any(bool(day.infinite.any()) for day in days):
-        top -= (rate + 1.0) * math.log1p(rate) - rate * math.log(rate)
-    return math.exp(min(700.0, top)) * (1.0 + 1e-9)
+def _in_all_cells(release: ReleaseCertificate, epsilon: float, lean: float) -> tuple[Schedule, Schedule]:
+    """Return the strongest attackers on all cells of a person in both directions; `()` where there is none."""
+    several, moves = cells_per_unit(release.mechanism), release.protects == "value"
+    share = epsilon / (2 * several if moves else several)
+    right, left = _strongest(_one_cell(release), share, lean)
+    if moves and right and left:
+        other = _strongest(_one_cell(release, known=False), share, lean)[1]
+        both = [right] * several + [other or left] * several
+        if _fit(both, release.attacker):
+            return _cells(release.mechanism, both), ()
+    sides = ([] if crowd is None else [crowd] * several for crowd in (right, left))
+    present, absent = (_cells(release.mechanism, side) for side in sides)
+    return present, absent
 
 
 def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = EPSILONS) -> tuple[Schedule, ...]:
@@ -205,7 +156,7 @@ def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = E
     parts = _attacked(certificate)
     found: dict[Schedule, None] = {}
     for epsilon in epsilons:
-        found |= dict.fromkeys(_singles(parts, partial(matching, epsilon=epsilon)))
+        found |= dict.fromkeys(_singles(parts, partial(attackers, epsilon=epsilon)))
         if certificate.rule == "independent_given_habits":
             found |= dict.fromkeys(_independent(certificate, parts, epsilon))
     return tuple(filter(None, found))
@@ -217,15 +168,19 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
     if not parts or certificate.worst_case_bound is None:
         return ()
     if certificate.rule in _LARGEST:
-        return tuple(dict.fromkeys(_singles(parts, knowing_all)))
-    kinds, stop = [knowing_all(part) for part, _ in parts], 2 * _participation(certificate)
+        return tuple(dict.fromkeys(_singles(parts, all_knowing)))
+    most, stop = math.inf, 2 * _participation(certificate)
     for one in certificate.evidence:
         if isinstance(one, BoundedSensitivity):  # in so many releases two lives differ: a move changes two numbers
-            stop = one.changes // (2 if certificate.protects == "value" else 1)
+            most = one.changes // (2 if certificate.protects == "value" else 1)
+            stop = most // min(most, max(cells_per_unit(part.mechanism) for part, _ in parts)) if most else 0
             break
+    if most < 1:
+        return ()
+    kinds = [all_knowing(part, most) for part, _ in parts]
     # The same place of every list: all towards one life, or all towards the other.
-    chosen = ([crowds[at % len(crowds)] for crowds in kinds] for at in range(max(map(len, kinds))))
-    return tuple(filter(None, dict.fromkeys(_schedule(parts, crowds, stop=stop) for crowds in chosen)))
+    chosen = ([each[at % len(each)] for each in kinds] for at in range(max(map(len, kinds))))
+    return tuple(filter(None, dict.fromkeys(_schedule(parts, each, stop=stop) for each in chosen)))
 
 
 def _attacked(certificate: ComposedCertificate, *, unsure: bool = True) -> list[_Part]:
@@ -245,30 +200,30 @@ def _participation(certificate: ComposedCertificate) -> float:
 
 
 def _schedule(
-    parts: Iterable[_Part], crowds: Iterable[Crowd | None], start: float = 0, stop: float = math.inf
+    parts: Iterable[_Part], attacks: Iterable[Schedule], start: float = 0, stop: float = math.inf
 ) -> Schedule:
     """Return the days of the releases from `start` to `stop`, counted through all of them, that have an attacker."""
-    days, before = [], 0
-    for (part, times), crowd in zip(parts, crowds, strict=True):
+    days: list[Day] = []
+    before = 0
+    for (_, times), attack in zip(parts, attacks, strict=True):
         number = min(before + times, stop) - max(before, start)
         before += times
-        if crowd is not None and number > 0:
-            days.append(Day(mechanism=part.mechanism, crowd=crowd, times=int(number)))
+        if number > 0:
+            days += [replace(day, times=int(number) * day.times) for day in attack]
     return tuple(days)
 
 
-def _singles(parts: Iterable[_Part], crowds: Callable[[ReleaseCertificate], Iterable[Crowd]]) -> Iterator[Schedule]:
+def _singles(parts: Iterable[_Part], attacks: Callable[[ReleaseCertificate], Iterable[Schedule]]) -> Iterator[Schedule]:
     """Yield the attackers on any one release."""
     for part, _ in parts:
-        for crowd in crowds(part):
-            yield (Day(mechanism=part.mechanism, crowd=crowd),)
+        yield from attacks(part)
 
 
 def _independent(certificate: ComposedCertificate, parts: Sequence[_Part], epsilon: float) -> Iterator[Schedule]:
     most, total = _participation(certificate), sum(times for _, times in parts)
     days = max(1, min(2 * most, total))
-    for lean in (0.0, 0.5, 1.0):
-        sides = [_strongest(part, epsilon / days, lean) for part, _ in parts]
+    for lean in _LEANS:
+        sides = [_directions(part, epsilon / days, lean) for part, _ in parts]
         right, left = ([both[at] for both in sides] for at in (0, 1))
         # Each life takes part in `most` releases, of which the other life is in none.
         yield _schedule(parts, right, stop=most)
@@ -278,6 +233,15 @@ def _independent(certificate: ComposedCertificate, parts: Sequence[_Part], epsil
             yield (*_schedule(more, right), *_schedule(fewer, left))
         elif certificate.protects == "presence":
             yield (*_schedule(parts, right, stop=most), *_schedule(parts, left, most, 2 * most))
+
+
+def _directions(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[Schedule, Schedule]:
+    """Return the strongest attackers on one release in both directions."""
+    if cells_per_unit(part.mechanism) > 1:
+        return _in_all_cells(part, epsilon, lean)
+    sides = ([] if crowd is None else [crowd] for crowd in _strongest(part, epsilon, lean))
+    right, left = (_cells(part.mechanism, side) for side in sides)
+    return right, left
 
 
 def _strongest(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[Crowd | None, Crowd | None]:

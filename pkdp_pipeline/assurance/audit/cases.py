@@ -1,17 +1,15 @@
-"""Cases: a mechanism, its attacker, the crowds by whom it is tried, and what the curator's frames look like.
-
-The battery is small instances of everything that can be published, each with the crowds that would find it out.
-"""
+"""Cases: a mechanism, its attacker, the crowds that would find it out, and what the curator's frames look like."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life, knows_total
 from pkdp_pipeline.assurance.attacks.enumeration import enumerated, size
 from pkdp_pipeline.assurance.attacks.matching import matching
+from pkdp_pipeline.assurance.attacks.schedules import attackers
 from pkdp_pipeline.assurance.audit.people import Layout, filtered
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import NotCertifiableError
@@ -23,6 +21,7 @@ from pkdp_pipeline.model.mechanisms import (
     Histogram,
     Mechanism,
     Protects,
+    cells_per_unit,
     mechanism_name,
     mechanism_to_dict,
 )
@@ -79,6 +78,8 @@ class Case:
         What the ledger is opened with.
     copies : int
         A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
+    refused : bool
+        Whether the frames are not as declared, in both lives, so that all there is to see is that nothing is published.
     effort : float
         How many samples are drawn, in terms of what is asked for.
     """
@@ -94,6 +95,7 @@ class Case:
     scenario: Scenario = "once"
     evidence: Any = None
     copies: int = 41
+    refused: bool = False
     effort: float = 1.0
     alone: bool = True
     target: Asked = None
@@ -107,7 +109,7 @@ class Case:
         """Return how many copies of a crowd a frame holds: one for a count, else an odd number."""
         if self.is_count:
             return 1
-        people = crowd.population + sum(self.layout.companions)
+        people = crowd.population * self.layout.spread + sum(self.layout.companions)
         most = min(self.copies, _MOST_PEOPLE // people)
         return most if most % 2 else max(1, most - 1)
 
@@ -119,6 +121,8 @@ class Case:
             # The number of everybody, or of those whom a filter keeps.
             asked = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
             return {**given, "k_complement": mechanism.k_complement, **asked, **self.options}
+        if cells_per_unit(mechanism) > 1:
+            given["cells_per_unit"] = cells_per_unit(mechanism)
         domain = {"domain": [name for (name,) in keys]} if self.options.get("domain") is True else {}
         return {**given, "by": "cell", "protects": self.protects, **self.options, **domain}
 
@@ -127,9 +131,11 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     """Return crowds within the declared model: as few others as it allows, and those who tell the target best.
 
     The second is the strongest of the attackers by whom theorems are tried, at ε = 1, among those who are quickly
-    enumerated.
+    enumerated. Where a person may be in several cells, crowds are about one that she leaves, and one that she enters.
     """
     mechanism, attacker = certificate.mechanism, certificate.attacker
+    if cells_per_unit(mechanism) > 1:
+        return tuple(Trial(name=name, days=(crowd,)) for name, crowd in _in_several_cells(certificate))
     cells = 2 if certificate.protects == "value" else 1
     floor = (attacker.p_min or 0.0,) * cells
     known, controlled = (0, attacker.known) if attacker.influence == "active" else (attacker.known, 0)
@@ -149,6 +155,26 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     strongest = max((crowd for crowd in matching(certificate, 1.0) if crowd.cells == cells), key=attained, default=few)
     found.setdefault(strongest, "others who leave the target in doubt least")
     return tuple(Trial(name=name, days=(crowd,)) for crowd, name in found.items())
+
+
+def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Crowd]]:
+    """Yield crowds about a cell that a person is in, or leaves for another in which none of the unknown people are."""
+    attacker, k = certificate.attacker, certificate.mechanism.k or 1
+    cells, second = (2, 1) if certificate.protects == "value" else (1, None)
+    if not certificate.has_partial_knowledge:
+        for others in (0, max(3, k - 1)):
+            yield f"{others} others, known", Crowd(cells=cells, controlled=(others,) * cells, second=second)
+        return
+    sure = (attacker.known if attacker.influence == "active" else 0, 0)[:cells]
+    if not attacker.unknown:
+        yield "nobody else but controlled people", Crowd(cells=cells, controlled=sure, second=second)
+    for one in [one[0].crowd for one in attackers(certificate, 1.0) if one[0].crowd.first == 0][:2]:
+        unknown, known = (
+            tuple(replace(group, chances=(*group.chances, 0.0)[:cells]) for group in groups)
+            for groups in (one.unknown, one.known)
+        )
+        crowd = Crowd(cells=cells, unknown=unknown, known=known, controlled=sure, second=second)
+        yield "others who leave the target in doubt least", crowd
 
 
 def _named(mechanism: Mechanism) -> str:
@@ -172,7 +198,12 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
         points.add(bound.parameters[0])
     histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
     found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
+    several = cells_per_unit(mechanism)
+    # With noise people have rows in more cells than count.
+    more = 2 if several > 1 and mechanism.noise is not None else 0
     layout = Layout(
+        spread=several + more,
+        held=several + more // 2,
         counts=not histogram and protects == "presence",
         companions=(k + 2, max(1, k - 1)) if histogram else (),
         rows=(1, 2, 3),
@@ -209,11 +240,11 @@ def case_of_request(name: str, request: Question, attacker: AttackerModel, *, al
     if not request.by:
         layout = replace(layout, counts=request.where is not None)
     else:
-        compared, companions = plain.trials[0].days[0].cells, layout.companions
+        compared, companions = layout.spread * plain.trials[0].days[0].cells, layout.companions
         if request.domain is not None:
             cells = len(request.domain.cells)
             if cells < compared:
-                return "its domain has fewer cells than the two that are compared"
+                return "its domain has fewer cells than those that are compared"
             companions = companions[: cells - compared]
             copies = cells // (compared + len(companions))
         several = request.one_cell in ("most_frequent", "first") and bool(request.unit)
@@ -231,6 +262,7 @@ _TEXT = replace(_BESIDE, text=True, nameless=1)
 #: Every cell of a histogram is a sample, so few data sets are many samples.
 _FEW = 0.25
 _RARE, _ACTIVE = AttackerModel(p_max=0.1), AttackerModel(p_max=0.1, known=1, influence="active")
+_COIN = (Group(people=1, chances=(0.5,)),)
 _DECLARED: dict[str, Any] = {"domain": True}
 _ABSENT = _DECLARED | {"undeclared": "absent"}
 _DROP: dict[str, Any] = {"missing_unit": "drop"}
@@ -238,7 +270,7 @@ _DROP: dict[str, Any] = {"missing_unit": "drop"}
 
 def battery() -> tuple[Case, ...]:
     """Return the cases, small enough that a loss shows in few samples: k and ε are small, δ is large."""
-    return (*_counts(), *_tables(), *_noised(), *_several())
+    return (*_counts(), *_tables(), *_noised(), *_several(), *_several_cells())
 
 
 def _counts() -> tuple[Case, ...]:
@@ -287,13 +319,13 @@ def _noised() -> tuple[Case, ...]:
     one: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
     both: dict[str, Any] = {"epsilons": (0.5, 1.5)}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),))
-    value = _case("histogram, noise, value", noise, epsilons=(1.5,), protects="value", effort=2 * _FEW)
+    value: dict[str, Any] = {"trials": (between,), "epsilons": (1.5,), "protects": "value", "effort": 2 * _FEW}
     return (
         _case("whole table, noise", weak, others=(2,), epsilons=(1.0,), options=_DECLARED, **alone),
         _case("histogram, k, noise, release_threshold", thresholds, others=(1,), **both),
         _case("histogram, noise", noise, others=(0, 3), options=_DECLARED, **both),
         _case("histogram, more noise", strong, others=(3,), epsilons=(0.5,), options=_DECLARED, **one),
-        replace(value, trials=(between,), options=_DECLARED),
+        _case("histogram, noise, value", noise, options=_DECLARED, **value),
     )
 
 
@@ -317,6 +349,28 @@ def _several() -> tuple[Case, ...]:
     )
 
 
+def _several_cells() -> tuple[Case, ...]:
+    """Return cases of people in several cells: as many as may be, or more, of which a hash draws."""
+    free, sure = AttackerModel(p_max=0.3, independent_cells=True), Crowd(cells=1, unknown=_COIN, controlled=(1,))
+    sizes = ((2, 2), (3, 3), (3, 2), (6, 6))
+    apart, more, fewer, many = (replace(_BESIDE, companions=(), spread=spread, held=held) for spread, held in sizes)
+    noise = Histogram(noise=GeometricNoise(1.0), cells_per_unit=2)
+    thresholds, surer = replace(noise, k=2, release_threshold=4), replace(_ACTIVE, p_max=0.5, independent_cells=True)
+    far: dict[str, Any] = {"epsilons": (2.0,), "effort": 2 * _FEW, "copies": 121}
+    value: dict[str, Any] = {**far, "epsilons": (4.0,), "protects": "value", "options": _DECLARED}
+    between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(3, 3), second=1),))
+    too_many = Trial(name="the target in twice as many cells, as somebody else", days=(sure,))
+    refused: dict[str, Any] = {"layout": replace(apart, spread=4, held=4), "refused": True, "effort": 1.0}
+    return (
+        _case("several cells, k", Histogram(k=2, cells_per_unit=2), free, layout=apart),
+        _case("several cells, noise", noise, others=(0,), layout=more, options=_DECLARED, **far),
+        _case("several cells, noise, others in more", noise, others=(6,), layout=fewer, options=_DECLARED, **far),
+        _case("several cells, k, noise, release_threshold", thresholds, others=(1,), layout=many, **far),
+        _case("several cells, noise, value", noise, trials=(between,), layout=more, **value),
+        _case("several cells, too many", Histogram(k=3, cells_per_unit=2), surer, trials=(too_many,), **refused),
+    )
+
+
 def _case(
     name: str,
     mechanism: Mechanism,
@@ -334,12 +388,11 @@ def _case(
         known = [(people, Crowd(cells=1, controlled=(people,) if people else ())) for people in others]
         trials = tuple(Trial(name=f"{people} others, known", days=(crowd,)) for people, crowd in known)
     counts = isinstance(mechanism, Count)
-    given = {"layout": _COUNTED if counts else _BESIDE, "effort": 1.0 if counts else _FEW, **more}
+    given = {"layout": _COUNTED if counts else _BESIDE, "effort": 1.0 if counts else _FEW, "trials": trials, **more}
     return Case(
         name=name,
         mechanism=mechanism,
         attacker=attacker or AttackerModel(),
         protects=protects,
-        trials=trials,
         **given,
     )

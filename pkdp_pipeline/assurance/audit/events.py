@@ -67,6 +67,12 @@ def of_cell(seen: Sequence[Seen], keys: Sequence[tuple[str, ...]] | None, shown:
         features["in which outputs the target's cell is shown"] = tuple(isinstance(first, int) for first in firsts)
     if keys is not None and len(keys) > 1:
         places = [{_spelled(row[:-1]): place for place, row in enumerate(one.rows)} for one in seen]
+        shown_counts = [status for statuses in found for status in statuses if isinstance(status, int)]
+        features["the sum of the target's cell and those beside it"] = sum(shown_counts)
+        features["how many of these are shown"] = len(shown_counts)
+        features["the smallest of these"] = min(shown_counts, default=None)
+        features["the largest of these"] = max(shown_counts, default=None)
+        features["the difference of the first and the last cell"] = _difference(found[0][0], found[0][-1])
         features["the order of all cells beside the target's"] = tuple(
             tuple(sorted(range(len(keys)), key=lambda key: place.get(keys[key], -1))) for place in places
         )

@@ -48,6 +48,11 @@ class Layout:
         filter is.
     elsewhere : bool
         Whether people who are absent have rows in a cell that nobody has declared; not together with `strays`.
+    spread : int
+        How many cells there are for each of the crowd's, all of them alike: everybody is in each of these
+        independently of the others, the controlled people in all of theirs. 1: a person is in one cell.
+    held : int
+        In how many of them the target is.
     companions : tuple of int
         Of a histogram: further cells beside the target's, with so many people surely in each.
     rows : tuple of int
@@ -69,6 +74,8 @@ class Layout:
 
     counts: bool = False
     elsewhere: bool = False
+    spread: int = 1
+    held: int = 1
     companions: tuple[int, ...] = ()
     rows: tuple[int, ...] = (1,)
     strays: bool = False
@@ -80,7 +87,7 @@ class Layout:
 
     def cells(self, crowd: Crowd) -> int:
         """Return how many cells each copy of a crowd has."""
-        return crowd.cells + len(self.companions)
+        return crowd.cells * self.spread + len(self.companions)
 
     def keys(self, crowd: Crowd, copies: int) -> list[tuple[Any, ...]]:
         """Return the keys of all cells, copy by copy, in an order that is not theirs."""
@@ -102,8 +109,11 @@ class Layout:
 def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generator) -> Numbers:
     """Return where everybody is: one row for each of the lives, an independent copy of the crowd, its target first.
 
-    A place is a cell of the copy, or `ABSENT`; after the target come the people whom the attacker knows.
+    A place is a cell of the copy, or `ABSENT`; after the target come the people whom the attacker knows. Where people
+    may be in several cells, each has as many places.
     """
+    if layout.spread > 1:
+        return _drawn_in_several(crowd, lives, layout, generator)
     copies = len(lives)
     columns: list[Numbers] = [np.array([[ABSENT if life is None else life] for life in lives], dtype=np.int64)]
     for group in (*crowd.known, *crowd.unknown):
@@ -113,6 +123,24 @@ def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generat
     for cell, people in enumerate((*(crowd.controlled or (0,) * crowd.cells), *layout.companions)):
         columns.append(np.full((copies, people), cell, dtype=np.int64))
     return np.hstack(columns)
+
+
+def _drawn_in_several(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generator) -> Numbers:
+    copies, places = len(lives), np.arange(crowd.cells * layout.spread)
+    alike = places // layout.spread
+    chosen = np.array([ABSENT if life is None else life for life in lives])[:, None, None]
+    columns = [(chosen == alike) & (places % layout.spread < layout.held)]
+    for group in (*crowd.known, *crowd.unknown):
+        chances = np.array(group.chances)[alike]
+        columns.append(generator.random((copies, group.people, len(places))) < chances)
+    for cell, people in enumerate(crowd.controlled):
+        columns.append(np.broadcast_to(alike == cell, (copies, people, len(places))))
+    drawn = np.where(np.concatenate(columns, axis=1), places, ABSENT)
+    for place, people in enumerate(layout.companions, len(places)):
+        beside = np.full((copies, people, len(places)), ABSENT, dtype=np.int64)
+        beside[..., 0] = place
+        drawn = np.concatenate([drawn, beside], axis=1)
+    return drawn
 
 
 def told(crowd: Crowd, places: Numbers) -> tuple[int, ...]:
@@ -130,16 +158,18 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     """
     import pandas as pd
 
-    copies, people = drawn.shape
+    copies, people = drawn.shape[:2]
+    each = drawn[0, 0].size
     width = layout.cells(crowd)
     keys = layout.keys(crowd, copies)
     names = np.random.default_rng(copies * people).permutation(copies * people) + 1000
     where = drawn.ravel()
-    there = np.arange(copies * people) if layout.counts or layout.elsewhere else np.flatnonzero(where != ABSENT)
+    there = np.arange(len(where)) if layout.counts or layout.elsewhere else np.flatnonzero(where != ABSENT)
     rows = np.repeat(there, generator.choice(layout.rows, len(there)))
     cells = where[rows]
     if layout.strays:
         rows, cells = np.concatenate([rows, there]), np.concatenate([cells, (where[there] + 1) % width])
+    rows //= each
     places = rows // people * width + np.where(cells == ABSENT, 0, cells)
     places[layout.elsewhere & (cells == ABSENT)] = -1
     # After these come rows that name nobody, and people in a cell that is not public.

@@ -18,6 +18,7 @@ from pkdp_pipeline.assurance.audit.findings import Audit, Finding, NotAudited, j
 from pkdp_pipeline.assurance.audit.operators import PACE, SQL, FrameOperator, Operator, SqlOperator, check_engine
 from pkdp_pipeline.assurance.audit.people import Numbers, draw, frame_of, told
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -278,6 +279,8 @@ def _findings(piece: _Piece) -> list[Finding]:
 
 def _certificate(piece: _Piece, operator: Operator, copies: int, generator: Generator) -> Certificate:
     """Return what is certified, as it is published; from the second life where publishing the first one fails."""
+    if piece.case.refused:
+        return certify(piece.case.mechanism, piece.case.attacker, protects=piece.case.protects)
     frames = [_days(piece, [life] * copies, generator)[1] for life in (0, 1)]
     try:
         return operator.certificate(frames[0])

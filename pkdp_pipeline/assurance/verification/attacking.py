@@ -11,18 +11,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, vertices
-from pkdp_pipeline.assurance.attacks.enumeration import LARGEST, enumerated, size
-from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
-from pkdp_pipeline.assurance.attacks.schedules import (
+from pkdp_pipeline.assurance.attacks.days import (
     Schedule,
     enumerated_schedule,
+    is_simulated,
+    lumped_schedule,
     releases_in,
-    schedules,
     simulated_schedule,
+    terms_of,
+)
+from pkdp_pipeline.assurance.attacks.enumeration import LARGEST
+from pkdp_pipeline.assurance.attacks.schedules import (
+    all_knowing,
+    attackers,
+    schedules,
+    small_attackers,
     worst_schedules,
 )
-from pkdp_pipeline.assurance.attacks.simulation import simulated
 from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Nested, UncheckedError, claim_of
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
@@ -55,6 +60,9 @@ _TERMS = {True: 1_000_000, False: 400_000}
 
 _ONE_TRIAL = {True: LARGEST, False: 130_000}
 """How many of them for one trial."""
+
+_LUMPED, _EACH = 1_500, 4
+"""So many terms for an attacker on several cells of a person, of which each takes as long as several others."""
 
 _FIRST = (1.0, 0.5, 2.0, 0.1)
 """Tried first, so that some ε is tried even where little can be."""
@@ -104,32 +112,27 @@ class _Found:
     best : dict of float to Fraction
         The most that was found to be attained, by ε.
     trials : int
-    crowds : set of Crowd
-        Who was tried.
-    left : list of (float, Crowd)
+    attackers : set of Schedule
+        Who was tried, on the release or on all cells of it in which a person may be.
+    left : list of (float, Schedule)
         Who was too large, in the order of importance.
     """
 
     best: dict[float, Fraction] = field(default_factory=dict)
     trials: int = 0
-    crowds: set[Crowd] = field(default_factory=set)
-    left: list[tuple[float, Crowd]] = field(default_factory=list)
+    attackers: set[Schedule] = field(default_factory=set)
+    left: list[tuple[float, Schedule]] = field(default_factory=list)
 
 
 class _Tried(NamedTuple):
     """Releases of a certificate with the same terms: the δ that each of them states, by ε, and what was found."""
 
-    mechanism: Mechanism
     stored: dict[str, dict[float, float]]
     found: _Found
 
-    def drawable(self) -> list[tuple[float, Crowd]]:
+    def drawable(self) -> list[tuple[float, Schedule]]:
         """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
-        small = [
-            (epsilon, crowd)
-            for epsilon, crowd in self.found.left
-            if sum(group.people for group in (*crowd.unknown, *crowd.known)) <= _MOST_PEOPLE
-        ]
+        small = [(epsilon, one) for epsilon, one in self.found.left if is_simulated(one, most_people=_MOST_PEOPLE)]
         return [trial for at in _SIMULATED_AT for trial in [one for one in small if one[0] == at][:_SIMULATED_EACH]]
 
 
@@ -155,7 +158,7 @@ def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certi
                 chosen = {epsilon for each in stored.values() for epsilon in each if 0.0 <= epsilon <= _FARTHEST}
                 # The ε that matter most come first.
                 ordered = [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
-                tried[worst].append(_Tried(terms[0], stored, _enumerating(*terms, tuple(ordered), worst)))
+                tried[worst].append(_Tried(stored, _enumerating(*terms, tuple(ordered), worst)))
     part = effort.shared(2) if len(nested) > 1 else effort
     drawn = [(one, one.drawable()) for one in tried[False][:MOST_SIMULATED]]
     if tried[False]:
@@ -198,7 +201,7 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
 
 def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]]:
     """Return what exact trials of attackers on single releases attain."""
-    trials, people = sum(one.found.trials for one in tried), sum(len(one.found.crowds) for one in tried)
+    trials, people = sum(one.found.trials for one in tried), sum(len(one.found.attackers) for one in tried)
     skipped = sum(len(one.found.left) for one in tried)
     evidence: dict[str, Any] = {"trials": trials, "attackers": people, "too_large": skipped}
     reached = (
@@ -216,7 +219,9 @@ def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]
     return f"{trials} exact trials of {people} attackers on {of}: none above{tight}.{left}", evidence
 
 
-def _simulated(drawn: Sequence[tuple[_Tried, list[tuple[float, Crowd]]]], effort: Effort) -> tuple[str, dict[str, Any]]:
+def _simulated(
+    drawn: Sequence[tuple[_Tried, list[tuple[float, Schedule]]]], effort: Effort
+) -> tuple[str, dict[str, Any]]:
     """Return what is found by drawing attackers who are too large to enumerate."""
     number = sum(len(listed) for _, listed in drawn)
     # Each of them may err, and all of them together seldom do (Bonferroni).
@@ -225,8 +230,9 @@ def _simulated(drawn: Sequence[tuple[_Tried, list[tuple[float, Crowd]]]], effort
 
     def reached() -> Iterator[_Reached]:
         for one, listed in drawn:
-            for epsilon, crowd in listed:
-                lower = simulated(one.mechanism, crowd, epsilon, draws=effort.draws, error=error, generator=generator)
+            for epsilon, attacker in listed:
+                lower = simulated_schedule(attacker, epsilon, draws=effort.draws, error=error, generator=generator)
+                assert lower is not None
                 for path, stored in one.stored.items():
                     yield Fraction(lower), epsilon, path, stored.get(epsilon, 1.0)
 
@@ -301,22 +307,26 @@ def _enumerating(
     """
     certificate = certify(mechanism, attacker, protects=protects)
     if worst:
-        crowds = knowing_all(certificate)
-        trials = [(epsilon, crowd) for epsilon in epsilons for crowd in crowds]
+        known = all_knowing(certificate)
+        trials = [(epsilon, one) for epsilon in epsilons for one in known]
     else:
-        trials = [(epsilon, crowd) for epsilon in epsilons for crowd in matching(certificate, epsilon)]
-        small = vertices(certificate)
-        trials += [(epsilon, crowd) for epsilon in _READ if epsilon in epsilons for crowd in small]
+        trials = [(epsilon, one) for epsilon in epsilons for one in attackers(certificate, epsilon)]
+        small = small_attackers(certificate)
+        trials += [(epsilon, one) for epsilon in _READ if epsilon in epsilons for one in small]
     found, room = _Found(), dict(_TERMS)
-    for epsilon, crowd in trials:
-        terms, single = size(mechanism, crowd), crowd.cells == 1
-        fits = terms <= min(_ONE_TRIAL[single], room[single])
-        trial = enumerated(mechanism, crowd, epsilon) if fits else None
-        if trial is None:
-            found.left.append((epsilon, crowd))
+    for epsilon, one in trials:
+        lower, single = None, len(one) == 1 and one[0].times == one[0].crowd.cells == 1
+        if releases_in(one) > 1:
+            # In several cells a few steps of likelihood are told apart, and their products take longer.
+            terms, lower = _LUMPED * _EACH, lumped_schedule(one, epsilon, _LUMPED) if room[single] > 0 else None
+        elif (terms := terms_of(one)) <= min(_ONE_TRIAL[single], room[single]):
+            trial = enumerated_schedule(one, epsilon)
+            lower = None if trial is None else trial.lower
+        if lower is None:
+            found.left.append((epsilon, one))
             continue
         room[single] -= terms
         found.trials += 1
-        found.crowds.add(crowd)
-        found.best[epsilon] = max(trial.lower, found.best.get(epsilon, trial.lower))
+        found.attackers.add(one)
+        found.best[epsilon] = max(lower, found.best.get(epsilon, lower))
     return found

@@ -27,6 +27,7 @@ from pkdp_pipeline.certificates.statement.stronger import (
 )
 from pkdp_pipeline.certificates.statement.what_if import people_known
 from pkdp_pipeline.model.arguments import probability, whole_number
+from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.theorems import Knowledge
 
 _PERCENT = (10, 20, 30, 40, 50, 58, 65, 71, 76, 80, 84, 87, 90, 92, 94, 96, 98)
@@ -260,6 +261,8 @@ def _words(field: Knowledge, found: tuple[ReleaseCertificate, ...], *, each: boo
         words = "how sure the attacker can be which of two cells a person is in"
     elif any("thresholding" in keys_of(leaf) for leaf in found):
         words = "how sure the attacker can be that a person is in the group"
+    elif all(cells_per_unit(leaf.mechanism) > 1 for leaf in found):
+        words = "how sure the attacker can be of a person's cell, told all her other cells"
     else:
         words = "how sure the attacker can be of a person's cell, told that it is that or absent"
     if len({getattr(leaf.attacker, field) for leaf in found}) > 1:

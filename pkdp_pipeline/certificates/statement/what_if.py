@@ -28,6 +28,7 @@ from pkdp_pipeline.certificates.statement.stronger import (
 )
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
@@ -146,6 +147,8 @@ def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
         clauses.append(f"that another person is in the group: {at_most}")
     if at_most and any(THEOREMS[key].told_absent for key in keys):
         clauses.append(f"of another person's cell, told that it is that or absent: {at_most}")
+    if at_most and cells_per_unit(leaf.mechanism) > 1:
+        clauses.append(f"of a further cell of another person, told all her other cells: {at_most}")
     if at_least and "thresholding_complement" in keys:
         clauses.append(f"that another person is outside the group: {at_least} that the person is in it")
     between = _changed(attacker.p_max_between, other.p_max_between)
@@ -288,7 +291,9 @@ def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None
             left = again(certificate, lambda leaf: leaf.attacker, with_evidence=False)
             return f"can use that {' or that '.join(false)}", left
     # Noise hides one unit: of several that share a fate it hides the fate no longer.
-    return "can use that people's records depend on one another (families, copied rows, common habits)", None
+    words = "can use that people's records depend on one another (families, copied rows, common habits)"
+    several = any(cells_per_unit(leaf.mechanism) > 1 for leaf in leaves(certificate))
+    return f"{words}, or that a person's cells do" if several else words, None
 
 
 def _without_assumptions(certificate: Certificate, declared: Reading, delta: float) -> tuple[Scenario, ...]:

@@ -13,15 +13,14 @@ from oracle.joint import independent, joint_losses
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.assurance.attacks.schedules import (
+from pkdp_pipeline.assurance.attacks.days import (
     Day,
     Schedule,
     enumerated_schedule,
     releases_in,
-    schedules,
     simulated_schedule,
-    worst_schedules,
 )
+from pkdp_pipeline.assurance.attacks.schedules import schedules, worst_schedules
 
 
 def _count(k: int, p: float) -> pkdp.Certificate:

@@ -264,6 +264,7 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (days_in_one_direction, "two days in a ledger", 30, "pandas"),
     (noise_anew_at_a_replay, "the same request again", 40, "pandas"),
     (a_revision_for_nothing, "a request and its revision", 40, "pandas"),
+    (k_off_by_one, "several cells, k", 40, "polars"),
 ]
 MORE: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (k_of_a_count_off_by_one, "count, k_complement", 120, "pandas"),

@@ -266,6 +266,50 @@ def a_revision_with_the_noise_of_before(patch: Patch) -> None:
     patch.setattr(publishing, "publish", published)
 
 
+def counted_otherwise(patch: Patch, change: Callable[[pd.DataFrame, int], pd.DataFrame]) -> None:
+    """Count each of the rows that `change` leaves of pairs of person and cell, given how many a person may have."""
+    real = PandasEngine.cells
+
+    def counted(self, frame, question):
+        pairs = change(frame.drop_duplicates(["person", "cell"]), question.cells_per_unit)
+        return real(self, pairs.assign(person=range(len(pairs))), question)
+
+    patch.setattr(PandasEngine, "cells", counted)
+
+
+def nobody_is_capped(patch: Patch) -> None:
+    counted_otherwise(patch, lambda pairs, most: pairs)
+
+
+def nobody_is_refused(patch: Patch) -> None:
+    counted_otherwise(patch, lambda pairs, most: pairs)
+
+
+def one_cell_too_many(patch: Patch) -> None:
+    def drawn(pairs, most):
+        order = pd.util.hash_pandas_object(pairs[["person", "cell"]], index=False).argsort()
+        return pairs.iloc[order].groupby("person").head(most + 1)
+
+    counted_otherwise(patch, drawn)
+
+
+def the_cells_with_most_people(patch: Patch) -> None:
+    def most_people(pairs, most):
+        people = -pairs.groupby("cell")["person"].transform("size")
+        ranked = pairs.assign(people=people).sort_values(["people", "cell"], kind="stable")
+        return ranked.groupby("person").head(most)
+
+    counted_otherwise(patch, most_people)
+
+
+def one_noise_for_all_cells(patch: Patch) -> None:
+    def same(counts, noise):
+        (drawn,) = noised([0], noise)
+        return [count + drawn for count in counts]
+
+    noise_of(patch, same)
+
+
 #: The fault, and the case that finds it with the samples that `pkdp audit` draws.
 FAULTS: list[tuple[Callable[[Patch], None], str]] = [
     (complement_in_the_file, "count, k"),
@@ -288,6 +332,14 @@ FAULTS: list[tuple[Callable[[Patch], None], str]] = [
     (noise_that_is_cut_off, "histogram, more noise"),
     (presence_certified_for_value, "histogram, noise, value"),
     (a_revision_with_the_noise_of_before, "a request and its revision"),
+    (one_cell_too_many, "several cells, noise"),
+    (the_cells_with_most_people, "several cells, noise, others in more"),
+    (one_noise_for_all_cells, "several cells, noise, others in more"),
+    (nobody_is_capped, "several cells, k, noise, release_threshold"),
+]
+CELLS: list[tuple[Callable[[Patch], None], str]] = [
+    (nobody_is_capped, "several cells, noise"),
+    (nobody_is_refused, "several cells, too many"),
 ]
 QUICK = [(twice_the_epsilon, "count, noise"), (rows_for_people, "count, k_complement")]
 
@@ -311,4 +363,13 @@ def test_a_fault_of_a_count_is_found(fault, case, monkeypatch):
 def test_a_subtle_fault_is_found(fault, case, monkeypatch):
     fault(monkeypatch)
     found = audit_cases([CASES[case]], engines=("pandas",))
+    assert not found.passed, str(found)
+
+
+@pytest.mark.usefixtures("_noise_with_a_seed")
+@pytest.mark.parametrize(("fault", "case"), CELLS, ids=named)
+def test_a_fault_about_several_cells_is_found(fault, case, monkeypatch):
+    fault(monkeypatch)
+    one = dataclasses.replace(CASES[case], trials=CASES[case].trials[:1])
+    found = audit_cases([one], engines=("pandas",), samples=40)
     assert not found.passed, str(found)

@@ -21,7 +21,6 @@ from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
-from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import Speech
 
@@ -278,7 +277,11 @@ def _mechanism(
 ) -> Mechanism:
     mechanism = kind(noise=None if noise is None else GeometricNoise(noise), **others)
     # What a question without declared cells implies, and refuses.
-    return Question(mechanism=mechanism, unit="unit", by="cell").mechanism if cells_from_data else mechanism
+    if not cells_from_data:
+        return mechanism
+    from pkdp_pipeline.model.question import Question
+
+    return Question(mechanism=mechanism, unit="unit", by="cell").mechanism
 
 
 def mechanism_flags(mechanism: Mechanism) -> list[str]:

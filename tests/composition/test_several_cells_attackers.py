@@ -9,8 +9,6 @@ from typing import Any
 import flint
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracle.joint import Day, Lives, Person, capped, independent, joint_losses, mixed
 from oracle.laws import BITS, exact_exp, lower_end
 from thorough import examples
@@ -172,12 +170,5 @@ def _closest(attacker: _Attacker) -> float:
 @pytest.mark.parametrize(("made", "tight"), [(_independent, 0.8), (_capped, 0.999)])
 @examples(quick=60, full=2_000)
 def test_no_attacker_learns_more_than_is_certified(made: Any, tight: float, protects: str, examples: int) -> None:
-    shares: list[float] = []
-
-    @settings(max_examples=examples, deadline=None, derandomize=True)
-    @given(st.integers(0, 2**32 - 1))
-    def tried(seed: int) -> None:
-        shares.append(_closest(made(np.random.default_rng(seed), protects)))
-
-    tried()
-    assert max(shares) > tight
+    # Seeds of our own: what hypothesis draws depends on the modules that a process has loaded.
+    assert max(_closest(made(np.random.default_rng(seed), protects)) for seed in range(examples)) > tight

@@ -161,5 +161,5 @@ def test_a_job_and_a_command_publish_the_same_from_a_workbook(job_file, basic, e
     done = run(["histogram", str(tmp_path / "visits.xlsx"), *asked])
     assert json.loads(done.stdout)["columns"] == {"town": ["Bø", "Ås"], "count": [5, 7]}
     done = run(["histogram", str(tmp_path / "visits.xlsx"), *asked, "--sheet", "nowhere"])
-    assert (done.exit_code, done.stdout) == (2, "")
+    assert (done.exit_code, json.loads(done.stdout)["exit_code"]) == (2, 2)
     assert "has the sheets 'Sheet1'" in done.stderr

@@ -42,7 +42,7 @@ def count(**fields) -> Question:
         ({"undeclared": "drop"}, "undeclared"),
         ({"undeclared": "absent"}, "declared domain"),
         ({"mechanism": Histogram()}, "needs k"),
-        ({"mechanism": Histogram(noise=NOISE)}, "needs k"),
+        ({"mechanism": Histogram(noise=NOISE)}, "needs release_threshold"),
         ({"mechanism": Histogram(k=5, noise=NOISE)}, "needs release_threshold"),
         ({"mechanism": Histogram(noise=GeometricNoise(1e-200)), "domain": ["x"]}, "64-bit"),
         ({"mechanism": "histogram"}, "mechanism"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.model import VIEWS
@@ -186,27 +187,32 @@ _ACCESSOR = "pkdp_pipeline.releases.accessor"
 class _AfterPandas:
     """A finder of modules that lets pandas be found by the others, and loads the accessor after it."""
 
+    asked = False
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "pandas":
+        if name != "pandas" or self.asked:
             return None
-        others = (one.find_spec(name, path, target) for one in sys.meta_path if one is not self)
-        spec = next((one for one in others if one is not None), None)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
+        self.asked = True
+        try:
+            spec = find_spec(name)  # by all finders, of which this one now says nothing
+        finally:
+            self.asked = False
+        load = getattr(spec and spec.loader, "exec_module", None)
+        if spec is not None and load is not None:
 
             def load_both(module: ModuleType) -> None:
                 load(module)
                 import_module(_ACCESSOR)
 
-            spec.loader.exec_module = load_both  # type: ignore[method-assign]
+            spec.loader.exec_module = load_both  # type: ignore[method-assign, union-attr]
         return spec
 
 
 if "pandas" in sys.modules:
     import_module(_ACCESSOR)
-else:
+elif not any(type(one).__name__ == _AfterPandas.__name__ for one in sys.meta_path):
     sys.meta_path.insert(0, _AfterPandas())
 
 del VIEWS

@@ -253,7 +253,21 @@ def test_importing_the_package_loads_only_its_accessor():
     assert set(loaded.split()) == {"pkdp_pipeline", "pkdp_pipeline.model", room, f"{room}.accessor"}
 
 
-@pytest.mark.parametrize("between", ["", "import importlib.util; importlib.util.find_spec('pandas'); ", "pkdp.count; "])
+AGAIN = (
+    "import importlib; importlib.reload(pkdp); [sys.modules.pop(name) for name in [*sys.modules] if 'pkdp' in name]; "
+)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "",
+        "import importlib.util; importlib.util.find_spec('pandas'); ",
+        "pkdp.count; ",
+        f"{AGAIN}import pkdp_pipeline; ",
+        "sys.meta_path.insert(0, type('Old', (), {'find_module': lambda *_: None})()); ",
+    ],
+)
 def test_the_package_without_pandas_waits_for_it(between):
     asked = (
         "import sys, pkdp_pipeline as pkdp; print('pandas' in sys.modules); "

@@ -191,9 +191,9 @@ class _Reader:
         text, escape = (*texts, "")[:2]
         if len(escape) > 1 or escape in ("%", "_"):
             raise ArgumentError("filter has an ESCAPE that is not one character, other than % and _.")
-        found = like(column, like_pattern("filter", text, escape), negated=negated != _LIKES[name])
-        present = Condition(column, "isna", negated=True)
-        return conjunction([found, present]) if found.negated and found.operator != "isna" else found
+        unlike = negated != _LIKES[name]
+        found = like(column, like_pattern("filter", text, escape), negated=unlike)
+        return conjunction([found, Condition(column, "isna", negated=True)]) if unlike else found
 
     def _term(self, node: Mapping[str, Any]) -> _Term:
         """Return a column, and what of its dates is meant."""

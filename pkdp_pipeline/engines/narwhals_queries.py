@@ -148,7 +148,7 @@ def _text(name: str, *, real: bool) -> nw.Expr:
     column = nw.col(name)
     if not real:
         return column.cast(nw.String)
-    whole = nw.when(column.abs() < nw.lit(1e16)).then(column.cast(nw.Int64))
+    whole = nw.when(column.abs() < nw.lit(9e18)).then(column.cast(nw.Int64))
     return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(column.cast(nw.String))
 
 

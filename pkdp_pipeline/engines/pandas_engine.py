@@ -20,6 +20,8 @@ from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Predicate, check_columns
 from pkdp_pipeline.model.question import Selection
 
+#: Whole numbers below it are written out, also among reals.
+_WHOLE = 9e18
 #: What "str" means from pandas 3 on; before, it made a text of a missing value.
 _TEXT = pd.StringDtype(na_value=np.nan)
 
@@ -137,7 +139,7 @@ def _public(keys: Any, dtype: Any) -> pd.Series[Any]:
 
 
 def _spelling(values: Any) -> list[str]:
-    """Spell keys as DuckDB spells them, but for times with fractions of a second."""
+    """Spell keys as DuckDB spells them."""
     return [_spelled(canonical_key(key)) for key in values.to_pandas(types_mapper=pd.ArrowDtype)]
 
 
@@ -145,9 +147,16 @@ def _spelled(key: Any) -> str:
     if isinstance(key, pd.Timestamp) and key.tz is not None:
         key = key.tz_convert(None)
     text = str(key).lower() if isinstance(key, bool) else str(key)
-    if isinstance(key, float):
-        text = text.removesuffix(".0")
+    text = _of_real(key, text)
+    if isinstance(key, pd.Timestamp) and "." in text:
+        text = text.rstrip("0")
     return f"{len(text)}:{text}"
+
+
+def _of_real(value: Any, text: str) -> str:
+    """Return the text of a value; of a whole number among reals, as of one among whole numbers: 1e16 is written out."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE
+    return str(int(value)) if whole else text
 
 
 def _units(columns: Iterable[pd.Series[Any]], *, as_text: bool = False) -> dict[str, Any]:
@@ -171,6 +180,7 @@ def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
         numbers = np.array([isinstance(value, Number) for value in values], dtype=bool)
         names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype(_TEXT)
         names = names.mask(numbers, names.str.removesuffix(".0"))
+        names = pd.Series([_of_real(value, name) for value, name in zip(values, names, strict=True)], dtype=_TEXT)
         return names.array.take(codes, allow_fill=True)
     return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
 

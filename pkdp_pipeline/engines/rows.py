@@ -218,13 +218,15 @@ def literal(text: str) -> str:
 def spelled(names: list[str]) -> str:
     """Return SQL that spells columns as text so that no two lists of values are spelled alike.
 
-    A whole number among reals is spelled as among whole numbers, 1.0 as 1, up to where reals have an exponent.
+    A whole number among reals is spelled as among whole numbers, 1.0 as 1 and 1e16 as 10000000000000000: that a
+    column holds reals may be owed to one other person's row.
     """
-    texts = [
-        f"CASE WHEN typeof({name}) = 'DOUBLE' AND suffix({name}::VARCHAR, '.0') "
-        f"THEN ({name}::VARCHAR)[:-3] ELSE {name}::VARCHAR END"
-        for name in names
-    ]
+    texts = []
+    for name in names:
+        # Of what type a column is, is not known here: nothing else is a number to it.
+        real = f"TRY_CAST({name}::VARCHAR AS DOUBLE)"
+        whole = f"typeof({name}) = 'DOUBLE' AND abs({real}) < 9e18 AND {real} = trunc({real})"
+        texts.append(f"CASE WHEN {whole} THEN {real}::BIGINT::VARCHAR ELSE {name}::VARCHAR END")
     return " || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
 
 

@@ -254,6 +254,13 @@ class Question(Selection):
         return str(self.where) if isinstance(self.where, Predicate) else None
 
     @property
+    def _opaque(self) -> str:
+        named = (
+            "a predicate that is not written down" if self.label is None else f"the predicate labelled {self.label!r}"
+        )
+        return f"{named}, which looks at the rows of one person at a time,"
+
+    @property
     def description(self) -> str:
         """What is asked, in a few words; the label where there is one."""
         if self.label is not None:
@@ -319,7 +326,7 @@ class Question(Selection):
         same: dict[str, Any] = {name: getattr(self, name) for name in named}
         return Context(
             **same,
-            where=f"the predicate labelled {self.label!r}" if self.has_opaque_where else self.predicate,
+            where=self._opaque if self.has_opaque_where else self.predicate,
             undeclared=None if self.domain is None else self.undeclared,
             cells=None if not self.by else "found" if self.domain is None else "declared",
             period=None if dataset is None else self.period,

@@ -156,6 +156,7 @@ EQUAL = [
     ("name.str.like('%50\\\\%')", ["name LIKE '%50!%' ESCAPE '!'", "name LIKE '%50\\%' ESCAPE '\\'"]),
     ("name.str.like('\\\\\\\\%')", ["name LIKE '\\%'"]),
     ("name == 'A'", ["name LIKE 'A'", "name LIKE 'A' ESCAPE '!'", "name = 'A'"]),
+    ("name.isna() and name.notna()", ["name NOT LIKE '%'", "NOT name LIKE '%%'"]),
     ("name.notna()", ["name LIKE '%'", "name LIKE '%%'", "name IS NOT NULL"]),
     ("kind.str.like('%o')", ["kind LIKE '%o'"]),
     ("d.dt.year == 2020", ["year(d) = 2020", "2020.0 = extract(year FROM d)", "date_part('YEAR', D) = 2020"]),

@@ -72,6 +72,7 @@ KEYS = {
     "booleans": pa.array([True, False, None]),
     "dates": pa.array([dt.date(2020, 1, day) for day in (1, 2, 3)], pa.date32()),
     "timestamps": pa.array([dt.datetime(2020, 1, day, 7) for day in (1, 2, 3)], pa.timestamp("us")),
+    "moments": pa.array([dt.datetime(2020, 1, 1, 7, 0, 5, part) for part in (10, 500_000, 0)], pa.timestamp("us")),
     "instants": pa.array([dt.datetime(2020, 1, day, 7) for day in (1, 2, 3)], pa.timestamp("us", "UTC")),
     "decimals": pa.array([Decimal("1.50"), Decimal("2.25"), Decimal("3.00")], pa.decimal128(9, 2)),
     "reals": pa.array([1.5, -2.0, 3.25]),
@@ -118,8 +119,10 @@ def test_what_is_most_frequent_is_not_drawn(adapter):
 @pytest.mark.parametrize("one_cell", ["most_frequent", "hash"])
 @pytest.mark.parametrize("adapter", FRAMES)
 def test_whole_numbers_are_drawn_alike_as_whole_numbers_and_as_reals(adapter, one_cell):
-    numbers = [None, *range(1, PEOPLE - 1), 10**15]
-    keys = pa.array([3, 40, 5], pa.int64())
-    whole, reals = (rows_of(keys, pa.array(numbers, kind)) for kind in (pa.int64(), pa.float64()))
+    numbers = [None, *range(1, PEOPLE - 3), 10**15, 10**16, 2**62]
+    keys = pa.array([3, 4 * 10**16, 5], pa.int64())
+    units = pa.array(numbers, pa.int64())
+    whole, reals = (rows_of(keys, one) for one in (units, units.cast(pa.float64(), safe=False)))
     assert counted(adapter, reals, one_cell) == counted(adapter, whole, one_cell)
-    assert counted(adapter, rows_of(keys.cast(pa.float64())), one_cell) == counted(adapter, rows_of(keys), one_cell)
+    as_reals = rows_of(keys.cast(pa.float64(), safe=False))
+    assert counted(adapter, as_reals, one_cell) == counted(adapter, rows_of(keys), one_cell)

@@ -151,10 +151,7 @@ def job(
     workers: Workers = _WORKERS,
     as_json: AsJson = False,
 ) -> None:
-    """Audit each release of a job, on synthetic frames with its columns; none of its data are read.
-
-    Without --engine, with the engine of the job.
-    """
+    """Audit each release of a job, on synthetic frames with its columns; none of its data are read."""
     from pkdp_pipeline.assurance.audit.running import audit_job
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.model.spelling import printable

@@ -314,7 +314,7 @@ RECORDS = (
     *(
         Theorem(
             key=key,
-            title="Rule 10: a person in several cells, independent given her habits",
+            title=f"Rule 10, {aim}: a person in several cells, independent given her habits",
             citation="docs/composition.md, rule 10",
             against=whom.in_several_cells,
             assumes=("Nobody is in more cells than declared: a table in which somebody is, is not published.",),

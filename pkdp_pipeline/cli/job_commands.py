@@ -232,7 +232,7 @@ def report(
         str, typer.Option(metavar="public|auditor", help="For an auditor: with the input checks.")
     ] = "public",
     delta: AtDelta = 1e-6,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the format json does.")] = False,
 ) -> None:
     """Report what a job has published and what that promises; no data are read, the ledger is."""
     from pkdp_pipeline.display.figures import need_matplotlib

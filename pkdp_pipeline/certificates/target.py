@@ -167,7 +167,7 @@ def _by_threshold_of_cells(
     least = least_whole(enough, 2, _MOST)
     if least is None:
         return None
-    cells = "" if attacker.independent_cells else ", and independent_cells=True if that can be argued too"
+    cells = "" if attacker.independent_cells else ", and independent_cells if that can be argued too"
     return lambda say: f"no noise but k = {least} {_where('p_max', share, declared)}{cells}"
 
 

@@ -60,6 +60,8 @@ class PandasEngine:
         columns = [frame[name] for name in unit]
         if any(map(_holds_several_types, columns)):
             return Units(mixed=True)
+        if any(map(_holds_rounded, columns)):
+            return Units(rounded=True)
         texts = {f"u{i}": column for i, column in enumerate(columns) if _holds_text(column)}
         if not texts:
             return Units()
@@ -213,6 +215,16 @@ def _holds_several_types(column: pd.Series[Any]) -> bool:
     if values.dtype != object or pd.api.types.infer_dtype(values, skipna=True) not in _PERHAPS_MIXED:
         return False
     return len({_type(value) for value in values[values.notna()]}) > 1
+
+
+def _holds_rounded(column: pd.Series[Any]) -> bool:
+    """Return whether reals are so large that two whole numbers, which a missing value made reals, may be one."""
+    values = _values(column)
+    if not pd.api.types.is_float_dtype(values.dtype):
+        return False
+    reals = np.abs(values.to_numpy(dtype="float64", na_value=np.nan))
+    exact = 2.0**24 if values.dtype.itemsize < 8 else 2.0**53
+    return bool((reals[np.isfinite(reals)] >= exact).any())
 
 
 def _holds_text(column: pd.Series[Any]) -> bool:

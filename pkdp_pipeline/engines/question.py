@@ -93,10 +93,13 @@ class Units:
         Whether a unit column holds values of several types, such as 7 and "7".
     alike : bool
         Whether two units differ by nothing but the `SPACES` around their texts.
+    rounded : bool
+        Whether a unit is a real number so large that whole numbers beside it are the same real.
     """
 
     mixed: bool = False
     alike: bool = False
+    rounded: bool = False
 
 
 class Engine(Protocol):

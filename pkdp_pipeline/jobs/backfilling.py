@@ -142,7 +142,8 @@ def days_of(job: Job, first: date, last: date) -> tuple[date, ...]:
         If `last` is before `first`, or all are closed.
     """
     if last < first:
-        raise ArgumentError(f"the last day, {last.isoformat()}, is before the first, {first.isoformat()}: swap them.")
+        begin, end = map(job.period.text, (first, last))
+        raise ArgumentError(f"the last period, {end}, is before the first, {begin}: swap them.")
     found = tuple(job.period.periods(first, last))
     if not found:
         raise ArgumentError("all of these dates are closed, and nothing is published of them: see closed under period.")

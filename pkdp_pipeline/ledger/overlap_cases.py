@@ -13,6 +13,7 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
+from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded
 
@@ -111,8 +112,10 @@ def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False)
         "; (2) put noise with a finite worst case on all of them; (3) publish one release for the whole stretch "
         "instead of one for each period"
     )
-    # Beside what is told nothing adds up by OncePerUnit.
-    kinds = (OneDayProtected, *(() if told else (OncePerUnit,)), BoundedDependence)
+    # Without noise OncePerUnit adds up histograms with one cell for each person, and nothing beside what is told.
+    exact = (one.mechanism for one in (standing, other) if one.noiseless)
+    once = not told and all(isinstance(one, Histogram) and one.cells_per_unit == 1 for one in exact)
+    kinds = (OneDayProtected, *((OncePerUnit,) if once else ()), BoundedDependence)
 
     def said(say: Speech) -> str:
         if not say.names_releases:

@@ -59,6 +59,12 @@ class Counted:
                 f"unit {unit} has values of several types, such as text and numbers: 7 and '7' would be two people. "
                 "Give it one type, for example with astype('str')."
             )
+        if self.units.rounded:
+            problems.append(
+                f"unit {unit} has whole numbers kept as reals, among which the largest ones are no longer told apart: "
+                "two people may be counted as one. Read the column as whole numbers or as text; in pandas, where a "
+                "missing value makes whole numbers reals, for example with dtype='Int64'."
+            )
         if self.units.alike:
             problems.append(
                 f"unit {unit} has values that differ only by spaces around them: one person may be counted as two. "

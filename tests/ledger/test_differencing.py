@@ -82,6 +82,15 @@ def test_the_message_names_the_case_and_the_repair(new, old, case, repair):
     check(standing(**new), standing(**old), evidence=BoundedDependence(0.1))
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "listed"), [(TABLE, True), (Histogram(k=20, cells_per_unit=2), False), (Count(k=20), False)]
+)
+def test_the_repair_names_evidence_by_which_such_releases_add_up(mechanism, listed):
+    message = refusal(standing(mechanism=mechanism), standing(mechanism=mechanism, period="2013-06-01"))
+    assert ("pkdp.OncePerUnit()" in message) == listed
+    assert "pkdp.OneDayProtected()" in message
+
+
 def test_noised_releases_stand_together():
     check(standing(mechanism=NOISED), *[standing("b", THRESHOLDED, unit=("owner",))] * 3)
     check(standing(mechanism=NOISED, period="2013"), standing(mechanism=NOISED), standing(period="w", mechanism=NOISED))
@@ -155,10 +164,10 @@ def test_another_day_needs_evidence_where_one_is_noiseless(new, old):
         "'new'",
         "'old'",
         "IndependentGivenHabits",
-        "OncePerUnit",
         "noise",
     ):
         assert words in message
+    assert ("OncePerUnit" in message) == all(isinstance(one, Histogram) for one in (new, old))
     assert "one after the other" in refusal(*pair, evidence=BoundedParticipation(3))
     for evidence in (
         HABITS,

@@ -83,7 +83,7 @@ def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ..
         if not matches:
             is_pattern = glob.has_magic(re.sub(r"\[[*?\[]\]", "", pattern))
             problem = "matches no file" if is_pattern else "does not exist or is not a file"
-            raise ConfigError(f"source {path!r} {problem}; correct it in the job file.")
+            raise ConfigError(f"source {path!r} {problem}; correct the path.")
         found.update(dict.fromkeys(matches))
     for path in found:
         if not os.access(path, os.R_OK):

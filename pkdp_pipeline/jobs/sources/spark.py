@@ -280,5 +280,5 @@ def _refusal(path: str, problem: str) -> ConfigError:
             "store it in microseconds, or choose another engine."
         )
     if problem == "PATH_NOT_FOUND":
-        return ConfigError(f"source {path!r} does not exist or is not a file; correct it in the job file.")
+        return ConfigError(f"source {path!r} does not exist or is not a file; correct the path.")
     return no_parquet(path)

@@ -67,6 +67,20 @@ def test_a_unit_of_one_type_is_counted(people):
     assert count == 30
 
 
+@pytest.mark.parametrize("dtype", ["float64", "Float64", "double[pyarrow]", "category", "float32"])
+def test_large_whole_numbers_among_reals_are_refused(dtype):
+    """One missing value makes whole numbers reals, among which 2^53 and 2^53 + 1 are one person."""
+    first = 2**24 if dtype == "float32" else 2**53
+    frame = pd.DataFrame({"person": [*range(first - 25, first), None], "clinic": "a"}).astype({"person": dtype})
+    assert asked(frame, missing_unit="drop").table["count"].tolist() == [25]
+    larger = pd.DataFrame({"person": [*range(first - 25, first + 2), None], "clinic": "a"}).astype({"person": dtype})
+    for ask in ({}, {"units": "exact"}, {"unit": ["clinic", "person"]}):
+        with pytest.raises(pkdp.InputCheckError, match=r"'person' has whole numbers kept as reals.* dtype='Int64'"):
+            asked(larger, missing_unit="drop", **ask)
+    exact = pd.DataFrame({"person": pd.array([*range(first - 25, first + 2), None], dtype="Int64"), "clinic": "a"})
+    assert asked(exact, missing_unit="drop").table["count"].tolist() == [27]
+
+
 def test_categories_that_no_row_has_are_nobody():
     """A frame of which rows were left out keeps the categories of these."""
     frame = clinic([*map(str, range(30)), 7, "7 "])

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -66,6 +67,8 @@ class JobSession:
         self._ledger: Ledger
         self._new_ledger = False
         self._source: Source | None = None
+        self._announced: Sequence[date] = ()
+        self._together: Sequence[date] = ()
         self.remarks: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
@@ -124,6 +127,14 @@ class JobSession:
         """Open the ledger under the terms that it has recorded, which a replay does not change."""
         return Ledger.open(self.job.ledger, dataset=self.job.dataset)
 
+    def announce(self, days: Sequence[date]) -> None:
+        """Say which periods, by their first days, `run` is going to be asked for, in their order.
+
+        Those that have to be read, one after another, are then read together where the source can; what becomes of each
+        is what would become of it alone.
+        """
+        self._announced = tuple(days)
+
     def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
         """Publish what the job asks for about a day's period, or show again what it has published; see `run_job`.
 
@@ -177,12 +188,13 @@ class JobSession:
 
     def _publish(self, asked: Sequence[Publication], to_read: Sequence[Question], result: JobResult) -> None:
         """Check the day where data are needed, and publish release after release; `result` is filled on the way."""
-        checked = self._check(to_read, result) if to_read else None
+        revise = asked[0].revise
+        checked = self._check(to_read, result, revise=revise) if to_read else None
 
         def counted(question: Question) -> Counted:
             found = checked
             if found is None or question.label not in found.counted:
-                found = self._check([question], result)  # another run took its reservation back meanwhile
+                found = self._check([question], result, revise=revise)  # another run took its reservation back meanwhile
             return found.counted[str(question.label)]
 
         for table, one in zip(self.job.release, asked, strict=True):
@@ -217,11 +229,24 @@ class JobSession:
             if report:
                 result.report = write_report(self.job, result.day)
 
-    def _check(self, asked: Sequence[Question], result: JobResult) -> CheckedDay:
+    def _in_a_row(self, day: date, *, revise: bool) -> tuple[date, ...]:
+        """Return the announced periods from this one to the last before one that was published."""
+        following = self._announced[self._announced.index(day) + 1 :] if day in self._announced else ()
+
+        def is_read(other: date) -> bool:
+            asked = (replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(other))
+            return any(one.published() is None for one in asked)
+
+        return day, *takewhile(is_read, following)
+
+    def _check(self, asked: Sequence[Question], result: JobResult, *, revise: bool) -> CheckedDay:
         """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         if self._source is None:
             self._source = open_source(self.job)
             self._held.callback(self._source.close)
+        if result.day not in self._together:
+            self._together = self._in_a_row(result.day, revise=revise)
+            self._source.together(self.job.period, self._together)
         source, verdicts = self._source, list[tuple[str, bool]]()
         result.checks = verdicts
 

@@ -80,7 +80,7 @@ class Periods:
 
         def ask() -> tuple[Any, pd.Index[int], Any] | None:
             selected = [*self.columns.units(question.unit), *self.columns.keys(question.by)]
-            condition, code = self.columns.condition(question.where), f"hash({cell}, 1)"
+            condition, code = self.columns.condition(question.where), code_of(cell)
             cells = self._run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}", selected, condition)
             codes = cells["code"].to_numpy()
             if len(np.unique(codes)) < len(codes):
@@ -133,6 +133,11 @@ class Periods:
 
     def _run(self, statement: str, selected: list[str], condition: str = "true") -> Any:
         return Rows(self.relation, (f"{self.first} AS p", *selected), condition).run(statement)
+
+
+def code_of(cell: str) -> str:
+    """Return SQL for the hash of a cell's keys; of the number 0 alone it would be 0, which is part of every other."""
+    return f"hash({cell}, 1)"
 
 
 def _of_period(found: Any, first: date) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from functools import partial
 
 import duckdb
 import pandas as pd
@@ -112,12 +113,11 @@ def test_no_period_is_asked_alone_where_it_need_not_be(connection):
 
     relation, question = stored(connection, rows), Selection(unit=("p",), by=("c 1",))
     check_same(relation, question, alone=asked_alone)
-    periods, asked = Periods(relation, "day"), []
-    run = Periods._run
+    periods, asked, run = Periods(relation, "day"), [], Periods._run
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Periods, "_run", lambda self, statement, *more: asked.append(statement) or run(self, statement, *more))
+        patch.setattr(Periods, "_run", lambda self, text, *more: asked.append(text) or run(self, text, *more))
         for day in DAYS:
-            told(OnePeriod(periods, day, lambda: asked_alone(day)), question)
+            told(OnePeriod(periods, day, partial(asked_alone, day)), question)
     assert len(asked) == 4  # rows, cells, and both counts: once, not once a day
 
 
@@ -139,7 +139,7 @@ def test_a_row_that_cannot_be_read_stops_its_own_period_alone(connection):
 def test_what_was_interrupted_is_not_asked_in_another_way(connection):
     relation = connection.sql("SELECT DATE '2020-01-06' AS day, error('no') AS p, 'a' AS c")
     periods = Periods(relation, "day", stopped=True)
+    frame, alone = OnePeriod(periods, FIRST, lambda: alone.append(1)), []
     with pytest.raises(ConfigError):
-        told_alone = []
-        engine_for(frame := OnePeriod(periods, FIRST, lambda: told_alone.append(1))).units(frame, ("p",))
-    assert told_alone == []
+        engine_for(frame).units(frame, ("p",))
+    assert alone == []

@@ -12,6 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.codes import joinable
@@ -71,14 +72,15 @@ class Periods:
         mine = _of_period(found, first).to_pylist() or [{"n": 0, "without": 0, "spaced": False}]
         return mine[0]["n"], mine[0]["without"], mine[0]["spaced"]
 
-    def cells(self, question: Selection, first: date) -> tuple[Any, pd.DataFrame] | None:
-        """Return an Arrow table of the cells of all periods, and which of them how many units of one have.
+    def cells(self, question: Selection, first: date) -> CellCounts | None:
+        """Return what `Engine.cells` does of a period, where each unit should have one cell.
 
         Each cell has a hash, and those in the rows of a unit are joined bit by bit, see `engines.codes`.
         """
-        cell, unit = ", ".join(numbered("b", len(question.by))), ", ".join(numbered("u", len(question.unit)))
+        by, unit = numbered("b", len(question.by)), ", ".join(numbered("u", len(question.unit)))
+        cell = ", ".join(by)
 
-        def ask() -> tuple[Any, pd.Index[int], Any] | None:
+        def ask() -> _Counted | None:
             selected = [*self.columns.units(question.unit), *self.columns.keys(question.by)]
             condition, code = self.columns.condition(question.where), code_of(cell)
             cells = self._run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}", selected, condition)
@@ -92,17 +94,24 @@ class Periods:
                 joined = f"bit_or({code}) AS code, {several} AS several"
                 rows = f"SELECT p, {unit}, {joined} FROM pkdp_rows GROUP BY p, {unit}"
             nobody = f"{missing(len(question.unit)) or 'false'} AS nobody"
-            counted = f"SELECT p, code, {nobody}, several, count(*) AS n FROM ({rows}) GROUP BY ALL"
-            return cells, pd.Index(codes), self._run(counted, selected, condition)
+            counted = f"SELECT p, code, {nobody}, several, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
+            return _Counted.of(cells, codes, self._run(counted, selected, condition))
 
-        answer = self._once(("cells", question.unit, question.by, question.where), ask)
-        if answer is None:
+        found: _Counted | None = self._once(("cells", question.unit, question.by, question.where), ask)
+        if found is None:
             return None
-        cells, known, found = answer
-        counted = _of_period(found, first).to_pandas()
-        counted["cell"] = known.get_indexer(counted["code"])
-        counted["several"] |= counted["cell"] < 0
-        return cells, counted
+        mine = found.of_period(first)
+        nobody, cell_of = found.nobody[mine], found.cell[mine]
+        several = bool((cell_of[~nobody] < 0).any())
+        shown = np.flatnonzero(~nobody if not several else np.zeros_like(nobody))
+        rows, kinds = found.cells.take(cell_of[shown]), self.columns.kinds
+        keys = {name: to_public(rows[short], kinds[name]) for name, short in zip(question.by, by, strict=True)}
+        return CellCounts(
+            keys=pd.DataFrame(keys, copy=False),
+            counts=found.counts[mine][shown],
+            missing_unit=bool(nobody.any()),
+            several_cells=several,
+        )
 
     def tally(self, question: Selection, first: date) -> Tally | None:
         """Return what `Engine.tally` does of a period."""
@@ -133,6 +142,38 @@ class Periods:
 
     def _run(self, statement: str, selected: list[str], condition: str = "true") -> Any:
         return Rows(self.relation, (f"{self.first} AS p", *selected), condition).run(statement)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """How many units of each period have which cell, as arrays in the order of the periods.
+
+    `cells` is an Arrow table, `cell` a row of it, or -1 where units have several; `nobody` marks rows without a unit.
+    """
+
+    cells: Any
+    days: npt.NDArray[np.int32]
+    cell: npt.NDArray[np.int64]
+    nobody: npt.NDArray[np.bool_]
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cells: Any, codes: npt.NDArray[np.uint64], found: Any) -> _Counted:
+        cell = pd.Index(codes).get_indexer(pd.Index(found["code"].to_numpy()))
+        return cls(
+            cells=cells,
+            days=found["p"].cast("int32").to_numpy(),
+            cell=np.where(found["several"].to_numpy(), -1, cell),
+            nobody=found["nobody"].to_numpy(),
+            counts=found["n"].to_numpy(),
+        )
+
+    def of_period(self, first: date) -> slice:
+        day = first.toordinal() - _EPOCH
+        return slice(*np.searchsorted(self.days, [day, day + 1]))
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 def code_of(cell: str) -> str:
@@ -172,20 +213,7 @@ class PeriodEngine:
         """See `Engine.cells`."""
         simple = question.one_cell == "error" and question.cells_per_unit == 1
         found = frame.periods.cells(question, frame.first) if simple else None
-        if found is None:
-            return RelationEngine().cells(frame.alone(), question)
-        cells, counted = found
-        present = counted.loc[~counted["nobody"]]
-        several = bool(present["several"].any())
-        shown = present.iloc[:0] if several else present
-        rows, kinds = cells.take(shown["cell"].to_numpy()), frame.periods.columns.kinds
-        keys = zip(question.by, numbered("b", len(question.by)), strict=True)
-        return CellCounts(
-            keys=pd.DataFrame({name: to_public(rows[short], kinds[name]) for name, short in keys}, copy=False),
-            counts=shown["n"].to_numpy().astype("int64"),
-            missing_unit=bool(counted["nobody"].any()),
-            several_cells=several,
-        )
+        return RelationEngine().cells(frame.alone(), question) if found is None else found
 
     def tally(self, frame: OnePeriod, question: Selection) -> Tally:
         """See `Engine.tally`."""

@@ -194,9 +194,8 @@ class JobSession:
         def counted(question: Question) -> Counted:
             found = checked
             if found is None or question.label not in found.counted:
-                found = self._check(
-                    [question], result, revise=revise
-                )  # another run took its reservation back meanwhile
+                # Another run took its reservation back meanwhile.
+                found = self._check([question], result, revise=revise)
             return found.counted[str(question.label)]
 
         for table, one in zip(self.job.release, asked, strict=True):

@@ -30,6 +30,8 @@ from pkdp_pipeline.releases.publish import Counted, Publication, publish
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.jobs.tables import ReleaseTable
+    from pkdp_pipeline.releases.release import Release
 
 
 class JobSession:
@@ -200,11 +202,15 @@ class JobSession:
 
         for table, one in zip(self.job.release, asked, strict=True):
             self.stopping.check()
-            rows = None if checked is None else checked.rows
+            looked_at: list[Release] = []
+
+            def check(release: Release, table: ReleaseTable = table, seen: list[Release] = looked_at) -> None:
+                check_output(release, table, rows=None if checked is None else checked.rows)
+                seen.append(release)
+
             try:
                 with in_job_words(table.name):
-                    source, check = partial(counted, one.question), partial(check_output, asked=table, rows=rows)
-                    release = publish(source, one, check=check)
+                    release = publish(partial(counted, one.question), one, check=check)
             except PkdpError as error:
                 if not result.releases:
                     raise
@@ -216,7 +222,8 @@ class JobSession:
                     f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
                     "replays that."
                 ) from error
-            check_output(release, table)
+            if release not in looked_at:  # it is another run's, or was there before
+                check_output(release, table)
             result.releases += (JobRelease(asked=table, release=release),)
 
     def _write(self, question: Question, result: JobResult, *, report: bool) -> None:

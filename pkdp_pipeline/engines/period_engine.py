@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class Periods:
     """The rows of many periods, and what was found in them: each question is asked once, of all of them.
 
-    A year of days in Parquet, 10 million rows, takes 1.3 times as long as a plain count of units per day and cell;
-    each day alone, of a file that is not ordered by day, 80 times (T5 in benchmarks/bench_jobs.py).
+    Of a year of days in Parquet, 10 million rows, it takes some 1.5 times as long as a plain count of units per day and
+    cell; day by day it took some 11 times as long, and 75 times where the file is not ordered by day (T5 in
+    benchmarks/bench_jobs.py).
 
     Parameters
     ----------

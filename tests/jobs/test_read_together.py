@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -12,10 +12,11 @@ import pytest
 from interrupted_backfill import FixedClock
 from test_kill_campaign import public_files, whole_ledger
 
-from pkdp_pipeline.engines.period_engine import Periods
+from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of, run_missed
+from pkdp_pipeline.jobs.sources import open_source
 from pkdp_pipeline.jobs.sources.relations import RelationSource
 from pkdp_pipeline.ledger import records
 
@@ -209,3 +210,16 @@ def test_a_source_that_changes_meanwhile_is_counted_as_it_was(tmp_path, asked):
         session.run(days[0])
         Path(job.source.files[0]).unlink()
         assert session.run(days[1]).releases[0].release.table["count"].tolist() == [7, 6, 6]
+
+
+def test_what_is_interrupted_is_not_read_together_any_more(tmp_path):
+    job = written(tmp_path / "visits", DAY + TOWNS, PARQUET)
+    with closing(open_source(job)) as source:
+        source.together(job.period, [FIRST, LAST])
+        frame = source.day(job.period, FIRST)
+        assert isinstance(frame, OnePeriod)
+        source.interrupt()
+        assert frame.periods.stopped
+        assert isinstance(source.day(job.period, LAST), duckdb.DuckDBPyRelation)
+        source.together(job.period, [FIRST])  # one alone
+        assert isinstance(source.day(job.period, FIRST), duckdb.DuckDBPyRelation)

@@ -17,12 +17,14 @@ from pkdp_pipeline.model.question import Selection
 
 __all__ = ["ENGINES", "CellCounts", "Engine", "Selection", "Tally", "Units", "engine_for"]
 
+_OURS = "pkdp_pipeline"
 #: Top-level package and class name of a frame → the class that counts it, imported when first needed.
 ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("pandas", "DataFrame"): "pkdp_pipeline.engines.pandas_engine:PandasEngine",
         ("duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.relation_engine:RelationEngine",
         ("_duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.relation_engine:RelationEngine",
+        (_OURS, "OnePeriod"): "pkdp_pipeline.engines.period_engine:PeriodEngine",
         ("polars", "DataFrame"): "pkdp_pipeline.engines.polars_engine:PolarsEngine",
         ("polars", "LazyFrame"): "pkdp_pipeline.engines.polars_engine:PolarsEngine",
         ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals_engine:ArrowEngine",
@@ -51,5 +53,5 @@ def engine_for(frame: object) -> Engine:
                 return cast("Engine", getattr(import_module(module), engine)())
             except ModuleNotFoundError as error:
                 raise ConfigError(f"frames of {kind.__module__} need the package {error.name}; install it.") from None
-    readable = ", ".join(sorted({f"{package.strip('_')}.{name}" for package, name in ENGINES}))
+    readable = ", ".join(sorted({f"{package.strip('_')}.{name}" for package, name in ENGINES if package != _OURS}))
     raise ArgumentError(f"frame must be one of {readable}, not {type(frame).__module__}.{type(frame).__name__}.")

@@ -38,10 +38,10 @@ class RelationEngine:
 
     def cells(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
-        source = _Source(frame)
+        source = RelationColumns(frame)
         selected = [
             *source.units(question.unit),
-            *(f"{source.key(name)} AS b{i}" for i, name in enumerate(question.by)),
+            *source.keys(question.by),
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
         ]
         answer = Rows(frame, tuple(selected), source.condition(question.where)).cells(question)
@@ -49,20 +49,17 @@ class RelationEngine:
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> Tally:
         """See `Engine.tally`."""
-        source = _Source(frame)
+        source = RelationColumns(frame)
         selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
         return Rows(frame, tuple(selected)).tally(len(question.unit))
 
     def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
-        source = _Source(frame)
-        selected = source.units(unit)
-        named = zip(numbered("u", len(unit)), (source.kinds[name] for name in unit), strict=True)
-        texts = [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
-        return Rows(frame, tuple(selected)).units(len(unit), texts)
+        source = RelationColumns(frame)
+        return Rows(frame, tuple(source.units(unit))).units(len(unit), source.texts(unit))
 
 
-class _Source:
+class RelationColumns:
     """A relation's columns as SQL."""
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
@@ -70,20 +67,29 @@ class _Source:
         self.kinds = dict(zip(self._columns, kinds, strict=True))
 
     def units(self, unit: tuple[str, ...]) -> list[str]:
+        """Return SQL for u0, u1, …: what is equal is one person."""
         check_columns("unit", unit, self._columns)
         for column in unit:
             check_one_type(column, self.kinds[column])
         return [f"{comparable(quoted(name), self.kinds[name])} AS u{i}" for i, name in enumerate(unit)]
 
-    def key(self, name: str) -> str:
-        check_columns("by", [name], self._columns)
-        return nameable(name, quoted(name), self.kinds[name])
+    def texts(self, unit: tuple[str, ...]) -> list[str]:
+        """Return those of u0, u1, … that hold text."""
+        named = zip(numbered("u", len(unit)), (self.kinds[name] for name in unit), strict=True)
+        return [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
+
+    def keys(self, by: tuple[str, ...]) -> list[str]:
+        """Return SQL for b0, b1, …, which can name a cell."""
+        check_columns("by", by, self._columns)
+        return [f"{nameable(name, quoted(name), self.kinds[name])} AS b{i}" for i, name in enumerate(by)]
 
     def ordering(self, name: str) -> str:
+        """Return SQL for what rows are ordered by."""
         check_columns("order_by", [name], self._columns)
         return comparable(quoted(name), self.kinds[name])
 
     def condition(self, where: Any) -> str:
+        """Return SQL for whether a row counts."""
         if where is None:
             return "true"
         if isinstance(where, Predicate):

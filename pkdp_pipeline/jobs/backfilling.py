@@ -106,6 +106,7 @@ def backfill_days(
 ) -> BackfillResult:
     """Do what `backfill` does in a session that is open; the result has the errors, and none is raised."""
     result = BackfillResult()
+    session.announce(days)
     for day in days:
         try:
             done = session.run(day, revise=revise, report=False)
@@ -164,6 +165,7 @@ def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterat
     """
     if missed:
         session.job.period.check_open(day)  # else those before it would be published, up to today
+    session.announce([*missed, session.job.period.span(day)[0]])
     for earlier in missed:
         try:
             result = session.run(earlier)

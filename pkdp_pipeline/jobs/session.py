@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -29,6 +30,8 @@ from pkdp_pipeline.releases.publish import Counted, Publication, publish
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.jobs.tables import ReleaseTable
+    from pkdp_pipeline.releases.release import Release
 
 
 class JobSession:
@@ -66,6 +69,8 @@ class JobSession:
         self._ledger: Ledger
         self._new_ledger = False
         self._source: Source | None = None
+        self._announced: Sequence[date] = ()
+        self._together: Sequence[date] = ()
         self.remarks: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
@@ -124,6 +129,14 @@ class JobSession:
         """Open the ledger under the terms that it has recorded, which a replay does not change."""
         return Ledger.open(self.job.ledger, dataset=self.job.dataset)
 
+    def announce(self, days: Sequence[date]) -> None:
+        """Say which periods, by their first days, `run` is going to be asked for, in their order.
+
+        Those that have to be read, one after another, are then read together where the source can; what becomes of each
+        is what would become of it alone.
+        """
+        self._announced = tuple(days)
+
     def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
         """Publish what the job asks for about a day's period, or show again what it has published; see `run_job`.
 
@@ -177,21 +190,27 @@ class JobSession:
 
     def _publish(self, asked: Sequence[Publication], to_read: Sequence[Question], result: JobResult) -> None:
         """Check the day where data are needed, and publish release after release; `result` is filled on the way."""
-        checked = self._check(to_read, result) if to_read else None
+        revise = asked[0].revise
+        checked = self._check(to_read, result, revise=revise) if to_read else None
 
         def counted(question: Question) -> Counted:
             found = checked
             if found is None or question.label not in found.counted:
-                found = self._check([question], result)  # another run took its reservation back meanwhile
+                # Another run took its reservation back meanwhile.
+                found = self._check([question], result, revise=revise)
             return found.counted[str(question.label)]
 
         for table, one in zip(self.job.release, asked, strict=True):
             self.stopping.check()
-            rows = None if checked is None else checked.rows
+            looked_at: list[Release] = []
+
+            def check(release: Release, table: ReleaseTable = table, seen: list[Release] = looked_at) -> None:
+                check_output(release, table, rows=None if checked is None else checked.rows)
+                seen.append(release)
+
             try:
                 with in_job_words(table.name):
-                    source, check = partial(counted, one.question), partial(check_output, asked=table, rows=rows)
-                    release = publish(source, one, check=check)
+                    release = publish(partial(counted, one.question), one, check=check)
             except PkdpError as error:
                 if not result.releases:
                     raise
@@ -203,7 +222,8 @@ class JobSession:
                     f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
                     "replays that."
                 ) from error
-            check_output(release, table)
+            if release not in looked_at:  # it is another run's, or was there before
+                check_output(release, table)
             result.releases += (JobRelease(asked=table, release=release),)
 
     def _write(self, question: Question, result: JobResult, *, report: bool) -> None:
@@ -217,11 +237,24 @@ class JobSession:
             if report:
                 result.report = write_report(self.job, result.day)
 
-    def _check(self, asked: Sequence[Question], result: JobResult) -> CheckedDay:
+    def _in_a_row(self, day: date, *, revise: bool) -> tuple[date, ...]:
+        """Return the announced periods from this one to the last before one that was published."""
+        following = self._announced[self._announced.index(day) + 1 :] if day in self._announced else ()
+
+        def is_read(other: date) -> bool:
+            asked = (replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(other))
+            return any(one.published() is None for one in asked)
+
+        return day, *takewhile(is_read, following)
+
+    def _check(self, asked: Sequence[Question], result: JobResult, *, revise: bool) -> CheckedDay:
         """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         if self._source is None:
             self._source = open_source(self.job)
             self._held.callback(self._source.close)
+        if result.day not in self._together:
+            self._together = self._in_a_row(result.day, revise=revise)
+            self._source.together(self.job.period, self._together)
         source, verdicts = self._source, list[tuple[str, bool]]()
         result.checks = verdicts
 

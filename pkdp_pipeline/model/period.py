@@ -7,6 +7,7 @@ import datetime
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pkdp_pipeline.errors import ArgumentError
@@ -117,24 +118,7 @@ class Period:
             return cls(text=text.isoformat(), first=text, last=text)
         if not isinstance(text, str) or not text.strip():
             raise ArgumentError("period must be a non-empty text such as '2013-01-02' or 'wave 1'.")
-        if any(map(is_hidden, text)):
-            raise ArgumentError(
-                "period must not hold control or invisible characters, such as a zero-width space: two labels that "
-                "look the same would be two periods. Type it anew."
-            )
-        ends = [_calendar_period(part.strip()) for part in text.split("/")]
-        spans = [span for span in ends if span is not None]
-        if len(spans) < len(ends) or len(ends) > 2:
-            if spans or _looks_like_a_date(text):
-                raise ArgumentError(
-                    f"period {text!r} looks like a date but is in no form that can be compared with other periods; "
-                    f"write {_FORMS}."
-                )
-            return cls(text=collapsed(text))
-        first, last = spans[0].first, spans[-1].last
-        if first is None or last is None or first > last:
-            raise ArgumentError(f"period {text!r} ends before it starts; write the earlier end first.")
-        return cls(text="/".join(span.text for span in spans), first=first, last=last)
+        return _parsed(text)
 
     @property
     def value(self) -> datetime.date | str:
@@ -158,6 +142,29 @@ class Period:
         if self.first is None or self.last is None:
             return None
         return self.first.toordinal(), self.last.toordinal()
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Period:
+    """Read a text as `Period.parse` does; a backfill reads those of few days again and again."""
+    if any(map(is_hidden, text)):
+        raise ArgumentError(
+            "period must not hold control or invisible characters, such as a zero-width space: two labels that "
+            "look the same would be two periods. Type it anew."
+        )
+    ends = [_calendar_period(part.strip()) for part in text.split("/")]
+    spans = [span for span in ends if span is not None]
+    if len(spans) < len(ends) or len(ends) > 2:
+        if spans or _looks_like_a_date(text):
+            raise ArgumentError(
+                f"period {text!r} looks like a date but is in no form that can be compared with other periods; "
+                f"write {_FORMS}."
+            )
+        return Period(text=collapsed(text))
+    first, last = spans[0].first, spans[-1].last
+    if first is None or last is None or first > last:
+        raise ArgumentError(f"period {text!r} ends before it starts; write the earlier end first.")
+    return Period(text="/".join(span.text for span in spans), first=first, last=last)
 
 
 def _calendar_period(text: str) -> Period | None:

@@ -73,7 +73,7 @@ class NoiseCurve(WorstCase):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        sides = [self._at(epsilon) for epsilon in epsilons.tolist()]
+        sides = [_sides(self, epsilon) for epsilon in epsilons.tolist()]
         return np.array([side[0] for side in sides]), np.minimum(np.array([side[1] for side in sides]), 1.0)
 
     def _beyond(self) -> float:
@@ -119,6 +119,12 @@ class NoiseCurve(WorstCase):
                     loss = told + hidden * first - other * second * growth
                     lower, upper = max(lower, ball_below(loss)), max(upper, ball_above(loss))
         return max(0.0, lower), upper
+
+
+@lru_cache(maxsize=512)
+def _sides(curve: NoiseCurve, epsilon: float) -> tuple[float, float]:
+    """Return both sides of a curve; every release of a ledger states those of its mechanism at the same places."""
+    return curve._at(epsilon)
 
 
 _BITS = 192

@@ -45,4 +45,6 @@ def test_the_table_lists_every_frame_that_is_accepted():
 
     table = PAGE.split("|---|---|---|")[1].split("\n\n")[0]
     for package, name in ENGINES:
+        if package == "pkdp_pipeline":
+            continue  # what jobs make of their sources
         assert re.search(rf"`{package.strip('_')}\.(\w+\.)?{name}`", table), (package, name)

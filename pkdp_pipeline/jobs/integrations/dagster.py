@@ -136,6 +136,7 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
     with JobSession(job, day=date.fromisoformat(partitions[0])) as session:
         for remark in session.remarks:
             context.log.warning(remark)
+        session.announce([*map(date.fromisoformat, partitions)])
         for partition in partitions:
             result = session.run(date.fromisoformat(partition))
             for published in result.releases:

@@ -89,6 +89,9 @@ class IbisSource:
             if callable(stop := getattr(connection, name, None)):
                 stop()
 
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """See `Source.together`; each period is read alone."""
+
     def day(self, period: PeriodTable, day: date) -> Any:
         """See `Source.day`; with the columns that the job needs."""
         import ibis

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.engines.memory import connect as private_connection
 from pkdp_pipeline.engines.memory import disconnect
+from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.engines.relation_engine import is_number
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
@@ -73,6 +75,9 @@ class DaySource:
         """Return the rows of a day's period with the columns that the job needs, and these."""
         raise NotImplementedError
 
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """See `Source.together`."""
+
     def day(self, period: PeriodTable, day: date) -> Any:
         """See `Source.day`."""
         return self.relation(period, day)
@@ -109,21 +114,56 @@ class RelationSource(DaySource):
     ) -> None:
         self._relation = relation
         self._types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        self._together: Sequence[date] = ()
+        self._periods: Periods | None = None
+        self._newest: dict[str, date | None] = {}
         super().__init__(connection, {name: kind_of(sql_type) for name, sql_type in self._types.items()}, broken)
 
-    def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
-        """See `DaySource.relation`; all columns, read where they are asked for."""
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """See `Source.together`; one period is read alone."""
+        self._together, self._periods, self._newest = days if len(days) > 1 else (), None, {}
+
+    def interrupt(self) -> None:
+        """See `Source.interrupt`."""
+        if self._periods is not None:
+            self._periods.stopped = True
+        self._together = ()
+        super().interrupt()
+
+    def day(self, period: PeriodTable, day: date) -> Any:
+        """See `Source.day`; a frame of many periods where they are read together."""
+        if day not in self._together:
+            return self.relation(period, day)
+        if self._periods is None:
+            kind, column = period_kind(self.columns, period), quoted(period.column)
+            rows = self.relation(period, self._together[0], until=self._together[-1])
+            self._periods = Periods(rows, first_day(column, kind, period))
+        return OnePeriod(self._periods, day, partial(self.relation, period, day))
+
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
+        """See `Source.counts`."""
+        rows = self.day(period, day)
+        found = rows.periods.rows(tuple(unit), day) if isinstance(rows, OnePeriod) else None
+        return super().counts(period, day, unit) if found is None else found[:2]
+
+    def relation(
+        self, period: PeriodTable, day: date, columns: Collection[str] = (), *, until: date | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """See `DaySource.relation`; all columns, read where they are asked for, and all periods to that of `until`."""
         kind = period_kind(self.columns, period)
         # Bounds are microseconds, which not every stored unit can hold.
         bounds = self._types[period.column] in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-        return self._asked(
-            lambda: self._relation.filter(in_period(quoted(period.column), kind, period, day, bounds=bounds))
-        )
+        condition = in_period(quoted(period.column), kind, period, day, until=until, bounds=bounds)
+        return self._asked(lambda: self._relation.filter(condition))
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
-        """See `Source.newest`."""
+        """See `Source.newest`; asked once where periods are read together."""
+        if column in self._newest:
+            return self._newest[column]
         newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
         found: date | None = self._asked(lambda: self._relation.aggregate(newest).fetchall()[0][0])
+        if self._together:
+            self._newest[column] = found
         return found
 
 
@@ -155,12 +195,15 @@ def kind_of(sql_type: str) -> Kind:
     return next((kind for pattern, kind in _KINDS.items() if re.fullmatch(pattern, sql_type)), "other")
 
 
-def in_period(column: str, kind: Kind, period: PeriodTable, day: date, *, bounds: bool = True) -> str:
+def in_period(
+    column: str, kind: Kind, period: PeriodTable, day: date, *, until: date | None = None, bounds: bool = True
+) -> str:
     """Return SQL, for DuckDB and PostgreSQL, for whether a quoted column lies in the period of a day.
 
-    With `bounds` it says the same once more, roughly, in a way that indexes and the statistics of files answer.
+    Or in one up to that of `until`. With `bounds` it says the same once more, roughly, in a way that indexes and the
+    statistics of files answer.
     """
-    first, last = period.span(day)
+    first, last = period.span(day)[0], period.span(until or day)[1]
     on_day = f"CAST({_clock(column, kind, period)} AS DATE)"
     condition = f"{on_day} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'"
     if kind == "date" or not bounds:
@@ -169,6 +212,12 @@ def in_period(column: str, kind: Kind, period: PeriodTable, day: date, *, bounds
     name, zone = ("TIMESTAMPTZ", "+00") if kind == "instant" else ("TIMESTAMP", "")
     begin, end = (f"{name} '{date.fromordinal(one).isoformat()} 00:00:00{zone}'" for one in about)
     return f"{column} >= {begin} AND {column} <= {end} AND {condition}"
+
+
+def first_day(column: str, kind: Kind, period: PeriodTable) -> str:
+    """Return SQL for DuckDB for the first day of the period that a quoted column lies in."""
+    day = f"CAST({_clock(column, kind, period)} AS DATE)"
+    return day if period.every == "day" else f"CAST(date_trunc({literal(period.every)}, {day}) AS DATE)"
 
 
 def newest_day(column: str, kind: Kind, period: PeriodTable) -> str:

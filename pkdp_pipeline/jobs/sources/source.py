@@ -48,6 +48,13 @@ class Source(Protocol):
         """Column names and what they hold."""
         ...
 
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """Take note that these periods in a row, by their first days, are going to be read: all at once, where it can.
+
+        What is then said of each is what would be said if it were read alone; nothing is read yet.
+        """
+        ...
+
     def day(self, period: PeriodTable, day: date) -> Any:
         """Return the rows of a period as a frame of the engine, unread; usable while the source is open.
 

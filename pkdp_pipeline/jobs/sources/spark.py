@@ -112,6 +112,9 @@ class SparkSource:
     def interrupt(self) -> None:
         """See `Source.interrupt`; a job of Spark ends by itself: the session may be another program's."""
 
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """See `Source.together`; each period is read alone."""
+
     def day(self, period: PeriodTable, day: date) -> DataFrame:
         """See `Source.day`."""
         from pyspark.sql import functions

@@ -1,0 +1,228 @@
+"""Counting a DuckDB relation for many periods at once: what each would be asked alone, asked of all in one statement.
+
+What cannot be asked of all at once, or fails, such as for a malformed row of another period, each period is asked
+alone, as if there were no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pkdp_pipeline.engines.codes import joinable
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
+from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
+from pkdp_pipeline.engines.rows import Rows, missing, spaced_statement
+from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.model.question import Selection
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(slots=True, eq=False)
+class Periods:
+    """The rows of many periods, and what was found in them: each question is asked once, of all of them.
+
+    Of a year of days in Parquet, 10 million rows, it takes some 1.5 times as long as a plain count of units per day and
+    cell; day by day it took some 11 times as long, and 75 times where the file is not ordered by day (T5 in
+    benchmarks/bench_jobs.py).
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    first : str
+        SQL for the first day of the period that a row is of.
+    stopped : bool
+        Whether the connection was interrupted: then nothing is asked in another way.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    first: str
+    stopped: bool = False
+    _columns: RelationColumns | None = None
+    _found: dict[object, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> RelationColumns:
+        """The relation's columns as SQL."""
+        self._columns = self._columns or RelationColumns(self.relation)
+        return self._columns
+
+    def rows(self, unit: tuple[str, ...], first: date) -> tuple[int, int, bool] | None:
+        """Return how many rows a period has, how many lack the unit, and whether texts may have spaces around them.
+
+        None where the period has to be asked alone, here and below.
+        """
+
+        def ask() -> Any:
+            units, texts = self.columns.units(unit), self.columns.texts(unit)
+            spaced = spaced_statement(texts) if texts else "SELECT false AS spaced FROM pkdp_rows"
+            told = f"p, count(*) AS n, count(*) FILTER (WHERE {missing(len(unit)) or 'false'}) AS without"
+            return self._run(f"SELECT {told}, {spaced.removeprefix('SELECT ')} GROUP BY p", units)
+
+        found = self._once(("rows", unit), ask)
+        if found is None:
+            return None
+        mine = _of_period(found, first).to_pylist() or [{"n": 0, "without": 0, "spaced": False}]
+        return mine[0]["n"], mine[0]["without"], mine[0]["spaced"]
+
+    def cells(self, question: Selection, first: date) -> CellCounts | None:
+        """Return what `Engine.cells` does of a period, where each unit should have one cell.
+
+        Each cell has a hash, and those in the rows of a unit are joined bit by bit, see `engines.codes`.
+        """
+        by, unit = numbered("b", len(question.by)), ", ".join(numbered("u", len(question.unit)))
+        cell = ", ".join(by)
+
+        def ask() -> _Counted | None:
+            selected = [*self.columns.units(question.unit), *self.columns.keys(question.by)]
+            condition, code = self.columns.condition(question.where), code_of(cell)
+            cells = self._run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}", selected, condition)
+            codes = cells["code"].to_numpy()
+            if len(np.unique(codes)) < len(codes):
+                return None
+            rows = f"SELECT p, {code} AS code, false AS several FROM pkdp_rows"
+            if unit:
+                # Where the bits of one hash may be in another, a second number shows whether there are several.
+                several = "false" if joinable(codes) else f"bit_or({code}) <> bit_and({code})"
+                joined = f"bit_or({code}) AS code, {several} AS several"
+                rows = f"SELECT p, {unit}, {joined} FROM pkdp_rows GROUP BY p, {unit}"
+            nobody = f"{missing(len(question.unit)) or 'false'} AS nobody"
+            counted = f"SELECT p, code, {nobody}, several, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
+            return _Counted.of(cells, codes, self._run(counted, selected, condition))
+
+        found: _Counted | None = self._once(("cells", question.unit, question.by, question.where), ask)
+        if found is None:
+            return None
+        mine = found.of_period(first)
+        nobody, cell_of = found.nobody[mine], found.cell[mine]
+        several = bool((cell_of[~nobody] < 0).any())
+        shown = np.flatnonzero(~nobody if not several else np.zeros_like(nobody))
+        rows, kinds = found.cells.take(cell_of[shown]), self.columns.kinds
+        keys = {name: to_public(rows[short], kinds[name]) for name, short in zip(question.by, by, strict=True)}
+        return CellCounts(
+            keys=pd.DataFrame(keys, copy=False),
+            counts=found.counts[mine][shown],
+            missing_unit=bool(nobody.any()),
+            several_cells=several,
+        )
+
+    def tally(self, question: Selection, first: date) -> Tally | None:
+        """Return what `Engine.tally` does of a period."""
+        unit, nobody = ", ".join(numbered("u", len(question.unit))), missing(len(question.unit)) or "false"
+
+        def ask() -> Any:
+            selected = [*self.columns.units(question.unit), f"{self.columns.condition(question.where)} AS hit"]
+            rows = f"(SELECT p, {unit}, bool_or(hit) AS hit FROM pkdp_rows GROUP BY p, {unit})" if unit else "pkdp_rows"
+            return self._run(
+                f"SELECT p, count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
+                f"count(*) FILTER (WHERE NOT ({nobody})) AS population, bool_or({nobody}) AS missing_unit "
+                f"FROM {rows} GROUP BY p",
+                selected,
+            )
+
+        found = self._once(("tally", question.unit, question.where), ask)
+        return None if found is None else Tally.of(_of_period(found, first))
+
+    def _once(self, key: object, ask: Callable[[], Any]) -> Any:
+        if key not in self._found:
+            try:
+                self._found[key] = ask()
+            except PkdpError:
+                if self.stopped:
+                    raise
+                self._found[key] = None
+        return self._found[key]
+
+    def _run(self, statement: str, selected: list[str], condition: str = "true") -> Any:
+        return Rows(self.relation, (f"{self.first} AS p", *selected), condition).run(statement)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """How many units of each period have which cell, as arrays in the order of the periods.
+
+    `cells` is an Arrow table, `cell` a row of it, or -1 where units have several; `nobody` marks rows without a unit.
+    """
+
+    cells: Any
+    days: npt.NDArray[np.int32]
+    cell: npt.NDArray[np.int64]
+    nobody: npt.NDArray[np.bool_]
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cells: Any, codes: npt.NDArray[np.uint64], found: Any) -> _Counted:
+        cell = pd.Index(codes).get_indexer(pd.Index(found["code"].to_numpy()))
+        return cls(
+            cells=cells,
+            days=found["p"].cast("int32").to_numpy(),
+            cell=np.where(found["several"].to_numpy(), -1, cell),
+            nobody=found["nobody"].to_numpy(),
+            counts=found["n"].to_numpy(),
+        )
+
+    def of_period(self, first: date) -> slice:
+        day = first.toordinal() - _EPOCH
+        return slice(*np.searchsorted(self.days, [day, day + 1]))
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def code_of(cell: str) -> str:
+    """Return SQL for the hash of a cell's keys; of the number 0 alone it would be 0, which is part of every other."""
+    return f"hash({cell}, 1)"
+
+
+def _of_period(found: Any, first: date) -> Any:
+    import pyarrow.compute as pc
+
+    return found.filter(pc.equal(found["p"], first))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnePeriod:
+    """A frame: the rows of one of many periods.
+
+    Parameters
+    ----------
+    periods : Periods
+    first : datetime.date
+        Its first day.
+    alone : callable
+        Returns its rows as a relation.
+    """
+
+    periods: Periods
+    first: date
+    alone: Callable[[], duckdb.DuckDBPyRelation]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodEngine:
+    """Counts the distinct units of one of many periods, as `RelationEngine` counts those of its rows."""
+
+    def cells(self, frame: OnePeriod, question: Selection) -> CellCounts:
+        """See `Engine.cells`."""
+        simple = question.one_cell == "error" and question.cells_per_unit == 1
+        found = frame.periods.cells(question, frame.first) if simple else None
+        return RelationEngine().cells(frame.alone(), question) if found is None else found
+
+    def tally(self, frame: OnePeriod, question: Selection) -> Tally:
+        """See `Engine.tally`."""
+        found = frame.periods.tally(question, frame.first)
+        return RelationEngine().tally(frame.alone(), question) if found is None else found
+
+    def units(self, frame: OnePeriod, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        found = frame.periods.rows(unit, frame.first)
+        spaced = found is None or found[2]
+        return RelationEngine().units(frame.alone(), unit) if spaced else Units()

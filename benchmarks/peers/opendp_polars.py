@@ -2,14 +2,14 @@
 
 Guarantee: (epsilon, delta) worst-case DP of units. One row per unit is kept (`truncate_per_group(1)`), so a unit
 in several cells is counted in one of them and not reported. Missing units are not looked for. Of thirty days each has
-a thirtieth of the loss, which one accountant keeps.
+an accountant of its own: version 0.16 refuses to split a loss by thirty, which does not add up again in floats.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import opendp.prelude as dp
@@ -22,12 +22,12 @@ warnings.simplefilter("ignore")
 UNIT, DAYS = sys.argv[2], int(sys.argv[3])
 
 
-def asked(frame: Any, questions: int = 1) -> Any:
+def asked(frame: Any) -> Any:
     return dp.Context.compositor(
         data=frame,
         privacy_unit=dp.unit_of(contributions=1, identifier=pl.col(UNIT)),
-        privacy_loss=dp.loss_of(epsilon=1.0 * questions, delta=1e-8 * questions),
-        split_evenly_over=questions,
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
     )
 
 
@@ -40,17 +40,14 @@ def count(frame: Any) -> int:
     return int(late.select(dp.len()).release().collect().item())
 
 
-def on(context: Any, day: int) -> Any:
-    return context.query().filter(pl.col("day") == date(2026, 1, 1) + timedelta(days=day))
-
-
-def days(frame: Any) -> int:
-    context = asked(frame, DAYS)
-    return sum(by(on(context, day), "cell") for day in range(DAYS))
+def of_day(frame: Any, day: int) -> int:
+    return by(asked(frame).query().filter(pl.col("passed") == day), "cell")
 
 
 def load(path: str) -> Any:
-    return pl.read_parquet(path).lazy()
+    # It knows no constants that are dates.
+    passed = (pl.col("day") - date(2026, 1, 1)).dt.total_days()
+    return pl.read_parquet(path).with_columns(passed=passed).lazy()
 
 
 serve(
@@ -58,8 +55,8 @@ serve(
     load,
     {
         "T1": count,
-        "T2": lambda frame: by(on(asked(frame), DAYS // 2), "cell"),
+        "T2": lambda frame: of_day(frame, DAYS // 2),
         "T3": lambda frame: by(asked(frame).query(), "key"),
-        "T4": days,
+        "T4": lambda frame: sum(of_day(frame, day) for day in range(DAYS)),
     },
 )

@@ -1,5 +1,6 @@
-"""Four tasks on every engine, certificates included, beside the engine's own plain answers and beside other tools.
+"""Five tasks on every engine, certificates included, beside the engine's own plain answers and beside other tools.
 
+    T0  all rows by 200 cells
     T1  a count with a predicate                       T2  one day by 200 cells
     T3  10,000 unknown keys, people in several of them, one drawn by a hash; noise and a release threshold
     T4  thirty days by cell with a ledger, and its total
@@ -32,7 +33,7 @@ from pathlib import Path
 import duckdb
 from engine_peers import Answer, Answers, NotAvailableError, Peer, answering
 
-TASKS = ("T1", "T2", "T3", "T4")
+TASKS = ("T0", "T1", "T2", "T3", "T4")
 BY_HAND = Peer(name="by hand, NumPy", script="by_hand.py")
 OPENDP = Peer(name="OpenDP", script="opendp_polars.py", requirement="opendp[polars]")
 PYDP = Peer(name="PyDP", script="pydp_counts.py", requirement="python-dp pyarrow")

@@ -154,6 +154,7 @@ def plain_tasks(frames: Frames) -> dict[str, Callable[[Any], Any]]:
             frames.by(frames.on(rows, day), "cell")
 
     return {
+        "T0": lambda rows: len(frames.by(rows, "cell")),
         "T1": frames.count,
         "T2": lambda rows: len(frames.by(frames.on(rows, DAYS[len(DAYS) // 2]), "cell")),
         "T3": lambda rows: len(frames.by(rows, "key")),
@@ -184,6 +185,7 @@ def own_tasks(frames: Frames) -> dict[str, Callable[[Any], Any]]:
                 ledger.total().delta(1.0)
 
     return {
+        "T0": lambda rows: len(pkdp.histogram(rows, "cell", **asked).table),
         "T1": count,
         "T2": lambda rows: len(pkdp.histogram(frames.on(rows, DAYS[len(DAYS) // 2]), "cell", **asked).table),
         "T3": keys,

@@ -88,16 +88,16 @@ def measure(table: Path, frame: pl.DataFrame, true: dict[str, int], most: int, d
     sides: tuple[list[tuple[float, float]], ...] = ([], [], [])
     try:
         with (
-            answering(opendp(most, true), table, cache) as fewer,
-            answering(opendp(most + 1, true), table, cache) as as_many,
+            answering(opendp(most, true), str(table), cache) as fewer,
+            answering(opendp(most + 1, true), str(table), cache) as as_many,
         ):
             for _ in range(draws):
                 start = time.perf_counter()
                 counts = released(frame, list(true), most)
                 sides[0].append((error(counts, true), time.perf_counter() - start))
                 for side, peer in zip(sides[1:], (fewer, as_many), strict=True):
-                    seconds = peer.next()
-                    side.append((error(peer.cells, true), seconds))
+                    answer = peer.ask("cells")
+                    side.append((error(answer.cells, true), answer.seconds))
     except NotAvailableError as reason:
         sys.exit(f"OpenDP was not measured: {reason}.")
     errors = [statistics.fmean(one for one, _ in side) for side in sides]

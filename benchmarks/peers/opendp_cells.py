@@ -38,4 +38,4 @@ def histogram(frame: Any) -> dict[str, int]:
     return dict(query.release().collect().iter_rows())
 
 
-serve("opendp", load, histogram)
+serve("opendp", load, {"cells": histogram})

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, json_key, kind_of_dtype
@@ -17,6 +16,7 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
@@ -39,6 +39,8 @@ class Cells:
     @classmethod
     def of(cls, table: pd.DataFrame) -> Cells:
         """Return what a table says."""
+        import pandas as pd
+
         values = [list(column.array) for _, column in table.items()]
         return cls(
             columns=tuple((name, kind_of_dtype(column.dtype)) for name, column in table.items()),
@@ -198,6 +200,7 @@ _UNREADABLE = "the release is not a Parquet file that can be read."
 
 def _frame(table: pa.Table) -> pd.DataFrame:
     """Return an Arrow table as pandas has it, text as ``str``, also before pandas 3."""
+    import pandas as pd
     import pyarrow as pa
 
     text = pd.StringDtype(na_value=np.nan)

@@ -14,12 +14,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: A canonical key: text, bool, int, float, Decimal, date, Timestamp, or None where the value is missing.
 Key = Any
@@ -27,6 +29,8 @@ Key = Any
 
 def canonical_key(value: object) -> Key:
     """Return the one Python value that stands for `value`; everything that means "missing" is None."""
+    import pandas as pd
+
     if value is None or value is pd.NaT or value is pd.NA:
         return None
     if isinstance(value, np.generic):
@@ -61,6 +65,8 @@ _KINDS: Mapping[str, type] = MappingProxyType(
 
 
 def _kind_of_value(name: str, value: Key) -> str:
+    import pandas as pd
+
     if isinstance(value, pd.Timestamp):
         return "timestamp" if value.tz is None else "instant"
     for kind, of in _KINDS.items():
@@ -77,6 +83,8 @@ def kind_of_dtype(dtype: Any) -> str | None:
 
     A column of Python objects counts as text; whoever reads it checks that it holds nothing else.
     """
+    import pandas as pd
+
     types = pd.api.types
     if isinstance(dtype, pd.CategoricalDtype):
         return kind_of_dtype(dtype.categories.dtype)
@@ -120,6 +128,8 @@ def key_dtype(dtype: Any) -> Any:
     Text is always ``str``. Categories, which list withheld cells, give way to plain values, and integers and
     booleans from a categorical to their nullable forms, since any categorical can hold missing values.
     """
+    import pandas as pd
+
     if kind_of_dtype(dtype) == "text":
         return pd.StringDtype(na_value=np.nan)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -134,6 +144,8 @@ def key_dtype(dtype: Any) -> Any:
 
 
 def _nullable(dtype: np.dtype[Any]) -> Any:
+    import pandas as pd
+
     if dtype.kind == "b":
         return pd.BooleanDtype()
     if dtype.kind in "iu":
@@ -143,6 +155,8 @@ def _nullable(dtype: np.dtype[Any]) -> Any:
 
 def domain_dtype(kind: str | None, values: Sequence[Key]) -> Any:
     """Return the dtype of a key column whose public cells are `values`, all of one `kind`."""
+    import pandas as pd
+
     missing = any(value is None for value in values)
     if kind == "integer":
         dtype = _number_dtype([value for value in values if value is not None])
@@ -169,6 +183,8 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
     A source's dtype may owe itself to a withheld row: one missing value turns a pandas column of integers into
     floats, one nanosecond makes a whole column finer, one long decimal a whole column wider.
     """
+    import pandas as pd
+
     kind = kind_of_dtype(keys.dtype)
     present = [value for value in map(canonical_key, keys.array) if value is not None]
     dtype: Any = keys.dtype
@@ -189,6 +205,8 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
 
 def _number_dtype(present: Sequence[int | float]) -> Any:
     """Return the dtype of these numbers: Int64 or UInt64 where all are whole and fit, else float64."""
+    import pandas as pd
+
     if all(value == value // 1 for value in present):
         for dtype, least, most in ((pd.Int64Dtype(), -(2**63), 2**63), (pd.UInt64Dtype(), 0, 2**64)):
             if all(least <= value < most for value in present):
@@ -201,6 +219,7 @@ def _decimal_dtype(present: Sequence[decimal.Decimal]) -> Any:
 
     1.50 and 1.5 are the same key, and ask for the same digits.
     """
+    import pandas as pd
     import pyarrow as pa
 
     whole = scale = 0
@@ -224,6 +243,8 @@ def sort_rank(keys: Sequence[Key]) -> tuple[tuple[bool, Any], ...]:
 
 def json_key(value: Key) -> Any:
     """Return a key as the JSON value that stands for it in hashes."""
+    import pandas as pd
+
     if isinstance(value, pd.Timestamp) and value.tz is not None:
         return value.tz_convert("UTC").isoformat()
     if isinstance(value, datetime.date):
@@ -289,6 +310,8 @@ class Domain:
 
     def keys(self) -> pd.DataFrame:
         """Return the cells as key columns, under dtypes that the domain alone decides."""
+        import pandas as pd
+
         columns = {}
         for position, (column, kind) in enumerate(zip(self.by, self.kinds, strict=True)):
             values = [cell[position] for cell in self.cells]

@@ -903,6 +903,22 @@ def test_help_loads_nothing_of_the_ledger():
     assert ran.returncode == 0, ran.stderr
 
 
+def test_a_ledger_is_shown_and_added_up_without_pandas(tmp_path):
+    path = str(tmp_path / "census.sqlite")
+    with Ledger.open(path, dataset="census") as ledger:
+        FRAME.pkdp.histogram(
+            "carrier", unit="u", k=60, attacker=pkdp.AttackerModel(p_max=0.1), period="2021", ledger=ledger
+        )
+    program = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom pkdp_pipeline.cli import main as cli\n"
+        f"for asked in (['show', {path!r}], ['total', {path!r}]):\n"
+        "    assert CliRunner().invoke(cli.app, ['ledger', *asked]).exit_code == 0\n"
+        "assert not {'pandas', 'pyarrow', 'scipy'} & set(sys.modules)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_what_is_given_is_said_wherever_the_ledger_is_read(tmp_path):
     path = tmp_path / "census.sqlite"
     knows = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())

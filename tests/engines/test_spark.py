@@ -77,7 +77,9 @@ def test_missing_units_stop_a_release_and_give_the_charge_back(flights, tmp_path
         assert list(ledger.entries()) == []
 
 
-def test_only_counted_cells_leave_spark(flights, monkeypatch):
+@pytest.fixture
+def brought(monkeypatch):
+    """Return the columns and the plan of everything that is brought to the driver from now on."""
     from pyspark.sql.classic.dataframe import DataFrame
 
     brought = []
@@ -85,16 +87,24 @@ def test_only_counted_cells_leave_spark(flights, monkeypatch):
         plain = getattr(DataFrame, name)
 
         def watched(self, *arguments, plain=plain, **named):
-            brought.append(self.columns)
+            brought.append((tuple(self.columns), plan_of(self)))
             return plain(self, *arguments, **named)
 
         monkeypatch.setattr(DataFrame, name, watched)
+    return brought
+
+
+def plan_of(frame):
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_only_counted_cells_leave_spark(flights, brought):
     # What collects a query may call another way of collecting on the same frame; "found" says whether names are alike.
     histogram(flights)
-    assert {tuple(columns) for columns in brought} == {("b0", "code"), ("home", "n"), ("found",)}
+    assert {columns for columns, _ in brought} == {("b0", "code"), ("home", "n"), ("found",)}
     brought.clear()
     histogram(flights.limit(10**6))
-    assert {tuple(columns) for columns in brought} == {("b0", "n", "missing_unit", "several_cells"), ("found",)}
+    assert {columns for columns, _ in brought} == {("b0", "n", "missing_unit", "several_cells"), ("found",)}
 
 
 def test_values_that_spark_cannot_read_are_not_repeated(spark, capfd, caplog):
@@ -243,6 +253,39 @@ def towns(spark, tmp_path_factory):
     )
     spark.range(210).selectExpr(*rows.split(", ")).write.parquet(folder)
     return spark.read.parquet(folder)
+
+
+@pytest.mark.parametrize(
+    ("asked", "jobs"),
+    [
+        ({"by": "number"}, 1),
+        ({"by": "town"}, 2),  # the cells are listed first
+        ({"by": "number", "unit": "name"}, 2),  # whether names differ by spaces only is another question
+        ({"one_cell": "hash"}, 1),
+        ({"one_cell": "most_frequent"}, 1),
+        ({"one_cell": "first", "order_by": "number"}, 1),
+        ({"cells_per_unit": 2, "noise": pkdp.GeometricNoise(0.5), "release_threshold": 9}, 1),
+        ({"where": "number > 2"}, 1),
+    ],
+)
+def test_a_question_is_one_job_of_spark_without_python_in_its_plan(spark, towns, brought, asked, jobs):
+    from pyspark.sql.functions import udf
+
+    asked = {"unit": "person", "k": 2, "missing_unit": "drop", "attacker": ATTACKER} | asked
+    rows = towns.selectExpr("person", "CAST(person AS STRING) AS name", "town", "person % 7 AS number")
+    assert "Python" in plan_of(rows.select(udf(lambda text: text, "string", useArrow=False)("town")))
+    spark.sparkContext.setJobGroup("asked", "what is asked here")
+    before = len(spark.sparkContext.statusTracker().getJobIdsForGroup("asked"))
+    try:
+        pkdp.count(rows, **asked) if "where" in asked else pkdp.histogram(rows, **({"by": "town"} | asked))
+    finally:
+        spark.sparkContext._jsc.clearJobGroup()
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("asked")) - before == jobs
+    plans = {plan for _, plan in brought}
+    assert len(plans) == jobs
+    for plan in plans:
+        assert "Aggregate" in plan
+        assert not any(word in plan for word in ("Python", "Pandas", "InArrow"))
 
 
 def test_stored_rows_are_counted_by_a_hash_of_the_cell(towns):

@@ -1,10 +1,10 @@
 """How a person's cells are drawn: one public rule, fixed before the data, that every engine computes alike.
 
-Everything is a number below the prime p = 2^31 - 1. A whole number v is the number v mod p, whatever the type that
-holds it; any other value is the first four bytes of the MD5 of its text, the first counting least, mod p. A person is
-the number a of her name; of a name in several columns ``(a0 * SPREAD + a1) mod p``, and so on. A cell is the number b of
-the texts of its keys, each with its length before it. The draw of a person and a cell is ``(a + b)^5 mod p``: the smallest
-of a person's draws wins, equal ones go to the smallest cell. docs/engines.md says what that is good for.
+All are numbers below the prime p = 2^31 - 1. A whole number v is v mod p, whatever the type that holds it; any other
+value is the first four bytes of the MD5 of its text, the first counting least, mod p. A person is the number a of her
+name, of a name in several columns ``(a0 * SPREAD + a1) mod p``, and so on. A cell is the number b of the texts of its
+keys, each with its length before it. The draw of a person and a cell is ``(a + b)^5 mod p``: the smallest of a person's
+draws wins, equal ones go to the smallest cell. docs/engines.md says what that is good for.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ SPREAD = 742938285
 #: Whole numbers below it are spelled and numbered as such, also among reals.
 WHOLE = 9e18
 
-_WHOLE = frozenset(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")) | {
-    "INTEGER",
-    "UINTEGER",
-}
+_WHOLE = frozenset(sign + size for sign in ("", "U") for size in "TINYINT SMALLINT INTEGER BIGINT HUGEINT".split())
 
 
 def number_of(text: str) -> int:

@@ -238,8 +238,6 @@ class _Cells:
 
     def answer(self, counts: _Integers, *, missing_unit: bool = False, several_cells: bool = False) -> Any:
         """Return the cells that have somebody, or one cell where none has, with their counts and both answers."""
-        import pyarrow as pa
-
         found = np.flatnonzero(counts) if counts.any() else np.arange(1)
         return answered(self._named(found), counts[found], missing_unit=missing_unit, several_cells=several_cells)
 

@@ -194,15 +194,11 @@ def _with_text_number(rows: Rows, name: str, text: nw.Expr) -> Rows:
     return lazy
 
 
-#: Which two hexadecimal digits of an MD5 are its first four bytes, the first counting least.
-_DIGITS = (1, 0, 3, 2, 5, 4, 7, 6)
-
-
 def _of_spark(native: Any, name: str) -> Any:
     from pyspark.sql import functions
 
-    digits = (functions.substring(functions.md5(name), at + 1, 1) for at in sorted(range(8), key=_DIGITS.__getitem__, reverse=True))
-    return native.withColumn(name, functions.conv(functions.concat(*digits), 16, 10).cast("long") % PRIME)
+    pairs = (functions.substring(functions.md5(name), at, 2) for at in (7, 5, 3, 1))
+    return native.withColumn(name, functions.conv(functions.concat(*pairs), 16, 10).cast("long") % PRIME)
 
 
 def _of_ibis(native: Any, name: str) -> Any:
@@ -215,9 +211,9 @@ def _of_ibis(native: Any, name: str) -> Any:
     to_hex = builtin(lambda digest: None, name="to_hex", signature=(("string",), "string"))
     digest = md5(native[name])
     native = native.mutate(**{name: to_hex(digest) if backend_of(native) == "bigquery" else digest})
-    # No factor is a number of 32 bits, in which PostgreSQL would multiply: twice the prime changes nothing.
+    # The first of four bytes counts least, in each the first digit most. No factor is a number of 32 bits, in which PostgreSQL would multiply: twice the prime changes nothing.
     digits = (ibis.literal("0123456789abcdef").find(substr(native[name], at + 1, 1)) for at in range(8))
-    number = sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, _DIGITS, strict=True))
+    number = sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, (1, 0, 3, 2, 5, 4, 7, 6), strict=True))
     return native.mutate(**{name: number % PRIME})
 
 

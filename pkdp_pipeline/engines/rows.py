@@ -132,7 +132,7 @@ class Rows:
                 self.relation.query(source, f"DROP VIEW IF EXISTS {source}")
 
     def _drawn_cells(self, question: Selection) -> str:
-        """Return the query of `cells` where a hash draws: it lists the cells and gives each a code, then reads the rows."""
+        """Return the query of `cells` where a hash draws: it gives each cell a code, then reads the rows."""
         units, cells = numbered("u", len(question.unit)), numbered("b", len(question.by))
         cell, order = ", ".join(cells), ", ".join(_missing_last(cells))
         kept = "NOT MATERIALIZED" if self.is_stored() else "MATERIALIZED"

@@ -100,7 +100,17 @@ NUMBERS = [1, -1, 0, 2**40, *range(2, 50)]
         pd.Series([*NUMBERS, None], dtype="double[pyarrow]"),
         pd.Series(NUMBERS).astype("category"),
     ],
-    ids=["Int64", "with NA", "with NaN", "Float64", "objects", "reals as objects", "arrow", "arrow reals", "categories"],
+    ids=[
+        "Int64",
+        "with NA",
+        "with NaN",
+        "Float64",
+        "objects",
+        "reals as objects",
+        "arrow",
+        "arrow reals",
+        "categories",
+    ],
 )
 def test_a_whole_number_is_drawn_alike_under_every_dtype(column):
     assert counted(pandas_frame(column)) == expected([(number,) for number in NUMBERS])
@@ -121,7 +131,10 @@ def test_a_number_of_any_size_is_drawn_by_its_value():
 OTHERS = {
     "a fraction": (NUMBERS, [0.5]),
     "objects of several types": (pd.Series(NUMBERS, dtype=object), [0.25, Decimal("7.5")]),
-    "a time of day": (pd.to_datetime([f"2020-01-{day:02}" for day in range(1, 30)]), [pd.Timestamp("2020-02-01 07:00")]),
+    "a time of day": (
+        pd.to_datetime([f"2020-01-{day:02}" for day in range(1, 30)]),
+        [pd.Timestamp("2020-02-01 07:00")],
+    ),
     "dates": ([dt.date(2020, 1, day) for day in range(1, 30)], [dt.date(1, 1, 1)]),
     "a huge number": (pd.Series(NUMBERS, dtype=object), [2**80]),
 }

@@ -21,7 +21,8 @@ SPREAD = 742938285
 #: Whole numbers below it are spelled and numbered as such, also among reals.
 WHOLE = 9e18
 
-_WHOLE = frozenset(sign + size for sign in ("", "U") for size in "TINYINT SMALLINT INTEGER BIGINT HUGEINT".split())
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_WHOLE = frozenset([*_SIZES, *(f"U{size}" for size in _SIZES)])
 
 
 def number_of(text: str) -> int:

@@ -211,7 +211,8 @@ def _of_ibis(native: Any, name: str) -> Any:
     to_hex = builtin(lambda digest: None, name="to_hex", signature=(("string",), "string"))
     digest = md5(native[name])
     native = native.mutate(**{name: to_hex(digest) if backend_of(native) == "bigquery" else digest})
-    # The first of four bytes counts least, in each the first digit most. No factor is a number of 32 bits, in which PostgreSQL would multiply: twice the prime changes nothing.
+    # The first of four bytes counts least, in each the first digit most. Twice the prime changes nothing, but that
+    # PostgreSQL would multiply smaller factors in 32 bits.
     digits = (ibis.literal("0123456789abcdef").find(substr(native[name], at + 1, 1)) for at in range(8))
     number = sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, (1, 0, 3, 2, 5, 4, 7, 6), strict=True))
     return native.mutate(**{name: number % PRIME})

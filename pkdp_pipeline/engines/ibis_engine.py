@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source
+from pkdp_pipeline.engines.narwhals_queries import backend_of
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.model.question import Selection
 
@@ -17,7 +17,7 @@ class IbisEngine(NarwhalsEngine):
     """Counts the distinct units of an `ibis.Table`; ``where`` may be a boolean column of it, or what `ibis._` makes."""
 
     def _source(self, frame: Any, question: Selection) -> Source:
-        return Source(frame, regex=_backend(frame) in _READ_RE2)
+        return Source(frame, regex=backend_of(frame) in _READ_RE2)
 
     def _marked(self, frame: Any, where: Any, name: str) -> Any:
         import ibis
@@ -25,11 +25,3 @@ class IbisEngine(NarwhalsEngine):
         if isinstance(where, (ibis.Deferred, ibis.ir.BooleanValue)):
             return frame.mutate(**{name: where})
         raise wrong_where(where, "a column name, a query string or an expression of Ibis for this table")
-
-
-def _backend(table: Any) -> str:
-    from ibis.common.exceptions import IbisError
-
-    with suppress(IbisError):  # of a table that has none
-        return str(table.get_backend().name)
-    return ""

@@ -15,7 +15,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +28,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, numbered
-from pkdp_pipeline.engines.rows import Rows, asked, cells_statement, spelled
+from pkdp_pipeline.engines.rows import Rows, asked, cells_statement
 from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
@@ -124,14 +124,12 @@ def _lives(pid: int) -> bool:
 _Integers = npt.NDArray[Any]
 #: Whole numbers that span less than this are their own codes.
 _NARROW = 1 << 16
-#: Spells the values of an Arrow array as texts, one each.
-Spelling = Callable[[Any], Sequence[str]]
 
 
-def cells_in_memory(table: Any, question: Selection, spelling: Spelling | None = None) -> Any:
+def cells_in_memory(table: Any, question: Selection) -> Any:
     """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells); keys have the types they came with.
 
-    `spelling` is how keys are spelled where a hash draws; by default as DuckDB spells them.
+    Where a hash draws, columns n0, n1, … hold the numbers of units whose columns are codes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -148,17 +146,22 @@ def cells_in_memory(table: Any, question: Selection, spelling: Spelling | None =
     if rule == "error" and question.cells_per_unit == 1:
         by_place = _by_place(table["u0"], cells) if units == 1 else None
         return _by_unit(table, cells, units) if by_place is None else by_place
-    rows = table.select([*numbered("u", units), *numbered("o", len(question.order_by))])
-    rows = rows.append_column("b0", pa.array(cells.codes))
     if rule in DRAWN:
-        rows = rows.append_column("pick", cells.spelled(spelling or _as_duckdb_spells))
-    statement = cells_statement(question, keys=1, pick="pick" if rule in DRAWN else "")
-    with _rows(rows) as selected:
-        counted = selected.run(statement)
+        people = [name for name in table.column_names if name[0] in "un"]
+        rows = table.select(people).append_column("code", pa.array(cells.codes))
+        with _rows(rows.append_column("pick", pa.array(cells.picks()))) as selected:
+            counted = selected.run(selected.drawn(question))
+    else:
+        rows = table.select([*numbered("u", units), *numbered("o", len(question.order_by))])
+        with _rows(rows.append_column("b0", pa.array(cells.codes))) as selected:
+            counted = selected.run(cells_statement(question, keys=1)).rename_columns({"b0": "code"})
     counts = np.zeros(cells.size, dtype=np.int64)
-    counts[counted["b0"].to_numpy()] = counted["n"].to_numpy()
-    checks = {name: bool(pc.any(counted[name]).as_py()) for name in ("missing_unit", "several_cells")}
-    return cells.answer(counts, **checks)
+    counts[counted["code"].to_numpy()] = counted["n"].to_numpy()
+    missing, several = (
+        name in counted.column_names and bool(pc.any(counted[name]).as_py())
+        for name in ("missing_unit", "several_cells")
+    )
+    return cells.answer(counts, missing_unit=missing, several_cells=several)
 
 
 def tally_in_memory(table: Any, units: int) -> Tally:
@@ -235,23 +238,30 @@ class _Cells:
 
     def answer(self, counts: _Integers, *, missing_unit: bool = False, several_cells: bool = False) -> Any:
         """Return the cells that have somebody, or one cell where none has, with their counts and both answers."""
+        found = np.flatnonzero(counts) if counts.any() else np.arange(1)
+        return answered(self._named(found), counts[found], missing_unit=missing_unit, several_cells=several_cells)
+
+    def picks(self) -> npt.NDArray[np.int64]:
+        """Return the number of every row's cell, by which a hash draws."""
         import pyarrow as pa
 
-        found = np.flatnonzero(counts) if counts.any() else np.arange(1)
+        found = np.flatnonzero(np.bincount(self.codes, minlength=self.size))
+        named = self._named(found).append_column("code", pa.array(found))
+        with _rows(named) as rows:
+            numbered_cells = rows.cell_numbers(len(self.values))
+        picks = np.zeros(self.size, dtype=np.int64)
+        picks[numbered_cells["code"].to_numpy()] = numbered_cells["pick"].to_numpy()
+        return picks[self.codes]
+
+    def _named(self, found: _Integers) -> Any:
+        """Return an Arrow table of the keys of these cells."""
+        import pyarrow as pa
+
         named = {}
         for i, (values, part) in enumerate(zip(self.values, self.parts, strict=True)):
             keys = part[found]
             named[f"b{i}"] = values.take(pa.array(keys, mask=keys == len(values)))
-        return answered(pa.table(named), counts[found], missing_unit=missing_unit, several_cells=several_cells)
-
-    def spelled(self, spelling: Spelling) -> Any:
-        """Return every row's cell as text that only its own keys decide; no two cells are spelled alike."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        columns = zip(self.values, self.parts, strict=True)
-        texts = [pa.array([*spelling(values), "-"], pa.large_string()).take(pa.array(part)) for values, part in columns]
-        return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string())).take(pa.array(self.codes))
+        return pa.table(named)
 
     def packed(self) -> tuple[_Integers, int]:
         """Return every row's code beside its complement, each in so many bits.
@@ -317,12 +327,3 @@ def _people(units: Any) -> int | None:
         return 0
     counted = counted_by_place(units.to_numpy(), np.zeros(len(units), dtype=np.int8), 1)
     return None if counted is None else int(counted[0][0])
-
-
-def _as_duckdb_spells(values: Any) -> Sequence[str]:
-    import pyarrow as pa
-
-    table = pa.table({"b0": values, "o0": pa.array(range(len(values)))})
-    with _rows(table) as rows:
-        texts: list[str] = rows.run(f"SELECT {spelled(['b0'])} AS text FROM pkdp_rows ORDER BY o0")["text"].to_pylist()
-    return texts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
+from pkdp_pipeline.engines.draws import PRIME, SPREAD, WHOLE
 from pkdp_pipeline.engines.question import DRAWN, SPACES, numbered
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.question import Selection
@@ -112,16 +114,19 @@ def _few(rows: Rows, unit: list[str], cell: list[str], question: Selection) -> t
     pairs, most = rows.select(*unit, *cell).unique().with_columns(one=nw.lit(1)), question.cells_per_unit
     if question.one_cell == "error":
         return pairs.with_columns(held=nw.col("one").sum().over(*unit)), nw.col("held") > most
-    drawn = with_md5(pairs, "pick", _spelled(pairs, [*unit, *cell]))
-    place = nw.col("one").cum_sum().over(*unit, order_by="pick")
-    return drawn.with_columns(place=place).filter(nw.col("place") <= most), nw.lit(False)
+    drawn = _drawn(pairs, unit, cell)
+    # Of equal draws the smallest cell comes first, missing keys last.
+    order = [part for name in cell for part in (f"{name}_missing", name)]
+    place = nw.col("one").cum_sum().over(*unit, order_by=["draw", *order])
+    marked = drawn.with_columns(**{f"{name}_missing": as_number(nw.col(name).is_null()) for name in cell})
+    return marked.with_columns(place=place).filter(nw.col("place") <= most), nw.lit(False)
 
 
 def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders: list[str]) -> Rows:
     """Return one row per unit: the cell that the rule chooses, of equals the smallest, missing values last."""
     if one_cell in DRAWN:
         pairs = most_frequent(rows, unit, cell) if one_cell == "most_frequent" else rows.select(*unit, *cell).unique()
-        rows, orders = with_md5(pairs, "pick", _spelled(pairs, [*unit, *cell])), ["pick"]
+        rows, orders = _drawn(pairs, unit, cell), ["draw"]
     elif one_cell != "first":
         raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
     ranked = [*orders, *cell]
@@ -138,39 +143,87 @@ def most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
     return ranked.filter(nw.col("often") == nw.col("most")).select(*unit, *cell)
 
 
-def _spelled(rows: Rows, names: list[str]) -> nw.Expr:
-    """Return columns as text so that no two lists of values are spelled alike; see `engines.rows`."""
-    schema = rows.collect_schema()
-    texts = [_text(name, real=schema[name] == nw.Float64) for name in names]
+def _drawn(pairs: Rows, unit: list[str], cell: list[str]) -> Rows:
+    """Return pairs of unit and cell with the draw of each; see `engines.draws`."""
+    schema, person = pairs.collect_schema(), nw.lit(0)
+    for name in unit:
+        pairs, number = _with_value_number(pairs, name, schema[name])
+        person = number if name == unit[0] else (person * SPREAD + number) % PRIME
+    texts = [_text(name, real=schema[name] == nw.Float64) for name in cell]
     parts = [nw.concat_str(text.str.len_chars().cast(nw.String), text, separator=":") for text in texts]
-    return nw.concat_str(*(part.fill_null("-") for part in parts))
+    pairs = _with_text_number(pairs, "pick", nw.concat_str(*(part.fill_null("-") for part in parts)))
+    x, y = nw.col("x"), nw.col("y")
+    # In steps: a database would compute anew what is written twice.
+    return (
+        pairs.with_columns(x=(person + nw.col("pick")) % PRIME)
+        .with_columns(y=x * x % PRIME)
+        .with_columns(draw=(y * y % PRIME) * x % PRIME)
+    )
+
+
+def _with_value_number(rows: Rows, name: str, dtype: Any) -> tuple[Rows, nw.Expr]:
+    """Return rows, and of them the number of a column's value."""
+    column = nw.col(name)
+    if isinstance(dtype, (nw.UInt64, nw.UInt128, nw.Int128)):
+        return rows, (column % PRIME).cast(nw.Int64)
+    if dtype.is_integer():
+        return rows, column.cast(nw.Int64) % PRIME
+    rows = _with_text_number(rows, f"{name}_number", _text(name, real=dtype == nw.Float64))
+    number = nw.col(f"{name}_number")
+    if dtype != nw.Float64:
+        return rows, number
+    whole = _whole(column)
+    return rows, nw.when(whole.cast(nw.Float64) == column).then(whole % PRIME).otherwise(number)
 
 
 def _text(name: str, *, real: bool) -> nw.Expr:
     column = nw.col(name)
     if not real:
         return column.cast(nw.String)
-    whole = nw.when(column.abs() < nw.lit(9e18)).then(column.cast(nw.Int64))
+    whole = _whole(column)
     return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(column.cast(nw.String))
 
 
-def with_md5(rows: nw.LazyFrame[Any], name: str, text: nw.Expr) -> nw.LazyFrame[Any]:
-    """Return the rows with one more column, the MD5 of a text; some backends give it as bytes, ordered as its text."""
+def _whole(real: nw.Expr) -> nw.Expr:
+    return nw.when(real.abs() < nw.lit(WHOLE)).then(real.cast(nw.Int64))
+
+
+def _with_text_number(rows: Rows, name: str, text: nw.Expr) -> Rows:
+    """Return the rows with one more column, the number of a text."""
     native = rows.with_columns(**{name: text}).to_native()
-    digested = _of_ibis if rows.implementation.is_ibis() else _of_spark
-    lazy: nw.LazyFrame[Any] = nw.from_native(digested(native, name)).lazy()
+    numbered = _of_ibis if rows.implementation.is_ibis() else _of_spark
+    lazy: Rows = nw.from_native(numbered(native, name)).lazy()
     return lazy
 
 
 def _of_spark(native: Any, name: str) -> Any:
     from pyspark.sql import functions
 
-    return native.withColumn(name, functions.md5(name))
+    pairs = (functions.substring(functions.md5(name), at, 2) for at in (7, 5, 3, 1))
+    return native.withColumn(name, functions.conv(functions.concat(*pairs), 16, 10).cast("long") % PRIME)
 
 
 def _of_ibis(native: Any, name: str) -> Any:
     import ibis
 
-    # Declared by its signature: Ibis has no rule of its own for this in BigQuery and in Snowflake.
-    md5 = ibis.udf.scalar.builtin(lambda text: None, name="md5", signature=(("string",), "string"))
-    return native.mutate(**{name: md5(native[name])})
+    # Declared by their signatures: Ibis has no rule of its own for MD5 in BigQuery and in Snowflake.
+    builtin = ibis.udf.scalar.builtin
+    md5 = builtin(lambda text: None, name="md5", signature=(("string",), "string"))
+    substr = builtin(lambda text, at, length: None, name="substr", signature=(("string", "int64", "int64"), "string"))
+    to_hex = builtin(lambda digest: None, name="to_hex", signature=(("string",), "string"))
+    digest = md5(native[name])
+    native = native.mutate(**{name: to_hex(digest) if backend_of(native) == "bigquery" else digest})
+    # The first of four bytes counts least, in each the first digit most. Twice the prime changes nothing, but that
+    # PostgreSQL would multiply smaller factors in 32 bits.
+    digits = (ibis.literal("0123456789abcdef").find(substr(native[name], at + 1, 1)) for at in range(8))
+    number = sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, (1, 0, 3, 2, 5, 4, 7, 6), strict=True))
+    return native.mutate(**{name: number % PRIME})
+
+
+def backend_of(table: Any) -> str:
+    """Return the name of an Ibis table's backend; none of a table that has none."""
+    from ibis.common.exceptions import IbisError
+
+    with suppress(IbisError):
+        return str(table.get_backend().name)
+    return ""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pkdp_pipeline.engines.draws import PRIME, WHOLE, number_of
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
 from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Tally, Units, not_counted
@@ -20,8 +21,6 @@ from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Predicate, check_columns
 from pkdp_pipeline.model.question import Selection
 
-#: Whole numbers below it are written out, also among reals.
-_WHOLE = 9e18
 #: What "str" means from pandas 3 on; before, it made a text of a missing value.
 _TEXT = pd.StringDtype(na_value=np.nan)
 
@@ -38,10 +37,10 @@ class PandasEngine:
         selected = selected_rows(frame, question.where)
         read = {name: plain(frame[name]) for name in (*question.unit, *question.by, *question.order_by)}
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
-        columns = _units((rows[name] for name in question.unit), as_text=question.one_cell in DRAWN)
+        columns = _units((rows[name] for name in question.unit), drawn=question.one_cell in DRAWN)
         columns |= {f"b{i}": _keys(rows[name]) for i, name in enumerate(question.by)}
         columns |= {f"o{i}": _ranks(rows[name]) for i, name in enumerate(question.order_by)}
-        answer = cells_in_memory(_table(columns), question, _spelling)
+        answer = cells_in_memory(_table(columns), question)
         return CellCounts.of(answer, question.by, lambda keys, name: _public(keys, rows[name].dtype))
 
     def tally(self, frame: pd.DataFrame, question: Selection) -> Tally:
@@ -140,56 +139,48 @@ def _public(keys: Any, dtype: Any) -> pd.Series[Any]:
     return public
 
 
-def _spelling(values: Any) -> list[str]:
-    """Spell keys as DuckDB spells them."""
-    return [_spelled(canonical_key(key)) for key in values.to_pandas(types_mapper=pd.ArrowDtype)]
+def _units(columns: Iterable[pd.Series[Any]], *, drawn: bool = False) -> dict[str, Any]:
+    """Return u0, u1, … in a form DuckDB compares as pandas does: numbers, text or codes, missing ones NULL.
 
-
-def _spelled(key: Any) -> str:
-    if isinstance(key, pd.Timestamp) and key.tz is not None:
-        key = key.tz_convert(None)
-    text = str(key).lower() if isinstance(key, bool) else str(key)
-    text = _of_real(key, text)
-    if isinstance(key, pd.Timestamp) and "." in text:
-        text = text.rstrip("0")
-    return f"{len(text)}:{text}"
-
-
-def _of_real(value: Any, text: str) -> str:
-    """Return the text of a value; of a whole number among reals, as of one among whole numbers: 1e16 is written out."""
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE
-    return str(int(value)) if whole else text
-
-
-def _units(columns: Iterable[pd.Series[Any]], *, as_text: bool = False) -> dict[str, Any]:
-    return {f"u{i}": _unit_column(column, as_text=as_text) for i, column in enumerate(columns)}
-
-
-def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
-    """Return the column in a form DuckDB compares as pandas does: whole numbers or text, missing ones NULL.
-
-    `as_text` keeps the unit's own name, which a code would replace by one that depends on the other units.
+    A code depends on the other units: with `drawn` the numbers of units that have one are n0, n1, ….
     """
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        return column.array
-    if isinstance(dtype, pd.StringDtype):
-        return column.array
-    codes, distinct = _factorized(column)
-    if as_text:
-        # What is equal is one unit, and has one spelling: 0.0 is -0.0, and 7 is 7.0.
-        values = pd.Series(distinct)
-        numbers = np.array([isinstance(value, Number) for value in values], dtype=bool)
-        names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype(_TEXT)
-        names = names.mask(numbers, names.str.removesuffix(".0"))
-        names = pd.Series([_of_real(value, name) for value, name in zip(values, names, strict=True)], dtype=_TEXT)
-        return names.array.take(codes, allow_fill=True)
-    return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
+    units = {}
+    for i, column in enumerate(columns):
+        dtype = column.dtype
+        if isinstance(dtype, pd.StringDtype) or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
+            units[f"u{i}"] = column.array
+        elif drawn and pd.api.types.is_float_dtype(dtype):
+            units[f"u{i}"] = column.to_numpy(dtype="float64", na_value=np.nan) + 0.0
+        else:
+            codes, distinct = _factorized(column)
+            units[f"u{i}"] = _coded(codes)
+            if drawn:
+                numbers = np.array([*map(_number, distinct), 0], dtype=np.int64)
+                units[f"n{i}"] = numbers[codes]
+    return units
+
+
+def _number(value: Any) -> int:
+    """Return the number of a value in a unit's name, as `engines.draws` has it."""
+    key = canonical_key(value)
+    if isinstance(key, float) and key.is_integer() and abs(key) < WHOLE:
+        key = int(key)
+    if isinstance(key, int) and not isinstance(key, bool):
+        return key % PRIME
+    text = str(key).lower() if isinstance(key, bool) else str(key)
+    if isinstance(key, pd.Timestamp):
+        text = str(key if key.tz is None else key.tz_convert(None))
+        text = text.rstrip("0") if "." in text else text
+    return number_of(text)
 
 
 def _ranks(column: pd.Series[Any]) -> Any:
     """Return where each value stands in the column's order; missing ones NULL."""
     codes, _ = _factorized(column, sort=True)
+    return _coded(codes)
+
+
+def _coded(codes: npt.NDArray[np.intp]) -> Any:
     return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
 
 

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pkdp_pipeline.engines.codes import MOST, Places, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.question import SPACES, Tally, Units, not_counted, numbered
+from pkdp_pipeline.engines.draws import cell_number, drawn_statement, unit_number
+from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, not_counted, numbered
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.model.question import Selection
 
@@ -56,6 +57,8 @@ class Rows:
     def cells(self, question: Selection) -> Any:
         """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
         units, keys = len(question.unit), len(question.by)
+        if units and question.one_cell in DRAWN:
+            return self.run(self._drawn_cells(question))
         single = question.one_cell == "error" and units and question.cells_per_unit == 1
         if single and (coded := self.cells_by_code(units, keys)) is not None:
             return coded
@@ -74,6 +77,15 @@ class Rows:
     def alike(self, units: int, texts: list[str]) -> Units:
         """Return whether two units are one when the columns of text among theirs are trimmed."""
         return Units(alike=self.run(alike_statement(units=units, texts=texts))["alike"][0].as_py())
+
+    def drawn(self, question: Selection, rows: str = "pkdp_rows") -> str:
+        """Return the query for (code, n, missing_unit) where a hash draws cells; see `drawn_statement`."""
+        units = len(question.unit)
+        return drawn_statement(question, rows, unit_number(units, self._kinds()), missing(units))
+
+    def cell_numbers(self, keys: int) -> Any:
+        """Return an Arrow table of (code, pick), the numbers of the cells that the rows list."""
+        return self.run(f"SELECT code, {cell_number(keys, self._kinds())} AS pick FROM pkdp_rows")
 
     def run(self, statement: str) -> Any:
         """Return the answer to what follows ``WITH pkdp_rows AS (…)`` as an Arrow table."""
@@ -118,6 +130,27 @@ class Rows:
             # DuckDB 1 leaves the name behind as a temporary view.
             with suppress(duckdb.Error):
                 self.relation.query(source, f"DROP VIEW IF EXISTS {source}")
+
+    def _drawn_cells(self, question: Selection) -> str:
+        """Return the query of `cells` where a hash draws: it gives each cell a code, then reads the rows."""
+        units, cells = numbered("u", len(question.unit)), numbered("b", len(question.by))
+        cell, order = ", ".join(cells), ", ".join(_missing_last(cells))
+        kept = "NOT MATERIALIZED" if self.is_stored() else "MATERIALIZED"
+        number = cell_number(len(cells), self._kinds())
+        same = " AND ".join(f"pkdp_read.{name} IS NOT DISTINCT FROM pkdp_cells.{name}" for name in cells)
+        coded = f"(SELECT {', '.join(units)}, code, pick FROM pkdp_read JOIN pkdp_cells ON {same})"
+        return (
+            f", pkdp_read AS {kept} (SELECT * FROM pkdp_rows), pkdp_cells AS MATERIALIZED "
+            f"(SELECT {cell}, row_number() OVER (ORDER BY {order}) - 1 AS code, {number} AS pick FROM pkdp_read "
+            f"GROUP BY {cell}) SELECT {cell}, n, missing_unit, false AS several_cells "
+            f"FROM ({self.drawn(question, coded)}) JOIN pkdp_cells USING (code)"
+        )
+
+    def _kinds(self) -> dict[str, str]:
+        """Return the SQL types of the columns."""
+        with self._query("SELECT * FROM pkdp_rows") as query:
+            rows = asked(query)
+            return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
     def cells_by_code(self, units: int, keys: int) -> Any:
         """Do what `cells` does for units of one cell each; None where one might have several, or hashes do not help.
@@ -215,25 +248,10 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def spelled(names: list[str]) -> str:
-    """Return SQL that spells columns as text so that no two lists of values are spelled alike.
-
-    A whole number among reals is spelled as among whole numbers, 1.0 as 1 and 1e16 as 10000000000000000: that a
-    column holds reals may be owed to one other person's row.
-    """
-    texts = []
-    for name in names:
-        # Of what type a column is, is not known here: nothing else is a number to it.
-        real = f"TRY_CAST({name}::VARCHAR AS DOUBLE)"
-        whole = f"typeof({name}) = 'DOUBLE' AND abs({real}) < 9e18 AND {real} = trunc({real})"
-        texts.append(f"CASE WHEN {whole} THEN {real}::BIGINT::VARCHAR ELSE {name}::VARCHAR END")
-    return " || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
-
-
-def cells_statement(question: Selection, *, keys: int, pick: str = "") -> str:
+def cells_statement(question: Selection, *, keys: int) -> str:
     """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, b1, …, n, missing_unit, several_cells) per cell.
 
-    `keys` columns name a cell there; `pick` is SQL for the cell's name as text, by default as DuckDB spells it.
+    `keys` columns name a cell there. No hash draws.
     """
     units, one_cell, most = len(question.unit), question.one_cell, question.cells_per_unit
     cell = ", ".join(numbered("b", keys))
@@ -244,15 +262,12 @@ def cells_statement(question: Selection, *, keys: int, pick: str = "") -> str:
         )
     if one_cell == "error":
         return _pairs_statement(units, keys, most)
-    nobody, pick = missing(units), pick or spelled(numbered("b", keys))
-    rows = (
-        _one_row_per_unit(units, keys, one_cell, len(question.order_by), pick)
-        if most == 1
-        else _few_rows_per_unit(units, keys, most, pick)
-    )
+    if one_cell != "first":
+        raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
+    nobody = missing(units)
     return (
         f"SELECT {cell}, count(*) FILTER (WHERE NOT ({nobody})) AS n, bool_or({nobody}) AS missing_unit, "
-        f"false AS several_cells FROM ({rows}) GROUP BY {cell}"
+        f"false AS several_cells FROM ({_first_rows(units, keys, len(question.order_by))}) GROUP BY {cell}"
     )
 
 
@@ -325,40 +340,15 @@ def missing(units: int) -> str:
     return " OR ".join(f"{name} IS NULL" for name in numbered("u", units))
 
 
-def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: str) -> str:
-    """Return the query for (unit, cell) with the cell that the rule chooses."""
+def _first_rows(units: int, keys: int, orders: int) -> str:
+    """Return the query for (unit, cell) with the cell of the unit's first row."""
     unit, cells = ", ".join(numbered("u", units)), numbered("b", keys)
-    cell = ", ".join(cells)
-    rows = "pkdp_rows"
-    if one_cell == "most_frequent":
-        rows = (
-            f"(SELECT {unit}, {cell}, -count(*) AS rarity, min({pick}) AS pick FROM pkdp_rows GROUP BY {unit}, {cell})"
-        )
-        rank = ["rarity", f"md5({spelled(numbered('u', units))} || pick)"]
-    elif one_cell == "first":
-        rank = _missing_last(numbered("o", orders))
-    elif one_cell == "hash":
-        rank = [f"md5({spelled(numbered('u', units))} || {pick})"]
-    else:
-        raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
     # Equals go to the smallest cell, column by column.
-    fields = [f"f{i} := {part}" for i, part in enumerate([*rank, *_missing_last(cells)])]
+    fields = [f"f{i} := {part}" for i, part in enumerate(_missing_last([*numbered("o", orders), *cells]))]
     values = [f"{name} := {name}" for name in cells]
     chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
     best = f"min(struct_pack({', '.join([*fields, *values])})) AS chosen"
-    return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {best} FROM {rows} GROUP BY {unit})"
-
-
-def _few_rows_per_unit(units: int, keys: int, most: int, pick: str) -> str:
-    """Return the query for (unit, cell) with the `most` cells of each unit that a hash draws."""
-    unit, cells = ", ".join(numbered("u", units)), numbered("b", keys)
-    cell = ", ".join(cells)
-    pairs = f"SELECT {unit}, {cell}, min(md5({spelled(numbered('u', units))} || {pick})) AS drawn FROM pkdp_rows"
-    fields = [f"f{i} := {part}" for i, part in enumerate(["drawn", *_missing_last(cells)])]
-    values = [f"{name} := {name}" for name in cells]
-    few = f"unnest(min(struct_pack({', '.join([*fields, *values])}), {most})) AS chosen"
-    chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
-    return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {few} FROM ({pairs} GROUP BY {unit}, {cell}) GROUP BY {unit})"
+    return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {best} FROM pkdp_rows GROUP BY {unit})"
 
 
 def _missing_last(names: list[str]) -> list[str]:

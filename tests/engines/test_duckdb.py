@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections import Counter
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from drawn import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import examples
@@ -40,10 +40,6 @@ def relation_of(connection, frame):
     return connection.sql('SELECT p, q::BIGINT AS q, "c 1", "d""2"::BIGINT AS "d""2", o::BIGINT AS o FROM frame')
 
 
-def spelled(values) -> str:
-    return "".join("-" if value is None else f"{len(str(value))}:{value}" for value in values)
-
-
 def last(values):
     return tuple((value is None, 0 if value is None else value) for value in values)
 
@@ -53,7 +49,7 @@ def chosen(person, held, one_cell):
     often = Counter(cell for cell, _ in held)
 
     def rank(cell):
-        drawn = hashlib.md5((spelled(person) + spelled(cell)).encode()).hexdigest()
+        drawn = draw(person, cell)
         if one_cell == "most_frequent":
             return -often[cell], drawn
         if one_cell == "first":

@@ -43,6 +43,8 @@ QUESTIONS = {
     "boolean": Selection(unit=("person",), by=("town",), where="adult"),
     "most frequent": Selection(unit=("person",), by=("town",), one_cell="most_frequent"),
     "first": Selection(unit=("person",), by=("town",), one_cell="first", order_by=("since", "weight")),
+    "hash": Selection(unit=("person", "device", "visits"), by=("town", "weight"), one_cell="hash"),
+    "several cells": Selection(unit=("person",), by=("town",), one_cell="hash", cells_per_unit=3),
     "rows": Selection(unit=(), by=("town",)),
 }
 
@@ -152,6 +154,13 @@ def test_rows_are_grouped_and_not_numbered(compiled, dialect, asked):
     statement = parsed(compiled(dialect, QUESTIONS[asked]), dialect)
     assert not list(statement.find_all(exp.Window))
     assert len([select for select in statement.find_all(exp.Select) if select.args.get("group")]) >= 1
+
+
+def test_bigquery_is_asked_for_the_digits_of_a_hash_that_it_gives_as_bytes(compiled, monkeypatch):
+    assert "TO_HEX" not in compiled("snowflake", QUESTIONS["hash"])
+    monkeypatch.setattr("pkdp_pipeline.engines.narwhals_queries.backend_of", lambda table: "bigquery")
+    text = compiled("bigquery", QUESTIONS["hash"])
+    assert text.count("MD5(") == text.count("TO_HEX(MD5(") == 3
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from decimal import Decimal
 from functools import partial
 
 import pyarrow as pa
 import pytest
 from adapters import adapters
+from drawn import draw
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
@@ -34,16 +34,12 @@ def counted(adapter, rows, one_cell="most_frequent", by=("cell",), most=1):
         return dict(zip(keys, answer.counts.tolist(), strict=True))
 
 
-def spelled(*values):
-    return "".join("-" if value is None else f"{len(value)}:{value}" for value in values)
-
-
 def drawn(person, *cells):
-    return min(cells, key=lambda cell: drawn_by(person, cell))
+    return min(cells, key=partial(drawn_by, person))
 
 
 def drawn_by(person, cell):
-    return hashlib.md5((spelled(str(person)) + spelled(cell)).encode()).hexdigest()
+    return draw([person], [cell])
 
 
 @pytest.mark.parametrize("adapter", FRAMES)

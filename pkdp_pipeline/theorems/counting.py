@@ -25,6 +25,9 @@ _FEW_PEOPLE = 100_000
 _MOST_BLOCKS = 50_000
 """Most blocks of vertices at once for one ε."""
 
+_INVERTED = 0.96
+"""Up to this share of the noise's ε0 tails are inverted."""
+
 _MODE_IS_FOUND = 10**6
 """With noise and more people than this, the climb to the mode of a tilted law may stop early, which widens brackets."""
 
@@ -107,18 +110,13 @@ class Counting(_Uncertain):
         noise = self.noise
         inside = epsilons < noise
         lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
-        tails = self._directions()[0]
-        near = np.array([tails.feasible(epsilon, self.unknown) for epsilon in epsilons.tolist()], dtype=bool)
+        near = epsilons <= _INVERTED * noise
         if near.any():
             lower[near], upper[near] = self._search(epsilons[near])
-        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that can be inverted, a chord bounds it.
-        rest = inside & ~near
-        anchor = next((e for e in (0.96 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
-        if rest.any() and anchor is not None:
-            top = _anchor(self, anchor)
-            for row in np.flatnonzero(rest):
-                if epsilons[row] >= anchor:
-                    upper[row] = min(1.0, chord(anchor, top, noise, float(epsilons[row])))
+        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that is inverted, a chord bounds it.
+        anchor = _INVERTED * noise
+        for row in np.flatnonzero(inside & ~near):
+            upper[row] = min(1.0, chord(anchor, _anchor(self, anchor), noise, float(epsilons[row])))
         return lower, upper
 
     def _directions(self) -> list[TwoCoinTails]:

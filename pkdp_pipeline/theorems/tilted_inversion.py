@@ -231,7 +231,9 @@ class TwoCoinTails:
                 parts = n_low * np.log1p(q1 * shift), n_high * np.log1p(q2 * shift)
                 log = np.where(np.abs(slope) < steepest, parts[0] + parts[1] + slope * centre + np.log(share), -np.inf)
             sizes = np.where(np.isfinite(log), np.abs(parts[0]) + np.abs(parts[1]) + np.abs(slope) * centre, 0.0)
-            return _Alias(log, slope, density, inner, UNIT * (64.0 * sizes + 32.0 * np.abs(slope) * window.period + 300))
+            return _Alias(
+                log, slope, density, inner, UNIT * (64.0 * sizes + 32.0 * np.abs(slope) * window.period + 300)
+            )
 
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             share = np.where(epsilons > 0.0, np.expm1(epsilons) / np.expm1(epsilons * window.period), 1 / window.period)
@@ -326,7 +328,9 @@ def _guess_mode(window: _Window, epsilons: Array, noise: float) -> Array:
         place = middle / deviation
         rising = behind * _mills(behind * deviation + place) > ahead * _mills(ahead * deviation - place)
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-    guess: Array = np.clip(np.rint(0.5 * (low + high)), window.lowest + 1.0, np.maximum(window.lowest, window.highest - 1.0))
+    guess: Array = np.clip(
+        np.rint(0.5 * (low + high)), window.lowest + 1.0, np.maximum(window.lowest, window.highest - 1.0)
+    )
     return guess
 
 

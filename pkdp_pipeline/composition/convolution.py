@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -58,20 +58,17 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
         taken = _taking_part(groups, total, participation)
     else:
         open_ways = [Factor(laws=laws, times=times, most=times) for laws, times in groups.items() if len(laws) > 1]
-        taken = _affordable(open_ways, total)
-        kept = {factor.laws for factor in taken}
-        taken += [
-            Factor(laws=laws if len(laws) == 1 else (EnvelopeLosses(members=laws),), times=times)
-            for laws, times in groups.items()
-            if laws not in kept
-        ]
+        ways = math.prod(factor.times + 1 for factor in open_ways)
+        if ways > (_WAYS_OF_MANY if total >= _MANY else _MOST_WAYS):
+            open_ways = [replace(factor, covered=True) for factor in open_ways]
+        taken = open_ways + [Factor(laws=laws, times=times) for laws, times in groups.items() if len(laws) == 1]
     step = grid_step(taken)
     factors = [
-        Factor(laws=tuple(_law(one, step) for one in laws), times=factor.times, least=factor.least, most=factor.most)
+        replace(factor, laws=tuple(_law(one, step) for one in laws))
         for factor in taken
         for laws in (_factors(factor.laws) if len(factor.laws) == 1 else (factor.laws,))
     ]
-    return Ladder(step=step, factors=tuple(sorted(factors, key=lambda factor: (len(factor.laws) > 1, -factor.ways))))
+    return Ladder(step=step, factors=tuple(sorted(factors, key=lambda factor: (factor.ways > 1, -factor.ways))))
 
 
 def _factors(laws: tuple[Losses, ...]) -> list[tuple[Losses, ...]]:
@@ -98,21 +95,6 @@ def _is_value_pair(losses: Losses) -> bool:
     """Whether a loss is that of leaving one cell and entering another."""
     factors = losses.factors if isinstance(losses, ProductLosses) else ()
     return [factor.order for factor in factors if isinstance(factor, PairLosses)] == ["right", "left"]
-
-
-def _affordable(choices: list[Factor[Losses]], total: int) -> list[Factor[Losses]]:
-    """Keep as many choices as can all be looked at; the others are covered by envelopes."""
-    limit = _WAYS_OF_MANY if total >= _MANY else _MOST_WAYS
-    kept: list[Factor[Losses]] = []
-    ways = 1
-    for choice in sorted(choices, key=lambda choice: -choice.times):
-        if ways * (choice.times + 1) <= limit:
-            kept.append(choice)
-            ways *= choice.times + 1
-    if len(kept) < len(choices):
-        # A choice for a few of many single releases changes next to nothing.
-        kept = [choice for choice in kept if 8 * choice.times >= total]
-    return kept
 
 
 def grid_step(factors: Sequence[Factor[Losses]]) -> float:
@@ -349,7 +331,11 @@ class Convolved(Bound):
     def _disclosed(self, leading: bool) -> Array:
         """Return at or above the mass of infinite losses, for every choice of directions."""
         factors = [(factor, [_logs_of_rest(law) for law in factor.laws]) for factor in self._ladder().factors]
-        fixed = [(factor.times, *logs[0]) for factor, logs in factors if len(logs) == 1]
+        fixed = [
+            (factor.times, min(log for log, _ in logs), max(log for _, log in logs))
+            for factor, logs in factors
+            if factor.ways == 1
+        ]
         first = np.zeros((1, 2))
         second = np.array([[math.fsum(times * each[index] for times, *each in fixed) for index in range(2)]])
         for factor, logs in factors[len(fixed) :]:

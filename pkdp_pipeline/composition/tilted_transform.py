@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.composition.grid_law import GridLaw
+from pkdp_pipeline.composition.patterns import cover
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]
@@ -39,17 +40,21 @@ _Law = TypeVar("_Law")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor(Generic[_Law]):
-    """`times` releases with one law; or with one of two: any number from `least` to `most` has the first of them."""
+    """`times` releases with one law; or with one of two: any number from `least` to `most` has the first of them.
+
+    With `covered` the choices are not looked at one by one, but all together.
+    """
 
     laws: tuple[_Law, ...]
     times: int
     least: int = 0
     most: int = 0
+    covered: bool = False
 
     @property
     def ways(self) -> int:
         """Return how many numbers there are to choose from."""
-        return self.most - self.least + 1
+        return 1 if self.covered else self.most - self.least + 1
 
 
 Factors = Sequence[Factor[GridLaw]]
@@ -109,6 +114,8 @@ class Rung:
         At or above the error of every tilted mass of the product, whatever the choice.
     size : float
         At or above the l2 norm of the transform, over all frequencies.
+    apart : array or None, shape (ways - 1, kept)
+        Where rows of the first cover choices: how far these may be from one of two neighbours.
     """
 
     rate: float
@@ -118,6 +125,7 @@ class Rung:
     second: Complex
     error: float
     size: float
+    apart: Array | None = None
 
     def pair_with(self, kernel: Array, start: int, leading: bool) -> tuple[Array, float]:
         """Return ``Σ q(x) kernel(x)`` for every choice (or for the last one), and a bound on the error.
@@ -139,11 +147,15 @@ class Rung:
         weights = np.conj(np.fft.rfft(folded)[self.kept]) * (2.0 / size)
         weights[self.kept % size == 0] *= 0.5
         weights[self.kept == size // 2] *= 0.5
-        one, other = (self.first[-1:], self.second[-1:]) if leading else (self.first, self.second)
+        fewest = 1 if self.apart is None else 2
+        one, other = (self.first[-fewest:], self.second[-1:]) if leading else (self.first, self.second)
         # A BLAS pays off for many choices only.
         many = len(one) > 1 and len(other) > 1
         values: Array = ((one * weights) @ other.T).real if many else (one * other * weights).real.sum(axis=1)
         values = values.reshape(len(one), len(other))
+        if self.apart is not None:
+            doubt = (self.apart[1 - len(one) :] * np.abs(weights)).sum(axis=1) * (1.0 + 1e-9)
+            values = np.maximum(values[1:], values[:-1]) + doubt[:, None]
         length = math.sqrt(float(np.square(kernel).sum())) * (1.0 + len(kernel) * UNIT)
         budget = (_FFT * math.log2(size) + 4.0 * len(self.kept) + 40.0) * UNIT
         error = self.error * float(kernel.sum()) + budget * self.size * length / math.sqrt(size)
@@ -159,17 +171,18 @@ def make_rung(factors: Factors, rate: float, period: int) -> Rung:
     half = period // 2 + 1
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
+    covered: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
     for factor in factors:
         scale = max(law.tilted(rate).log_moment for law in factor.laws)
         transforms, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
         size = np.max([np.abs(transform) for transform in transforms], axis=0) + max(errors)
         log_size += factor.times * np.log(size)
         spoilt += (factor.times * max(errors) / size) ** 2
-        if len(transforms) == 1:
+        if len(transforms) == 1 or factor.covered:
             product *= _power(transforms[0], factor.times)
-        else:
-            choices.append((factor, transforms))
-    multiplications = sum(factor.times + 1 for factor in factors)
+        if len(transforms) > 1:
+            (covered if factor.covered else choices).append((factor, transforms))
+    multiplications = sum((4 if factor.covered else 1) * factor.times + 1 for factor in factors)
     with np.errstate(under="ignore"):
         sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
         spoiling = math.sqrt(2.0 * len(factors) * float((sizes * sizes * spoilt).sum()))
@@ -178,13 +191,20 @@ def make_rung(factors: Factors, rate: float, period: int) -> Rung:
     dropped = 2.0 * float(np.delete(sizes, kept).sum())
     rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     first = np.ones((1, len(kept)), dtype=np.complex128)
-    second = product[kept][None, :]
+    second, apart = product[kept][None, :], None
+    if covered:
+        right, left = (np.array([each[index][kept] for _, each in covered]) for index in range(2))
+        times = np.array([float(factor.times) for factor, _ in covered])
+        first, apart = cover(right, left, times, product[kept], sizes[kept])
+        second = np.ones((1, len(kept)), dtype=np.complex128)
     for factor, (right, left) in choices:
         rows = _powers(right[kept], factor.times)[factor.least : factor.most + 1]
         others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
         first, second = joined(first, second, rows * others[::-1], np.multiply)
     error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOWN
-    return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm)
+    return Rung(
+        rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm, apart=apart
+    )
 
 
 def joined(first: _Rows, second: _Rows, rows: _Rows, join: np.ufunc) -> tuple[_Rows, _Rows]:

@@ -19,15 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.patterns import cover
+from pkdp_pipeline.composition.patterns import _FFT, Crowd, cover, crowds
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]
 
 _Rows = TypeVar("_Rows", bound=NDArray[Any])
-
-_FFT = 10.0
-"""A transform of N numbers errs in the l2 norm by at most this many ``log2(N)·2^-53``, relatively."""
 
 _VANISHED = 1e-22
 """Frequencies are dropped where the product is below this share of its largest value; what is dropped is charged."""
@@ -75,11 +72,19 @@ class Moments:
     deviation: float
 
 
-def moments_of(factors: Factors, rate: float) -> Moments:
+def moments_of(factors: Factors, rate: float, tables: Sequence[Crowd] = ()) -> Moments:
     """Return the moments of the product of all factors under the exponent `rate` per cell."""
     logs: list[float] = []
     low = high = variance = 0.0
+    for crowd in tables:
+        moments, means, variances = crowd.tilted(rate)
+        logs += (crowd.times * moments.max(axis=0)).tolist()
+        low += float((crowd.times * means.min(axis=0)).sum())
+        high += float((crowd.times * means.max(axis=0)).sum())
+        variance += float((crowd.times * variances.max(axis=0)).sum())
     for factor in factors:
+        if factor.covered:
+            continue
         tilts = [law.tilted(rate) for law in factor.laws]
         logs.append(factor.times * max(tilt.log_moment for tilt in tilts))
         ends = [n * tilts[0].mean + (factor.times - n) * tilts[-1].mean for n in (factor.least, factor.most)]
@@ -162,7 +167,7 @@ class Rung:
         return values, error * (1.0 + 1e-6)
 
 
-def make_rung(factors: Factors, rate: float, period: int) -> Rung:
+def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd] = ()) -> Rung:
     """Multiply the transforms of all factors, for every choice of directions, drop frequencies, and bound the error.
 
     Beside the product `log_size` bounds its size at each frequency; `spoilt` is ``Σ (T ē/m)²`` over the factors: T
@@ -171,32 +176,36 @@ def make_rung(factors: Factors, rate: float, period: int) -> Rung:
     half = period // 2 + 1
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
-    covered: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
-    for factor in factors:
+    alone = [factor for factor in factors if not factor.covered]
+    spectra = [crowd.spectrum(rate, period) for crowd in tables]
+    for spectrum in spectra:
+        log_size += spectrum.log_sizes()
+    for factor in alone:
         scale = max(law.tilted(rate).log_moment for law in factor.laws)
         transforms, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
         size = np.max([np.abs(transform) for transform in transforms], axis=0) + max(errors)
         log_size += factor.times * np.log(size)
         spoilt += (factor.times * max(errors) / size) ** 2
-        if len(transforms) == 1 or factor.covered:
+        if len(transforms) == 1:
             product *= _power(transforms[0], factor.times)
-        if len(transforms) > 1:
-            (covered if factor.covered else choices).append((factor, transforms))
+        else:
+            choices.append((factor, transforms))
     multiplications = sum((4 if factor.covered else 1) * factor.times + 1 for factor in factors)
     with np.errstate(under="ignore"):
         sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
-        spoiling = math.sqrt(2.0 * len(factors) * float((sizes * sizes * spoilt).sum()))
+        spoiling = math.sqrt(2.0 * len(alone) * float((sizes * sizes * spoilt).sum()))
         norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
     kept = np.flatnonzero(sizes > _VANISHED * float(sizes.max()))
     dropped = 2.0 * float(np.delete(sizes, kept).sum())
     rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     first = np.ones((1, len(kept)), dtype=np.complex128)
     second, apart = product[kept][None, :], None
-    if covered:
-        right, left = (np.array([each[index][kept] for _, each in covered]) for index in range(2))
-        times = np.array([float(factor.times) for factor, _ in covered])
+    if spectra:
+        right, left = np.concatenate([spectrum.values(kept) for spectrum in spectra], axis=1)
+        times = np.concatenate([crowd.times for crowd in tables])
         first, apart = cover(right, left, times, product[kept], sizes[kept])
         second = np.ones((1, len(kept)), dtype=np.complex128)
+        spoiling += 2.0 * float((sizes[kept] * sum(spectrum.spoilt(kept) for spectrum in spectra)).sum())
     for factor, (right, left) in choices:
         rows = _powers(right[kept], factor.times)[factor.least : factor.most + 1]
         others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
@@ -249,6 +258,7 @@ def _powers(base: Complex, times: int) -> Complex:
     for row in range(times):
         np.multiply(rows[row], base, out=rows[row + 1])
     return rows
+
 
 
 _LEAST_PERIOD = 1024
@@ -310,6 +320,16 @@ class Ladder:
         return reach_of(self.factors)
 
     @remembered
+    def crowds(self) -> tuple[Crowd, ...]:
+        """Return tables of the factors whose choices are covered."""
+        return crowds([(factor.laws, factor.times) for factor in self.factors if factor.covered])
+
+    @property
+    def steepest(self) -> float:
+        """Return the largest exponent per cell that is used."""
+        return min((_STEEPEST, *(crowd.steepest for crowd in self.crowds())))
+
+    @remembered
     def rate(self, number: int) -> float:
         """Return the exponents of a ladder: 0, and powers of √2 from where a tilt begins to show."""
         if number == 0:
@@ -323,7 +343,7 @@ class Ladder:
     @remembered
     def moments(self, number: int) -> Moments:
         """Return the moments at a rung."""
-        return moments_of(self.factors, self.rate(number))
+        return moments_of(self.factors, self.rate(number), self.crowds())
 
     def nearest(self, epsilon: float) -> int:
         """Return the rung with the smallest Chernoff bound at `epsilon`: mostly the one with the nearest mean."""
@@ -334,11 +354,11 @@ class Ladder:
 
         def exponent(number: int) -> float:
             rate = self.rate(number)
-            return self.moments(number).log_moment - rate * position if rate <= _STEEPEST else math.inf
+            return self.moments(number).log_moment - rate * position if rate <= self.steepest else math.inf
 
         guess = (position - start.high) / max(start.deviation**2, 1e-12)
         number = max(1, round(2.0 * math.log2(guess / self.rate(1))) + 1)
-        while self.rate(number) > _STEEPEST:
+        while self.rate(number) > self.steepest:
             number -= 1
         # The logarithm of a moment is convex in the exponent, so the bound has one minimum.
         while exponent(number + 1) < exponent(number):
@@ -360,7 +380,7 @@ class Ladder:
             low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
         high = min(last, low + period - 1)
         log_above = self._log_above(number, high) if high < last else -math.inf
-        rung = make_rung(self.factors, rate, period)
+        rung = make_rung(self.factors, rate, period, self.crowds())
         large = rung.first.size + rung.second.size > _MOST_NUMBERS
         final = high == last or period >= _MOST_PERIOD or large
         return Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
@@ -373,7 +393,7 @@ class Ladder:
         best = 0.0
         for other in range(max(1, near - 2), near + 2):
             rate = self.rate(other)
-            if rate <= _STEEPEST:
+            if rate <= self.steepest:
                 there = self.moments(other)
                 slack = 1e-9 + 1e-12 * (there.size + rate * abs(high) + there.factors)
                 best = min(best, there.log_moment - rate * (high + 1) + slack)

@@ -112,7 +112,7 @@ def grid_step(factors: Sequence[Factor[Losses]]) -> float:
     variance = sum(count * _spread(each) ** 2 for each, count in losses)
     if not variance > 0.0:
         return 2.0**-10
-    # What covers all choices errs by less than the envelopes that would be the alternative, and has many laws to go through.
+    # A cover is for many different laws, all of which have to be made; 0.02 % of ε are no loss there.
     coarse = 2.0 if any(factor.covered for factor in factors) else 1.0
     step = math.sqrt(variance / times) * coarse * min(0.035, 0.01 * times**0.25)
     # Among very many narrow laws a wide one must not take too many cells.

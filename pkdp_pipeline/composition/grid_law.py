@@ -163,9 +163,10 @@ def split_ratios(ratios: Array, weights: Array, infinite: float, step: float) ->
 
     Notes
     -----
-    In the cell from ``j·h`` to ``(j+1)·h`` the share ``(1 - e^{jh} ratio)/(1 - e^{-h})`` goes to its end. *Guarantee*: the
-    profile is nowhere below that of the atoms. *Rounding*: up. An atom this near the end of a cell counts as in the next
-    one, and shares are raised, which raises losses; masses by a few units of roundoff more than atoms share a cell.
+    In the cell from ``j·h`` to ``(j+1)·h`` the share ``(1 - e^{jh} ratio)/(1 - e^{-h})`` goes to its end. *Guarantee*:
+    the profile is nowhere below that of the atoms. *Rounding*: up. An atom that may lie beyond the end of a cell counts
+    as in the next one, and shares are raised, which raises losses; masses are raised by a few units of roundoff more
+    than atoms share a cell.
     """
     if len(ratios) == 0:
         return GridLaw(start=0, masses=np.full(1, TINY), infinite=min(1.0, infinite))

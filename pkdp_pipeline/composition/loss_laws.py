@@ -11,7 +11,15 @@ from typing import Literal
 import flint
 import numpy as np
 
-from pkdp_pipeline.composition.grid_law import GridLaw, envelope, hull_atoms, product, split, split_ratios, where_it_falls
+from pkdp_pipeline.composition.grid_law import (
+    GridLaw,
+    envelope,
+    hull_atoms,
+    product,
+    split,
+    split_ratios,
+    where_it_falls,
+)
 from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import Guarantee, coarsest
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above

@@ -1,9 +1,9 @@
 """All choices of directions at once, where they are too many to be looked at one by one.
 
 With transforms `R` and `L` of each release in its two orders, the total of a choice is ``Π R · exp(-2 Σ Δ)``, where
-``Δ = log(R/L)/2`` and the sum is over the releases in the order `left`. All Δ are nearly multiples ``a U`` of their sum `U`, with
-``a ≥ 0`` that add up to 1. So a choice is nearly ``Π R · exp(-(1-x)U)`` with one number `x` between -1 and 1, and what is
-left is bounded. The proof is in `docs/numerics.md`.
+``Δ = log(R/L)/2`` and the sum is over the releases in the order `left`. All Δ are nearly multiples ``a U`` of their sum
+`U`, with ``a ≥ 0`` that add up to 1. So a choice is nearly ``Π R · exp(-(1-x)U)`` with one number `x` between -1 and 1,
+and what is left is bounded. The proof is in `docs/numerics.md`.
 """
 
 from __future__ import annotations
@@ -57,13 +57,15 @@ class Crowd:
     @property
     def steepest(self) -> float:
         """Return the largest exponent per cell that keeps all numbers finite."""
-        return _HIGHEST / self.masses.shape[2]
+        return _HIGHEST / int(self.masses.shape[2])
 
     def tilted(self, rate: float) -> tuple[Array, Array, Array]:
         """Return logarithms of moments, means and variances under the exponent `rate` per cell, shape (2, n)."""
         steps = np.arange(self.masses.shape[2], dtype=np.float64)
         tilts = np.exp(rate * steps)
-        total, mean, square = np.moveaxis(self.masses @ np.stack([tilts, tilts * steps, tilts * steps**2], axis=1), 2, 0)
+        total, mean, square = np.moveaxis(
+            self.masses @ np.stack([tilts, tilts * steps, tilts * steps**2], axis=1), 2, 0
+        )
         mean, square, starts = mean / total, square / total, self.starts[..., 0]
         return np.log(total) + rate * starts, starts + mean, np.maximum(0.0, square - mean * mean)
 
@@ -156,7 +158,7 @@ class Spectrum:
 
 
 def _multiplied(rows: Array, columns: Array) -> Array:
-    """Return the product of matrices, in pieces so small that no BLAS starts threads, which cost more than they save."""
+    """Return the product of matrices, in pieces so small that no BLAS starts threads: they cost more than they save."""
     most = max(4, 2**17 // (8 * rows.shape[2]))
     result = np.empty((*rows.shape[:2], columns.shape[1]))
     for at in range(0, columns.shape[1], most):
@@ -187,25 +189,24 @@ def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: A
     Notes
     -----
     *Guarantee*: for every choice there is an `i` such that for all weights `w` the sum ``Re Σ w · total`` is at most the
-    larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of `rows`
-    is charged with the product.
+    larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of
+    `rows` is charged with the product.
     """
     counts = times[:, None]
-    with np.errstate(all="ignore"):
-        half = 0.5 * np.log(right / left)
-    lost = ~np.isfinite(half).all(axis=0)
-    half[:, lost] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs, half = np.log(right), 0.5 * np.log(right / left)
+    lost = ~(np.isfinite(half) & np.isfinite(logs)).all(axis=0)
+    half[:, lost], logs[:, lost] = 0.0, -np.inf
     together = (counts * half).sum(axis=0)
     shares = np.maximum(0.0, (half * np.conj(together) * sizes).real.sum(axis=1))
     whole = float((times * shares).sum())
     shares = shares / whole if whole > 0.0 else np.full(len(times), 1.0 / times.sum())
     rest = np.abs(half - shares[:, None] * together) + 8.0 * UNIT * (np.abs(half) + np.abs(together))
     with np.errstate(divide="ignore"):
-        steepest = (rest / shares[:, None]).max(axis=0)
+        steepest = np.divide(rest, shares[:, None], out=np.zeros_like(rest), where=rest > 0.0).max(axis=0)
     most = (counts * rest).sum(axis=0)
     places = np.linspace(-1.0, 1.0, _POINTS)
-    product = others * np.prod(right**counts, axis=0)
-    rows: Complex = product * np.exp((places - 1.0)[:, None] * together)
+    rows: Complex = others * np.exp((counts * logs).sum(axis=0) + (places - 1.0)[:, None] * together)
     larger = np.maximum(np.abs(rows[1:]), np.abs(rows[:-1]))
     gap = 2.0 / (_POINTS - 1)
     away = 1.0 - np.minimum(np.abs(places[1:]), np.abs(places[:-1]))

@@ -211,9 +211,7 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd
         others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
         first, second = joined(first, second, rows * others[::-1], np.multiply)
     error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOWN
-    return Rung(
-        rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm, apart=apart
-    )
+    return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm, apart=apart)
 
 
 def joined(first: _Rows, second: _Rows, rows: _Rows, join: np.ufunc) -> tuple[_Rows, _Rows]:
@@ -258,7 +256,6 @@ def _powers(base: Complex, times: int) -> Complex:
     for row in range(times):
         np.multiply(rows[row], base, out=rows[row + 1])
     return rows
-
 
 
 _LEAST_PERIOD = 1024

@@ -188,25 +188,26 @@ def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: A
 
     Notes
     -----
-    *Guarantee*: for every choice there is an `i` such that for all weights `w` the sum ``Re Σ w · total`` is at most the
-    larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of
+    *Guarantee*: for every choice there is an `i` such that for all weights `w` the sum ``Re Σ w · total`` is at most
+    the larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of
     `rows` is charged with the product.
     """
     counts = times[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs, half = np.log(right), 0.5 * np.log(right / left)
     lost = ~(np.isfinite(half) & np.isfinite(logs)).all(axis=0)
-    half[:, lost], logs[:, lost] = 0.0, -np.inf
+    half[:, lost] = logs[:, lost] = 0.0
     together = (counts * half).sum(axis=0)
     shares = np.maximum(0.0, (half * np.conj(together) * sizes).real.sum(axis=1))
     whole = float((times * shares).sum())
     shares = shares / whole if whole > 0.0 else np.full(len(times), 1.0 / times.sum())
     rest = np.abs(half - shares[:, None] * together) + 8.0 * UNIT * (np.abs(half) + np.abs(together))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         steepest = np.divide(rest, shares[:, None], out=np.zeros_like(rest), where=rest > 0.0).max(axis=0)
     most = (counts * rest).sum(axis=0)
     places = np.linspace(-1.0, 1.0, _POINTS)
     rows: Complex = others * np.exp((counts * logs).sum(axis=0) + (places - 1.0)[:, None] * together)
+    rows[:, lost] = 0.0
     larger = np.maximum(np.abs(rows[1:]), np.abs(rows[:-1]))
     gap = 2.0 / (_POINTS - 1)
     away = 1.0 - np.minimum(np.abs(places[1:]), np.abs(places[:-1]))

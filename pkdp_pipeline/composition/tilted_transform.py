@@ -31,7 +31,6 @@ _VANISHED = 1e-22
 
 _UNDERFLOWN = 1e-280
 
-
 _Law = TypeVar("_Law")
 
 
@@ -132,8 +131,10 @@ class Rung:
     size: float
     apart: Array | None = None
 
-    def pair_with(self, kernel: Array, start: int, leading: bool) -> tuple[Array, float]:
+    def pair_with(self, kernel: Array, start: int, leading: bool) -> tuple[Array, float, float]:
         """Return ``Σ q(x) kernel(x)`` for every choice (or for the last one), and a bound on the error.
+
+        The third is the share of the largest of them by which a cover of choices may be too large.
 
         Parameters
         ----------
@@ -158,13 +159,15 @@ class Rung:
         many = len(one) > 1 and len(other) > 1
         values: Array = ((one * weights) @ other.T).real if many else (one * other * weights).real.sum(axis=1)
         values = values.reshape(len(one), len(other))
+        spare = 0.0
         if self.apart is not None:
             doubt = (self.apart[1 - len(one) :] * np.abs(weights)).sum(axis=1) * (1.0 + 1e-9)
-            values = np.maximum(values[1:], values[:-1]) + doubt[:, None]
+            least, values = float(values.max()), np.maximum(values[1:], values[:-1]) + doubt[:, None]
+            spare = 1.0 - max(0.0, least) / max(float(values.max()), 1e-300)
         length = math.sqrt(float(np.square(kernel).sum())) * (1.0 + len(kernel) * UNIT)
         budget = (_FFT * math.log2(size) + 4.0 * len(self.kept) + 40.0) * UNIT
         error = self.error * float(kernel.sum()) + budget * self.size * length / math.sqrt(size)
-        return values, error * (1.0 + 1e-6)
+        return values, error * (1.0 + 1e-6), spare
 
 
 def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd] = ()) -> Rung:

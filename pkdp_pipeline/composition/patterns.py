@@ -193,7 +193,7 @@ def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: A
     `rows` is charged with the product.
     """
     counts = times[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         logs, half = np.log(right), 0.5 * np.log(right / left)
     lost = ~(np.isfinite(half) & np.isfinite(logs)).all(axis=0)
     half[:, lost] = logs[:, lost] = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -37,8 +37,11 @@ _MANY = 100
 _LATTICE_CELLS = 2**18
 
 
-def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | None) -> Ladder:
+def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | None, *, covering: bool = True) -> Ladder:
     """Return the laws whose product dominates the total, for every choice of directions.
+
+    Where choices are too many to be looked at one by one they are covered, or, without `covering`, each release is
+    replaced by the envelope of its two orders.
 
     Notes
     -----
@@ -58,20 +61,28 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
         taken = _taking_part(groups, total, participation)
     else:
         open_ways = [Factor(laws=laws, times=times, most=times) for laws, times in groups.items() if len(laws) > 1]
-        taken = _affordable(open_ways, total)
-        kept = {factor.laws for factor in taken}
-        taken += [
-            Factor(laws=laws if len(laws) == 1 else (EnvelopeLosses(members=laws),), times=times)
-            for laws, times in groups.items()
-            if laws not in kept
-        ]
+        ways = math.prod(factor.times + 1 for factor in open_ways)
+        if ways > (_WAYS_OF_MANY if total >= _MANY else _MOST_WAYS):
+            open_ways = [
+                replace(factor, covered=True)
+                if covering
+                else Factor(laws=(EnvelopeLosses(members=factor.laws),), times=factor.times)
+                for factor in open_ways
+            ]
+        taken = open_ways + [Factor(laws=laws, times=times) for laws, times in groups.items() if len(laws) == 1]
     step = grid_step(taken)
     factors = [
-        Factor(laws=tuple(_law(one, step) for one in laws), times=factor.times, least=factor.least, most=factor.most)
+        Factor(
+            laws=tuple(_law(one, step) for one in laws),
+            times=factor.times,
+            least=factor.least,
+            most=factor.most,
+            covered=factor.covered,
+        )
         for factor in taken
         for laws in (_factors(factor.laws) if len(factor.laws) == 1 else (factor.laws,))
     ]
-    return Ladder(step=step, factors=tuple(sorted(factors, key=lambda factor: (len(factor.laws) > 1, -factor.ways))))
+    return Ladder(step=step, factors=tuple(sorted(factors, key=lambda factor: (factor.ways > 1, -factor.ways))))
 
 
 def _factors(laws: tuple[Losses, ...]) -> list[tuple[Losses, ...]]:
@@ -100,21 +111,6 @@ def _is_value_pair(losses: Losses) -> bool:
     return [factor.order for factor in factors if isinstance(factor, PairLosses)] == ["right", "left"]
 
 
-def _affordable(choices: list[Factor[Losses]], total: int) -> list[Factor[Losses]]:
-    """Keep as many choices as can all be looked at; the others are covered by envelopes."""
-    limit = _WAYS_OF_MANY if total >= _MANY else _MOST_WAYS
-    kept: list[Factor[Losses]] = []
-    ways = 1
-    for choice in sorted(choices, key=lambda choice: -choice.times):
-        if ways * (choice.times + 1) <= limit:
-            kept.append(choice)
-            ways *= choice.times + 1
-    if len(kept) < len(choices):
-        # A choice for a few of many single releases changes next to nothing.
-        kept = [choice for choice in kept if 8 * choice.times >= total]
-    return kept
-
-
 def grid_step(factors: Sequence[Factor[Losses]]) -> float:
     """Return a step so fine that splitting onto the grid adds next to nothing to the variance of the total.
 
@@ -130,7 +126,9 @@ def grid_step(factors: Sequence[Factor[Losses]]) -> float:
     variance = sum(count * _spread(each) ** 2 for each, count in losses)
     if not variance > 0.0:
         return 2.0**-10
-    step = math.sqrt(variance / times) * min(0.035, 0.01 * times**0.25)
+    # A cover is for many different laws, all of which have to be made; 0.02 % of ε are no loss there.
+    coarse = 2.0 if any(factor.covered for factor in factors) else 1.0
+    step = math.sqrt(variance / times) * coarse * min(0.035, 0.01 * times**0.25)
     # Among very many narrow laws a wide one must not take too many cells.
     step = max(step, max(_spread(each) for each, _ in losses) * 2.0**-14)
     if len(noises) == 1:
@@ -162,6 +160,9 @@ def _spread(losses: Losses) -> float:
 
 _SLACK = 1e-6
 
+_SPARE = 0.02
+"""Share of δ from which on envelopes are looked at as well, where a cover of choices may be too large by so much."""
+
 _NEGLIGIBLE = 1e-9
 """Share of δ above the window at which that is not widened any more."""
 
@@ -185,8 +186,9 @@ class Convolved(Bound):
     Notes
     -----
     *Guarantee*: the certified side is never below the divergence of the product of the parts' dominating pairs, for
-    every choice of their directions; δ is 0 for no parts. Where few choices exist all are evaluated; elsewhere each
-    part is replaced by the pair, its own mirror image, that dominates both its orders. *Rounding*: upward, with the
+    every choice of their directions; δ is 0 for no parts. Where few choices exist all are evaluated; elsewhere they are
+    covered, see `pkdp_pipeline.composition.patterns`, or, where that says too little, each part is replaced by the
+    pair, its own mirror image, that dominates both its orders. *Rounding*: upward, with the
     budget of `docs/numerics.md`; the grid widens the result by about 0.05 % in ε. The attained side is that of an
     attacker who adds up scores, see `pkdp_pipeline.composition.score_attack`; 0 where none is known. *Source*:
     `docs/mathematics.md`, "Composition over a schedule", rules 2 and 5.
@@ -277,6 +279,13 @@ class Convolved(Bound):
     def _ladder(self) -> Ladder:
         return make_ladder(self.parts, self.participation)
 
+    @remembered
+    def _enveloped(self) -> Convolved:
+        """Return the same total by envelopes of both orders of each release."""
+        other = replace(self)
+        other._cache["_ladder",] = make_ladder(self.parts, self.participation, covering=False)
+        return other
+
     def _at(self, epsilon: float, leading: bool = False) -> float:
         """Return the certified δ at one ε; with `leading`, for the most `right` laws only."""
         return self._evaluated(epsilon, leading)[0]
@@ -301,18 +310,22 @@ class Convolved(Bound):
                     return self._differing(), EVALUATED * self._differing()
                 number -= 1
                 continue
-            finite, above, doubt = self._finite(level, ladder.moments(number), position, leading)
+            finite, above, doubt, spare = self._finite(level, ladder.moments(number), position, leading)
             certain = float((finite + told).max())
             if level.final or above <= _NEGLIGIBLE * certain or certain >= self._differing():
                 break
             doublings += 1
         total = float((finite + above + told).max()) * (1.0 + 8.0 * UNIT)
-        return min(self._differing(), math.nextafter(total, math.inf)), doubt + above + EVALUATED * total
+        result = min(self._differing(), math.nextafter(total, math.inf)), doubt + above + EVALUATED * total
+        # Laws of a few atoms, whose transforms do not vanish, are not covered well.
+        return min(result, self._enveloped()._evaluated(epsilon, leading)) if spare > _SPARE else result
 
-    def _finite(self, level: Level, moments: Moments, position: float, leading: bool) -> tuple[Array, float, float]:
+    def _finite(
+        self, level: Level, moments: Moments, position: float, leading: bool
+    ) -> tuple[Array, float, float, float]:
         """Return at or above the part of δ from finite losses in the window, for every choice, and from those above.
 
-        The third is how much less the first may be for reasons of rounding.
+        The third is how much less the first may be for reasons of rounding, the fourth by what share of it for others.
         """
         step, rate = self._ladder().step, level.rung.rate
         pad = 8.0 * UNIT * (abs(level.high) + abs(position)) + 1e-300
@@ -320,23 +333,25 @@ class Convolved(Bound):
         away = np.maximum(0.0, cells - position + pad)
         with np.errstate(under="ignore"):
             kernel = np.exp(-rate * away) * -np.expm1(-step * away) * (1.0 + 24.0 * UNIT)
-        values, error = level.rung.pair_with(kernel, math.floor(position), leading)
+        values, error, spare = level.rung.pair_with(kernel, math.floor(position), leading)
         exponent = moments.log_moment - rate * position
         exponent += 2.0 * rate * pad + 8.0 * UNIT * (moments.size + rate * (abs(level.high) + position))
         if exponent > 700.0:
-            return np.ones_like(values), 0.0, 1.0
+            return np.ones_like(values), 0.0, 1.0, 0.0
         scale = math.exp(exponent) * (1.0 + 8.0 * UNIT)
         above = math.exp(min(level.log_above, 0.0)) * (1.0 + 8.0 * UNIT)
-        return np.maximum(0.0, values + error) * scale * (1.0 + 8.0 * UNIT), above, 2.0 * error * scale
+        return np.maximum(0.0, values + error) * scale * (1.0 + 8.0 * UNIT), above, 2.0 * error * scale, spare
 
     @remembered
     def _differing(self) -> float:
         """Return at or above the sum of all parts' δ(0): two products differ in total by no more than their factors."""
         ladder = self._ladder()
-        apart = [
-            factor.times * max(profile_at(law, ladder.step, 0.0) for law in factor.laws) for factor in ladder.factors
-        ]
-        return min(1.0, math.fsum(apart) * (1.0 + 1e-12))
+        apart = 0.0
+        for factor in ladder.factors:
+            apart += factor.times * max(profile_at(law, ladder.step, 0.0) for law in factor.laws) * (1.0 + 1e-12)
+            if apart >= 1.0:
+                return 1.0
+        return apart
 
     def _alone(self, leading: bool) -> tuple[GridLaw, ...] | None:
         """Return the laws of a total of one single factor, which needs no transform."""
@@ -349,7 +364,11 @@ class Convolved(Bound):
     def _disclosed(self, leading: bool) -> Array:
         """Return at or above the mass of infinite losses, for every choice of directions."""
         factors = [(factor, [_logs_of_rest(law) for law in factor.laws]) for factor in self._ladder().factors]
-        fixed = [(factor.times, *logs[0]) for factor, logs in factors if len(logs) == 1]
+        fixed = [
+            (factor.times, min(log for log, _ in logs), max(log for _, log in logs))
+            for factor, logs in factors
+            if factor.ways == 1
+        ]
         first = np.zeros((1, 2))
         second = np.array([[math.fsum(times * each[index] for times, *each in fixed) for index in range(2)]])
         for factor, logs in factors[len(fixed) :]:

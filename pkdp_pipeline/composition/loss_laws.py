@@ -11,7 +11,15 @@ from typing import Literal
 import flint
 import numpy as np
 
-from pkdp_pipeline.composition.grid_law import GridLaw, envelope, hull_atoms, product, split, where_it_falls
+from pkdp_pipeline.composition.grid_law import (
+    GridLaw,
+    envelope,
+    hull_atoms,
+    product,
+    split,
+    split_ratios,
+    where_it_falls,
+)
 from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import Guarantee, coarsest
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
@@ -23,6 +31,9 @@ Order = Literal["right", "left"]
 
 _LOST = 1e-90
 """Mass of a waiting time that may be left out of its atoms and counted as disclosed."""
+
+_SPREAD = 1e-20
+"""The same where only the width of the law is asked for."""
 
 _ATOMS = 3e6
 """Most atoms of a pair that is an average over known people."""
@@ -92,6 +103,16 @@ class PairLosses(Losses):
     def atoms(self) -> Atoms:
         """See `Losses`."""
         return pair_atoms(_pair(self.k, self.p, self.cap, self.known), self.order)
+
+    def on_grid(self, step: float) -> GridLaw:
+        """See `Losses`."""
+        return split_ratios(*_ratios(_pair(self.k, self.p, self.cap, self.known), self.order), step)
+
+    def spread(self) -> float:
+        """See `Losses`; of a pair without its far tails."""
+        if self.known:
+            return Losses.spread(self)
+        return _deviation(*pair_atoms(waiting_pair(self.k - 1, self.p, self.cap, _SPREAD), self.order)[:2])
 
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
@@ -273,14 +294,20 @@ def _waiting(k: int, p: float, cap: int | None, known: int) -> tuple[Losses, Los
 
 def pair_atoms(pair: Pair, order: Order) -> Atoms:
     """Return losses, masses and infinite mass of a pair in one order, none below the exact ones."""
+    ratios, weights, infinite = _ratios(pair, order)
+    return -np.log(ratios), weights, infinite
+
+
+def _ratios(pair: Pair, order: Order) -> Atoms:
+    """Return ratios ``e^{-loss}``, increasing, none above the exact ones, with masses and infinite mass."""
     seen = pair.ratio > 0.0
+    lowered = 1.0 - 1.1 * pair.budget - 4.0 * UNIT
     ratio, weight = pair.ratio[seen], pair.weight[seen] * (1.0 + 1.1 * pair.budget)
-    logs = np.log(ratio)
     if order == "right":
         infinite = pair.first_only + float(pair.weight[~seen].sum()) * (1.0 + 1.1 * pair.budget + 4.0 * UNIT)
-        return 1.1 * pair.budget - logs, weight, min(1.0, infinite * (1.0 + 4.0 * UNIT))
+        return ratio * lowered, weight, min(1.0, infinite * (1.0 + 4.0 * UNIT))
     masses = weight * ratio * (1.0 + 1.1 * pair.budget + 4.0 * UNIT)
-    return logs + 1.1 * pair.budget, masses, min(1.0, pair.second_only)
+    return (lowered / ratio)[::-1], masses[::-1], min(1.0, pair.second_only)
 
 
 @lru_cache(maxsize=8)

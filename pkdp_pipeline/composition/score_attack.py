@@ -244,7 +244,7 @@ def score_tail(factors: Factors, level: int, rate: float) -> tuple[float, float]
     cells = np.arange(level, high + 1, dtype=np.float64)
     with np.errstate(under="ignore"):
         kernel = np.exp(-rate * (cells - level))
-    values, error = rung.pair_with(kernel, level, leading=True)
+    values, error, _ = rung.pair_with(kernel, level, leading=True)
     value = float(values[0, 0])
     # Tilted masses were rounded up, each by what the sizes of its exponents ask for.
     raised = 0.0

@@ -19,37 +19,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.composition.grid_law import GridLaw
+from pkdp_pipeline.composition.patterns import _FFT, Crowd, cover, crowds
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]
 
 _Rows = TypeVar("_Rows", bound=NDArray[Any])
 
-_FFT = 10.0
-"""A transform of N numbers errs in the l2 norm by at most this many ``log2(N)·2^-53``, relatively."""
-
 _VANISHED = 1e-22
 """Frequencies are dropped where the product is below this share of its largest value; what is dropped is charged."""
 
 _UNDERFLOWN = 1e-280
-
 
 _Law = TypeVar("_Law")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor(Generic[_Law]):
-    """`times` releases with one law; or with one of two: any number from `least` to `most` has the first of them."""
+    """`times` releases with one law; or with one of two: any number from `least` to `most` has the first of them.
+
+    With `covered` the choices are not looked at one by one, but all together.
+    """
 
     laws: tuple[_Law, ...]
     times: int
     least: int = 0
     most: int = 0
+    covered: bool = False
 
     @property
     def ways(self) -> int:
         """Return how many numbers there are to choose from."""
-        return self.most - self.least + 1
+        return 1 if self.covered else self.most - self.least + 1
 
 
 Factors = Sequence[Factor[GridLaw]]
@@ -70,11 +71,19 @@ class Moments:
     deviation: float
 
 
-def moments_of(factors: Factors, rate: float) -> Moments:
+def moments_of(factors: Factors, rate: float, tables: Sequence[Crowd] = ()) -> Moments:
     """Return the moments of the product of all factors under the exponent `rate` per cell."""
     logs: list[float] = []
     low = high = variance = 0.0
+    for crowd in tables:
+        moments, means, variances = crowd.tilted(rate)
+        logs += (crowd.times * moments.max(axis=0)).tolist()
+        low += float((crowd.times * means.min(axis=0)).sum())
+        high += float((crowd.times * means.max(axis=0)).sum())
+        variance += float((crowd.times * variances.max(axis=0)).sum())
     for factor in factors:
+        if factor.covered:
+            continue
         tilts = [law.tilted(rate) for law in factor.laws]
         logs.append(factor.times * max(tilt.log_moment for tilt in tilts))
         ends = [n * tilts[0].mean + (factor.times - n) * tilts[-1].mean for n in (factor.least, factor.most)]
@@ -109,6 +118,8 @@ class Rung:
         At or above the error of every tilted mass of the product, whatever the choice.
     size : float
         At or above the l2 norm of the transform, over all frequencies.
+    apart : array or None, shape (ways - 1, kept)
+        Where rows of the first cover choices: how far these may be from one of two neighbours.
     """
 
     rate: float
@@ -118,9 +129,12 @@ class Rung:
     second: Complex
     error: float
     size: float
+    apart: Array | None = None
 
-    def pair_with(self, kernel: Array, start: int, leading: bool) -> tuple[Array, float]:
+    def pair_with(self, kernel: Array, start: int, leading: bool) -> tuple[Array, float, float]:
         """Return ``Σ q(x) kernel(x)`` for every choice (or for the last one), and a bound on the error.
+
+        The third is the share of the largest of them by which a cover of choices may be too large.
 
         Parameters
         ----------
@@ -139,18 +153,24 @@ class Rung:
         weights = np.conj(np.fft.rfft(folded)[self.kept]) * (2.0 / size)
         weights[self.kept % size == 0] *= 0.5
         weights[self.kept == size // 2] *= 0.5
-        one, other = (self.first[-1:], self.second[-1:]) if leading else (self.first, self.second)
+        fewest = 1 if self.apart is None else 2
+        one, other = (self.first[-fewest:], self.second[-1:]) if leading else (self.first, self.second)
         # A BLAS pays off for many choices only.
         many = len(one) > 1 and len(other) > 1
         values: Array = ((one * weights) @ other.T).real if many else (one * other * weights).real.sum(axis=1)
         values = values.reshape(len(one), len(other))
+        spare = 0.0
+        if self.apart is not None:
+            doubt = (self.apart[1 - len(one) :] * np.abs(weights)).sum(axis=1) * (1.0 + 1e-9)
+            least, values = float(values.max()), np.maximum(values[1:], values[:-1]) + doubt[:, None]
+            spare = 1.0 - max(0.0, least) / max(float(values.max()), 1e-300)
         length = math.sqrt(float(np.square(kernel).sum())) * (1.0 + len(kernel) * UNIT)
         budget = (_FFT * math.log2(size) + 4.0 * len(self.kept) + 40.0) * UNIT
         error = self.error * float(kernel.sum()) + budget * self.size * length / math.sqrt(size)
-        return values, error * (1.0 + 1e-6)
+        return values, error * (1.0 + 1e-6), spare
 
 
-def make_rung(factors: Factors, rate: float, period: int) -> Rung:
+def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd] = ()) -> Rung:
     """Multiply the transforms of all factors, for every choice of directions, drop frequencies, and bound the error.
 
     Beside the product `log_size` bounds its size at each frequency; `spoilt` is ``Σ (T ē/m)²`` over the factors: T
@@ -159,7 +179,11 @@ def make_rung(factors: Factors, rate: float, period: int) -> Rung:
     half = period // 2 + 1
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
-    for factor in factors:
+    alone = [factor for factor in factors if not factor.covered]
+    spectra = [crowd.spectrum(rate, period) for crowd in tables]
+    for spectrum in spectra:
+        log_size += spectrum.log_sizes()
+    for factor in alone:
         scale = max(law.tilted(rate).log_moment for law in factor.laws)
         transforms, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
         size = np.max([np.abs(transform) for transform in transforms], axis=0) + max(errors)
@@ -169,22 +193,28 @@ def make_rung(factors: Factors, rate: float, period: int) -> Rung:
             product *= _power(transforms[0], factor.times)
         else:
             choices.append((factor, transforms))
-    multiplications = sum(factor.times + 1 for factor in factors)
+    multiplications = sum((4 if factor.covered else 1) * factor.times + 1 for factor in factors)
     with np.errstate(under="ignore"):
         sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
-        spoiling = math.sqrt(2.0 * len(factors) * float((sizes * sizes * spoilt).sum()))
+        spoiling = math.sqrt(2.0 * len(alone) * float((sizes * sizes * spoilt).sum()))
         norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
     kept = np.flatnonzero(sizes > _VANISHED * float(sizes.max()))
     dropped = 2.0 * float(np.delete(sizes, kept).sum())
     rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     first = np.ones((1, len(kept)), dtype=np.complex128)
-    second = product[kept][None, :]
+    second, apart = product[kept][None, :], None
+    if spectra:
+        right, left = np.concatenate([spectrum.values(kept) for spectrum in spectra], axis=1)
+        times = np.concatenate([crowd.times for crowd in tables])
+        first, apart = cover(right, left, times, product[kept], sizes[kept])
+        second = np.ones((1, len(kept)), dtype=np.complex128)
+        spoiling += 2.0 * float((sizes[kept] * sum(spectrum.spoilt(kept) for spectrum in spectra)).sum())
     for factor, (right, left) in choices:
         rows = _powers(right[kept], factor.times)[factor.least : factor.most + 1]
         others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
         first, second = joined(first, second, rows * others[::-1], np.multiply)
     error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOWN
-    return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm)
+    return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm, apart=apart)
 
 
 def joined(first: _Rows, second: _Rows, rows: _Rows, join: np.ufunc) -> tuple[_Rows, _Rows]:
@@ -290,6 +320,16 @@ class Ladder:
         return reach_of(self.factors)
 
     @remembered
+    def crowds(self) -> tuple[Crowd, ...]:
+        """Return tables of the factors whose choices are covered."""
+        return crowds([(factor.laws, factor.times) for factor in self.factors if factor.covered])
+
+    @property
+    def steepest(self) -> float:
+        """Return the largest exponent per cell that is used."""
+        return min((_STEEPEST, *(crowd.steepest for crowd in self.crowds())))
+
+    @remembered
     def rate(self, number: int) -> float:
         """Return the exponents of a ladder: 0, and powers of √2 from where a tilt begins to show."""
         if number == 0:
@@ -303,7 +343,7 @@ class Ladder:
     @remembered
     def moments(self, number: int) -> Moments:
         """Return the moments at a rung."""
-        return moments_of(self.factors, self.rate(number))
+        return moments_of(self.factors, self.rate(number), self.crowds())
 
     def nearest(self, epsilon: float) -> int:
         """Return the rung with the smallest Chernoff bound at `epsilon`: mostly the one with the nearest mean."""
@@ -314,11 +354,11 @@ class Ladder:
 
         def exponent(number: int) -> float:
             rate = self.rate(number)
-            return self.moments(number).log_moment - rate * position if rate <= _STEEPEST else math.inf
+            return self.moments(number).log_moment - rate * position if rate <= self.steepest else math.inf
 
         guess = (position - start.high) / max(start.deviation**2, 1e-12)
         number = max(1, round(2.0 * math.log2(guess / self.rate(1))) + 1)
-        while self.rate(number) > _STEEPEST:
+        while self.rate(number) > self.steepest:
             number -= 1
         # The logarithm of a moment is convex in the exponent, so the bound has one minimum.
         while exponent(number + 1) < exponent(number):
@@ -340,7 +380,7 @@ class Ladder:
             low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
         high = min(last, low + period - 1)
         log_above = self._log_above(number, high) if high < last else -math.inf
-        rung = make_rung(self.factors, rate, period)
+        rung = make_rung(self.factors, rate, period, self.crowds())
         large = rung.first.size + rung.second.size > _MOST_NUMBERS
         final = high == last or period >= _MOST_PERIOD or large
         return Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
@@ -353,7 +393,7 @@ class Ladder:
         best = 0.0
         for other in range(max(1, near - 2), near + 2):
             rate = self.rate(other)
-            if rate <= _STEEPEST:
+            if rate <= self.steepest:
                 there = self.moments(other)
                 slack = 1e-9 + 1e-12 * (there.size + rate * abs(high) + there.factors)
                 best = min(best, there.log_moment - rate * (high + 1) + slack)

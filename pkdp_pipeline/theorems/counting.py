@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
-from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
 
@@ -25,8 +25,17 @@ _FEW_PEOPLE = 100_000
 _MOST_BLOCKS = 50_000
 """Most blocks of vertices at once for one ε."""
 
+_INVERTED = 0.96
+"""Up to this share of the noise's ε0 tails are inverted."""
+
 _MODE_IS_FOUND = 10**6
 """With noise and more people than this, the climb to the mode of a tilted law may stop early, which widens brackets."""
+
+_ROUNDS = 5
+"""Most ε at which an inversion looks at the whole box, before it is left to a plain search."""
+
+_CLOSE = 1e-4
+"""An inversion ends this close below the δ asked for, relatively."""
 
 _NEGLIGIBLE = 1e-300
 """Below this no two sides need to agree: blocks bounded by it are not divided further."""
@@ -107,19 +116,46 @@ class Counting(_Uncertain):
         noise = self.noise
         inside = epsilons < noise
         lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
-        tails = self._directions()[0]
-        near = np.array([tails.feasible(epsilon, self.unknown) for epsilon in epsilons.tolist()], dtype=bool)
+        near = epsilons <= _INVERTED * noise
         if near.any():
             lower[near], upper[near] = self._search(epsilons[near])
-        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that can be inverted, a chord bounds it.
-        rest = inside & ~near
-        anchor = next((e for e in (0.96 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
-        if rest.any() and anchor is not None:
-            top = _anchor(self, anchor)
-            for row in np.flatnonzero(rest):
-                if epsilons[row] >= anchor:
-                    upper[row] = min(1.0, chord(anchor, top, noise, float(epsilons[row])))
+        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that is inverted, a chord bounds it.
+        anchor = _INVERTED * noise
+        for row in np.flatnonzero(inside & ~near):
+            upper[row] = min(1.0, chord(anchor, _anchor(self, anchor), noise, float(epsilons[row])))
         return lower, upper
+
+    def smallest_epsilon(self, target: float) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at the whole box, the others at its best vertices."""
+        if self.unknown > MOST_PEOPLE:
+            return replace(self, unknown=MOST_PEOPLE).smallest_epsilon(target)
+        if self.p_min == self.p_max or self.unknown == 0:
+            return Bound.smallest_epsilon(self, target)
+        best, share = math.inf, 1.0 + _SLACK
+        vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}
+        for _ in range(_ROUNDS):
+            found = smallest_epsilon(partial(self._towards, vertices, share), target, _CLOSE)
+            if math.isinf(found) or (self.noise is not None and found > _INVERTED * self.noise):
+                return min(found, best)
+            _, upper, _, leader = self._cover(np.array([found]), self._whole_box(1))
+            certain = float(upper[0])
+            if certain <= target:
+                best = min(best, found)
+            vertices.add(leader)
+            near = self._towards(vertices, 1.0, found)
+            if (1.0 - _CLOSE) * target <= certain <= target or near == 0.0:
+                break
+            share = max(1.0, certain / near) * (1.0 + 0.5 * _CLOSE)
+        return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
+
+    def _towards(self, vertices: set[tuple[int, int]], share: float, epsilon: float) -> float:
+        """Return `share` times the δ of some vertices, and what is certified where a chord says that."""
+        if self.noise is not None and epsilon > _INVERTED * self.noise:
+            return float(self.certified(np.array([epsilon]))[0])
+        ways, people = np.array(sorted(vertices), dtype=np.int64).T
+        return min(
+            1.0, share * float(self._evaluate(self._directions(), ways, people, people, np.array([epsilon]))[1].max())
+        )
 
     def _directions(self) -> list[TwoCoinTails]:
         """Return right tails of the count and of its mirror image; the second's are the count's left tails."""
@@ -143,36 +179,38 @@ class Counting(_Uncertain):
                 sides = tails.right_tails(np.full(len(epsilons), float(people)), np.zeros(len(epsilons)), epsilons)
                 lower, upper = np.maximum(lower, sides[0]), np.maximum(upper, sides[1])
             return lower, np.minimum(upper, 1.0)
-        starts, ends = _first_blocks(people)
-        ways = len(self._directions())
         if people <= _FEW_PEOPLE:
-            marks = np.repeat(np.arange(ways * len(epsilons), dtype=np.int64), len(starts))
-            repeats = ways * len(epsilons)
-            lower, upper, _ = self._cover(epsilons, (marks, np.tile(starts, repeats), np.tile(ends, repeats)))
-            return lower, upper
+            return self._cover(epsilons, self._whole_box(len(epsilons)))[:2]
         # Many blocks: those of the next smaller ε are a good start for an ε.
-        blocks = (
-            np.repeat(np.arange(ways, dtype=np.int64), len(starts)),
-            np.tile(starts, ways),
-            np.tile(ends, ways),
-        )
+        blocks = self._whole_box(1)
         for row in np.argsort(epsilons):
-            lower[row : row + 1], upper[row : row + 1], blocks = self._cover(epsilons[row : row + 1], blocks)
+            lower[row : row + 1], upper[row : row + 1], blocks, _ = self._cover(epsilons[row : row + 1], blocks)
         return lower, upper
 
-    def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks]:
+    def _whole_box(self, points: int) -> Blocks:
+        """Return blocks of all vertices, for each direction and so many ε."""
+        starts, ends = _first_blocks(self.unknown)
+        times = len(self._directions()) * points
+        return np.repeat(np.arange(times, dtype=np.int64), len(starts)), np.tile(starts, times), np.tile(ends, times)
+
+    def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, tuple[int, int]]:
         """Divide blocks until none exceeds the best vertex by more than the slack; return what is left of them.
 
-        A block is a mark (direction × number of ε + which ε) with its first and last vertex.
+        A block is a mark (direction × number of ε + which ε) with its first and last vertex. The last is the direction
+        and the vertex with the largest δ of all.
         """
         directions = self._directions()
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
         which, first, last = blocks
         finished: list[Blocks] = []
+        peak, leader = -1.0, (0, 0)
         while len(which):
             column = which % len(epsilons)
             exact = self._evaluate(directions, which, first, first, epsilons)
             np.maximum.at(lower, column, exact[0])
+            top = int(exact[0].argmax())
+            if exact[0][top] > peak:
+                peak, leader = float(exact[0][top]), (int(which[top] // len(epsilons)), int(first[top]))
             above, wide = np.fmin(exact[1], 1.0), last > first
             block = self._evaluate(directions, which[wide], first[wide], last[wide], epsilons)
             above[wide] = np.fmin(block[1], 1.0)
@@ -183,7 +221,7 @@ class Counting(_Uncertain):
             finished.append((which[done], first[done], last[done]))
             which, first, last = _split(which[~done], first[~done], last[~done])
         marks, firsts, lasts = (np.concatenate([part[index] for part in finished]) for index in range(3))
-        return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts)
+        return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts), leader
 
     def _evaluate(
         self, directions: list[TwoCoinTails], which: Whole, first: Whole, last: Whole, epsilons: Array

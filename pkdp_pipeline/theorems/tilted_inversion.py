@@ -7,13 +7,14 @@ gives the law ``g(s) = P[T = s] r^s / G(r)``, and with it
 
 The smallness of the result sits in ``G(r) r^-t``, which is computed in logarithms; `I` needs only absolute
 accuracy, for a law with ordinary probabilities. It is a trapezoidal sum over the characteristic function of
-`g`, whose magnitude falls like ``exp(-2v sin²(φ/2))`` with `v` the tilted variance: some 40 nodes are
-enough, whatever the number of people. `docs/numerics.md` derives every term of the error budget.
+`g`, whose magnitude falls like ``exp(-2v sin²(φ/2))`` with `v` the tilted variance of the coins: some 30 nodes are
+enough, whatever the number of people. What the sum adds from other periods lies where the noise alone decides, is
+exponential there, and is taken off in closed form. `docs/numerics.md` derives every term of the error budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,15 +27,44 @@ MOST_PEOPLE = 2**34
 
 _CUT = 52.0
 _LOST = 12.0 * np.exp(-_CUT)
-"""Tilted mass outside the window, aliases and dropped nodes together: 12 exp(-52) = 3.2e-22."""
+"""Tilted mass of coins outside the window and dropped nodes together: 12 exp(-52) = 3.2e-22."""
 
 _CELLS = 50_000
-_MOST_NODES = 2**13
 
 
 def inverted(people: int) -> float:
     """Return the relative width of what an inversion gives for so many people, wherever it exceeds 1e-300."""
     return min(1.0, 1e-8 + 1e-14 * people)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alias:
+    """What a sum over nodes holds of other periods, on one side: ``exp(log + slope·offset)``, within `doubt` of itself.
+
+    `density` and `inner` are its parts in `g` and in `I`.
+    """
+
+    log: Array
+    slope: Array
+    density: float
+    inner: Array
+    doubt: Array
+
+    def at(self, offset: Array) -> Array:
+        values: Array = np.exp(self.log + self.slope * offset)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Variance of the coins and their reach, the mean on which all is centred, and where the mode lies around it."""
+
+    coins: Array
+    reach: Array
+    mean: Array
+    lowest: Array
+    highest: Array
+    period: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +75,13 @@ class _Row:
     turn: NDArray[np.complex128]
     doubt: Array
     node: Array
-    period: Array
     centre: Array
-    spread: Array
+    window: _Window
+    aliases: tuple[_Alias, ...]
+
+    @property
+    def period(self) -> Array:
+        return self.window.period
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +103,6 @@ class TwoCoinTails:
     high: float
     high_complement: float
     noise: float | None = None
-
-    def feasible(self, epsilon: float, people: int) -> bool:
-        """Say whether the window at `epsilon` is small enough to be worth inverting."""
-        if self.noise is None:
-            return True
-        if epsilon > 0.96 * self.noise:
-            return False
-        ends = np.array([0.0, float(people)])
-        return bool(self._nodes(ends, ends[::-1], np.full(2, epsilon)).max() < _MOST_NODES)
 
     def right_tails(self, n_low: Array, n_high: Array, epsilons: Array) -> tuple[Array, Array]:
         """Return floats around ``max over t of P[T ≥ t] - e^ε P[T ≥ t+1]``, row by row.
@@ -124,26 +149,28 @@ class TwoCoinTails:
             self.high_complement * shrink / high_total,
         )
 
-    def _window(self, n_low: Array, n_high: Array, epsilons: Array) -> tuple[Array, Array, Array, Array]:
-        """Return (variance of the coins, mean, standard deviation of the whole, half width of the window)."""
+    def _window(self, n_low: Array, n_high: Array, epsilons: Array) -> _Window:
         q1, c1, q2, c2 = self._tilted(epsilons)
         coins = n_low * q1 * c1 + n_high * q2 * c2
-        mean = n_low * q1 + n_high * q2
         # Bernstein: outside this many steps lie less than exp(-_CUT) on either side.
         reach = _CUT / 3.0 + np.sqrt((_CUT / 3.0) ** 2 + 2.0 * _CUT * coins)
-        if self.noise is None:
-            return coins, mean, np.sqrt(coins), np.ceil(reach) + 4.0
-        # Tilted two-sided geometric noise is the difference of two geometric variables.
-        right, left = -np.expm1(epsilons - self.noise), -np.expm1(-epsilons - self.noise)
-        more, less = (1.0 - right) / right, (1.0 - left) / left
-        spread = np.sqrt(coins + more / right + less / left)
-        reach = reach + (_CUT + 1.0) / (self.noise - epsilons) + more + 2.0 * spread
-        return coins, mean + more - less, spread, np.ceil(reach) + 6.0
+        lowest, highest = np.full(len(epsilons), -1.0), np.ones(len(epsilons))
+        if self.noise is not None:
+            # Tilted two-sided geometric noise is the difference of two geometric variables.
+            right, left = -np.expm1(epsilons - self.noise), -np.expm1(-epsilons - self.noise)
+            more, less = (1.0 - right) / right, (1.0 - left) / left
+            # A unimodal law has its mode within √3 standard deviations of its mean; the coins' window is looked at.
+            width = np.sqrt(3.0 * (coins + more / right + less / left + 1.0)) + 3.0
+            most = np.ceil(reach) + 2.0
+            lowest = np.clip(np.floor(more - less - width), -most, 0.0)
+            highest = np.clip(np.ceil(more - less + width), 1.0, most)
+        half = np.ceil((reach + np.maximum(-lowest, highest)) / 2.0) + 3.0
+        return _Window(coins, reach, n_low * q1 + n_high * q2, lowest, highest, 2.0 * half + 1.0)
 
     def _nodes(self, n_low: Array, n_high: Array, epsilons: Array) -> Array:
-        coins, _, _, half = self._window(n_low, n_high, epsilons)
-        edge = 2.0 * np.arcsin(np.sqrt(np.minimum(1.0, _CUT / 2.0 / np.maximum(coins, 1e-300))))
-        count: Array = np.minimum(half, np.ceil((2.0 * half + 1.0) * edge / (2.0 * np.pi)) + 1.0)
+        window = self._window(n_low, n_high, epsilons)
+        edge = 2.0 * np.arcsin(np.sqrt(np.minimum(1.0, _CUT / 2.0 / np.maximum(window.coins, 1e-300))))
+        count: Array = np.minimum((window.period - 1.0) / 2.0, np.ceil(window.period * edge / (2.0 * np.pi)) + 1.0)
         return count
 
     def _bracket(self, n_low: Array, n_high: Array, epsilons: Array) -> tuple[Array, Array]:
@@ -153,7 +180,7 @@ class TwoCoinTails:
             offsets = [np.full(len(epsilons), float(offset)) for offset in (-1, 0, 1)]
             slack = np.zeros(len(epsilons))
         else:
-            mode, slack = _search_mode(row, epsilons)
+            mode, slack = _search_mode(row, epsilons, self.noise)
             offsets = [mode]
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
         for offset in offsets:
@@ -166,8 +193,8 @@ class TwoCoinTails:
 
     def _waves(self, n_low: Array, n_high: Array, epsilons: Array) -> _Row:
         q1, c1, q2, c2 = (column[:, None] for column in self._tilted(epsilons))
-        _, mean, spread, half = self._window(n_low, n_high, epsilons)
-        period = 2.0 * half + 1.0
+        window = self._window(n_low, n_high, epsilons)
+        period, half = window.period, (window.period - 1.0) / 2.0
         node = np.arange(1.0, self._nodes(n_low, n_high, epsilons).max() + 1.0)[None, :]
         node = np.minimum(node, half[:, None] + 1.0)
         angle = 2.0 * np.pi * node / period[:, None]
@@ -176,7 +203,7 @@ class TwoCoinTails:
         fading = 0.5 * (low * np.log1p(-4.0 * q1 * c1 * squared) + high * np.log1p(-4.0 * q2 * c2 * squared))
         turn1 = np.arctan2(q1 * sine, 1.0 - 2.0 * q1 * squared)
         turn2 = np.arctan2(q2 * sine, 1.0 - 2.0 * q2 * squared)
-        centre = np.rint(mean)
+        centre = np.rint(window.mean)
         turning = low * (turn1 - q1 * angle) + high * (turn2 - q2 * angle)
         turning = turning + (low * q1 + high * q2 - centre[:, None]) * angle
         wave, bend = np.exp(fading + 1j * turning), 2.0 * squared
@@ -186,7 +213,41 @@ class TwoCoinTails:
             wave = wave * (left / (left + (1.0 - left) * (bend + 1j * sine)))
         wave = np.where(node <= half[:, None], wave, 0.0)
         doubt = 100.0 * UNIT * (1.0 + np.abs(fading) + (low * q1 + high * q2 + np.abs(centre)[:, None]) * angle)
-        return _Row(wave, bend + 1j * sine, doubt, node, period, centre, spread)
+        aliases = tuple(self._aliases(n_low, n_high, epsilons, centre, window))
+        return _Row(wave, bend + 1j * sine, doubt, node, centre, window, aliases)
+
+    def _aliases(
+        self, n_low: Array, n_high: Array, epsilons: Array, centre: Array, window: _Window
+    ) -> Iterator[_Alias]:
+        """Yield what the trapezoidal sums hold of the periods to the right and to the left."""
+        q1, _, q2, _ = self._tilted(epsilons)
+        # Steeper ones are below exp(-_CUT) from Bernstein's window on; the others are what the whole law gives.
+        steepest = window.reach / (window.coins + window.reach / 3.0)
+
+        def alias(slope: Array, share: Array, density: float, inner: Array) -> _Alias:
+            """Return ``E[e^{-slope(s - t)}] · share`` with ``t = centre + offset``."""
+            with np.errstate(all="ignore"):
+                shift = np.expm1(-slope)
+                parts = n_low * np.log1p(q1 * shift), n_high * np.log1p(q2 * shift)
+                log = np.where(np.abs(slope) < steepest, parts[0] + parts[1] + slope * centre + np.log(share), -np.inf)
+            sizes = np.where(np.isfinite(log), np.abs(parts[0]) + np.abs(parts[1]) + np.abs(slope) * centre, 0.0)
+            return _Alias(
+                log, slope, density, inner, UNIT * (64.0 * sizes + 32.0 * np.abs(slope) * window.period + 300)
+            )
+
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            share = np.where(epsilons > 0.0, np.expm1(epsilons) / np.expm1(epsilons * window.period), 1 / window.period)
+        share = np.nan_to_num(share)
+        if self.noise is not None:
+            ahead, behind = self.noise - epsilons, self.noise + epsilons
+            right, left, whole = -np.expm1(-ahead), -np.expm1(-behind), -np.expm1(-self.noise)
+            share = share * (right / whole) * (left / whole)
+            top = right * left / -np.expm1(-2.0 * self.noise)
+            with np.errstate(over="ignore"):
+                yield alias(-ahead, top / np.expm1(ahead * window.period), 1.0, right / whole)
+                growth = np.exp(np.minimum(epsilons, 3.0))
+                yield alias(behind, top / np.expm1(behind * window.period), 1.0, growth * left / whole)
+        yield alias(epsilons, share, 0.0, np.full(len(epsilons), -1.0))
 
     def _log_scale(self, n_low: Array, n_high: Array, epsilons: Array, cutoff: Array) -> tuple[Array, Array]:
         """Return ``log(G(r) r^-cutoff)`` and a bound on its error."""
@@ -223,16 +284,16 @@ def _shift(row: _Row, offset: Array) -> NDArray[np.complex128]:
 
 def _inner_sum(row: _Row, epsilons: Array, offset: Array) -> tuple[Array, Array]:
     """Return ``I(centre + offset)`` and a bound on its error."""
-    half = (row.period - 1.0) / 2.0
-    shrink = np.exp(-epsilons)[:, None]
-    geometric = row.turn / (-np.expm1(-epsilons)[:, None] + shrink * row.turn)
-    closing = np.exp(-epsilons * (half + 1.0))[:, None] * _shift(row, half + 1.0)
-    kernel = geometric * (1.0 - closing)
+    kernel = row.turn / (-np.expm1(-epsilons)[:, None] + np.exp(-epsilons)[:, None] * row.turn)
     values = row.wave * _shift(row, offset) * kernel
     size = np.abs(row.wave)
     doubt = (size * (np.abs(kernel) * row.doubt + 120.0 * UNIT)).sum(axis=1)
     scale = 2.0 / row.period
-    return scale * values.real.sum(axis=1), 1.01 * scale * doubt + _LOST
+    total, doubt = scale * values.real.sum(axis=1), 1.01 * scale * doubt + _LOST
+    for alias in row.aliases:
+        part = alias.inner * alias.at(offset)
+        total, doubt = total - part, doubt + np.abs(part) * alias.doubt
+    return total, doubt
 
 
 def _density(row: _Row, offset: Array) -> tuple[Array, Array, Array]:
@@ -242,46 +303,78 @@ def _density(row: _Row, offset: Array) -> tuple[Array, Array, Array]:
     here = scale * (1.0 + 2.0 * turned.real.sum(axis=1))
     fall = 2.0 * scale * (turned * row.turn).real.sum(axis=1)
     doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 120.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _LOST
+    for alias in row.aliases:
+        part, slope = alias.density * alias.at(offset), np.minimum(alias.slope, 3.0)
+        here, fall = here - part, fall + part * np.expm1(slope)
+        doubt = doubt + part * np.exp(slope) * alias.doubt + part * alias.doubt
     return here, fall, doubt
 
 
-def _search_mode(row: _Row, epsilons: Array) -> tuple[Array, Array]:
+def _mills(y: Array) -> Array:
+    """Return about (1 - Φ(y))/φ(y), within 1 % (Boyd 1959)."""
+    right = np.pi / (2.0 * np.abs(y) + np.sqrt((np.pi - 2.0) ** 2 * y * y + 2.0 * np.pi))
+    with np.errstate(over="ignore"):
+        result: Array = np.where(y >= 0.0, right, np.sqrt(2.0 * np.pi) * np.exp(0.5 * y * y) - right)
+    return result
+
+
+def _guess_mode(window: _Window, epsilons: Array, noise: float) -> Array:
+    """Return about where the mode is: that of a normal law plus exponential variables, by halving."""
+    deviation = np.sqrt(window.coins + 0.1)
+    ahead, behind = noise - epsilons, noise + epsilons
+    low, high = window.lowest, window.highest
+    for _ in range(16):
+        middle = 0.5 * (low + high)
+        place = middle / deviation
+        rising = behind * _mills(behind * deviation + place) > ahead * _mills(ahead * deviation - place)
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    guess: Array = np.clip(
+        np.rint(0.5 * (low + high)), window.lowest + 1.0, np.maximum(window.lowest, window.highest - 1.0)
+    )
+    return guess
+
+
+def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array]:
     """Return an offset at or below the last mode of the tilted law, and what stopping early may cost.
 
-    A log-concave law rises up to its mode and falls after it, and a unimodal law has its mode within √3
-    standard deviations of its mean. `_surely` decides only where densities differ by more than their error;
-    between the last sure rise and the first sure fall the rest of the climb is bounded.
+    A log-concave law rises up to its mode and falls after it. `_surely` decides only where densities differ by more
+    than their error; between the last sure rise and the first sure fall the rest of the climb is bounded. Where even
+    the ends of the window do not surely rise and fall, nothing is said.
     """
-    width = np.ceil(np.sqrt(3.0 * (row.spread**2 + 1.0))) + 2.0
-    middle, _, _ = _density(row, np.zeros(len(width)))
-    above = _first(lambda offset: ~_surely(row, middle, offset, rising=True), -width, width)
-    falling = _first(lambda offset: _surely(row, middle, offset, rising=False), above - 1.0, width)
+    lowest, highest = row.window.lowest, row.window.highest
+    near = _guess_mode(row.window, epsilons, noise)
+    peak, _, _ = _density(row, near)
+    above = _first(lambda offset: ~_surely(row, peak, near, offset, rising=True), lowest, highest, near)
+    falling = _first(lambda offset: _surely(row, peak, near, offset, rising=False), above - 1.0, highest, above)
     here, _, doubt = _density(row, above)
+    growth, further = 4.0 * doubt / np.maximum(here - doubt, 1e-30), falling - above
     with np.errstate(divide="ignore", over="ignore"):
-        steps = np.minimum(falling - above, 1.0 / -np.expm1(-epsilons))
-    return above, steps * 4.0 * doubt / np.maximum(here - doubt, 1e-30)
+        steps = np.minimum(further, 1.0 / -np.expm1(-epsilons))
+        cost = steps * growth * np.minimum(1.0, (here + doubt) * np.exp(growth * further))
+    found = _surely(row, peak, near, lowest, rising=True) & _surely(row, peak, near, highest, rising=False)
+    return above, np.where(found, cost, np.inf)
 
 
-def _surely(row: _Row, middle: Array, offset: Array, *, rising: bool) -> NDArray[np.bool_]:
+def _surely(row: _Row, peak: Array, near: Array, offset: Array, *, rising: bool) -> NDArray[np.bool_]:
     """Say where the law surely rises (or surely does not rise) from `offset` to the next number."""
     here, fall, doubt = _density(row, offset)
-    # Where the law is lower than at the centre, the side of the centre decides.
-    lower = here + 2.0 * doubt < middle
+    # Where the law is lower than at `near`, with its density `peak`, the side of that decides.
+    lower = here + 2.0 * doubt < peak
     slope: NDArray[np.bool_] = (
-        np.where(lower, offset < 0.0, fall < -2.0 * doubt)
+        np.where(lower, offset < near, fall < -2.0 * doubt)
         if rising
-        else np.where(lower, offset > 0.0, fall > 2.0 * doubt)
+        else np.where(lower, offset > near, fall > 2.0 * doubt)
     )
     return slope
 
 
-def _first(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array) -> Array:
+def _first(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array, near: Array) -> Array:
     """Return, row by row, the first offset in ``(below, above]`` from which `holds`; at `above` it does.
 
-    The search gallops away from 0 (or from `below`, if that is past 0) and halves the bracket it finds.
+    The search gallops away from `near` and halves the bracket it finds.
     """
     low, high, step = below.copy(), above.copy(), np.ones(len(below))
-    start = np.clip(np.maximum(0.0, below + 1.0), None, above)
+    start = np.clip(near, below + 1.0, above)
     while np.any(high - low > 1.0):
         halves = np.floor((low + high) / 2.0)
         onward, backward = np.minimum(low + step, high - 1.0), np.maximum(high - step, low + 1.0)

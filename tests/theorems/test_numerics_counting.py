@@ -8,6 +8,8 @@ import random
 import flint
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pkdp_pipeline.theorems.counting import Counting, Options, chord
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
@@ -107,13 +109,41 @@ def test_random_vertices_without_noise():
 def test_random_vertices_with_noise():
     with flint.ctx.workprec(BITS):
         for draw, low, high, people in cases(80, 2):
-            noise = draw.choice([0.05, 0.2, 0.5, 1.0, 3.0, 20.0])
-            epsilon = noise * draw.choice([0.0, 0.01, 0.5, 0.9, 0.979, draw.random() * 0.98])
-            if not tails(low, high, noise).feasible(epsilon, people):
-                continue
+            noise = draw.choice([3e-4, 0.002, 0.05, 0.2, 0.5, 1.0, 3.0, 20.0])
+            epsilon = noise * draw.choice([0.0, 0.01, 0.5, 0.9, 0.979, 0.9999, draw.random() * 0.98])
             at_high = draw.choice([0, people, people // 2, draw.randrange(people + 1)])
             exact = noised(two_coins(people - at_high, low, at_high, high), noise, epsilon)
-            assert_around(one(low, high, people - at_high, at_high, epsilon, noise), exact, 1e-6)
+            width = 1e-6 if epsilon < 0.98 * noise else math.inf
+            assert_around(one(low, high, people - at_high, at_high, epsilon, noise), exact, width)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    people=st.integers(0, 60),
+    shares=st.tuples(st.floats(1e-9, 1 - 1e-9), st.floats(1e-9, 1 - 1e-9)),
+    at_high=st.floats(0, 1),
+    noise=st.floats(-16, 3).map(math.exp),
+    part=st.one_of(st.just(0.0), st.floats(1e-12, 0.9999)),
+)
+def test_no_noise_and_no_people_break_either_side(people, shares, at_high, noise, part):
+    """However wide the noise is beside the window of the coins, and however near ε0."""
+    (low, high), at_high = sorted(shares), round(people * at_high)
+    with flint.ctx.workprec(BITS):
+        exact = noised(two_coins(people - at_high, low, at_high, high), noise, part * noise)
+        assert_around(one(low, high, people - at_high, at_high, part * noise, noise), exact, math.inf)
+
+
+@pytest.mark.parametrize("noise", [None, 0.5, 0.02, 0.005])
+@pytest.mark.parametrize(("people", "low", "high"), [(10**6, 0.1, 0.9), (100, 0.05, 0.95), (10**6, 0.3, 0.3)])
+def test_an_inversion_ends_at_the_smallest_epsilon(people, low, high, noise):
+    bound = Counting(theorem="counting", unknown=people, p_min=low, p_max=high, noise=noise)
+    for target in (0.3, 1e-3, 1e-6, 1e-9):
+        epsilon = bound.smallest_epsilon(target)
+        if math.isinf(epsilon):
+            assert bound.bracket(np.array([100.0]))[0][0] > target
+            continue
+        assert bound.certified(np.array([epsilon]))[0] <= target
+        assert epsilon == 0.0 or bound.certified(np.array([0.999 * epsilon]))[0] > 0.9999 * target
 
 
 @pytest.mark.parametrize("people", [1, 2, 3, 4, 5, 8])
@@ -232,7 +262,7 @@ def test_the_width_of_a_bracket_is_what_certificates_may_differ_by(people, noise
         tails = TwoCoinTails(low=low, low_complement=1 - low, high=high, high_complement=1 - high, noise=noise)
         deviation = math.sqrt(people * min(low * (1 - low), high * (1 - high))) + 1
         points = np.array([draw.uniform(0, 30) / deviation for _ in range(6)])
-        points = np.array([one for one in points if noise is None or (one < noise and tails.feasible(one, people))])
+        points = np.array([one for one in points if noise is None or one < noise])
         many = np.full(len(points), float(people))
         below, above = tails.right_tails(many - at_high, np.full(len(points), float(at_high)), points)
         seen = above > 1e-285

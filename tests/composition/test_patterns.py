@@ -1,0 +1,187 @@
+"""Different days: one cover of all choices of directions against each choice; tables of laws against single laws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle.losses import enumerated, reversed_pair, waiting_times
+
+from pkdp_pipeline.composition import convolution
+from pkdp_pipeline.composition.convolution import Convolved
+from pkdp_pipeline.composition.grid_law import GridLaw
+from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
+from pkdp_pipeline.composition.patterns import cover, crowds
+from pkdp_pipeline.composition.tilted_transform import Ladder
+from pkdp_pipeline.theorems.thresholding import Thresholding
+
+
+def presence(k, p, cap=None):
+    return directions((Thresholding(theorem="histogram_presence", k=k, p=p, cap=cap),), "presence")
+
+
+def total(*parts):
+    return Convolved(theorem="independent_given_habits", parts=parts)
+
+
+def at(convolved, epsilon):
+    return float(convolved.certified(np.array([epsilon]))[0])
+
+
+@pytest.fixture
+def nothing_enumerated(monkeypatch):
+    monkeypatch.setattr(convolution, "_MOST_WAYS", 1)
+    monkeypatch.setattr(convolution, "_SPARE", math.inf)
+
+
+days_of_release = st.lists(
+    st.tuples(st.integers(2, 5), st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.895]), st.integers(0, 3)),
+    min_size=2,
+    max_size=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(days=days_of_release, epsilon=st.sampled_from([0.0, 0.03, 0.4, 1.1, 2.3]))
+def test_covered_choices_are_never_below_any_one_of_them(days, epsilon):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(convolution, "_MOST_WAYS", 1)
+        released = total(*((presence(k, p, k - 1 + more), 1) for k, p, more in days))
+        assert all(factor.covered for factor in released._ladder().factors)
+        value = at(released, epsilon)
+    pairs = [waiting_times(k - 1, p, k - 1 + more) for k, p, more in days]
+    choices = itertools.product(*((pair, reversed_pair(pair)) for pair in pairs))
+    for choice in choices:
+        assert not flint.arb(value) < enumerated(choice, epsilon)
+
+
+def with_every_choice(released):
+    """Return the same total of the same laws with each choice of directions looked at."""
+    ladder = released._ladder()
+    other = total(*released.parts)
+    factors = [replace(factor, covered=False, most=factor.times if factor.covered else 0) for factor in ladder.factors]
+    other._cache["_ladder",] = Ladder(step=ladder.step, factors=tuple(sorted(factors, key=lambda one: one.ways > 1)))
+    return other
+
+
+DIFFERENT = {
+    "thresholds": [(20 + 7 * day, 0.1, 1) for day in range(9)],
+    "shares": [(50, 0.02 + 0.03 * day, 1) for day in range(9)],
+    "laws of a few atoms": [(10, 0.895, 2), (400, 0.5, 1), (30, 0.1, 7), (25, 0.3, 3), (60, 0.05, 2)],
+}
+
+
+@pytest.mark.usefixtures("nothing_enumerated")
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_the_cover_is_as_good_as_the_best_choice(name):
+    kinds = DIFFERENT[name]
+    covered = total(*((presence(k, p), times) for k, p, times in kinds))
+    every = with_every_choice(covered)
+    width = math.sqrt(sum(times / ((k - 1) * (1 - p)) for k, p, times in kinds))
+    for epsilon in width * np.array([0.0, 0.3, 1.0, 3.0, 7.0, 12.0]):
+        one, other = at(covered, float(epsilon)), at(every, float(epsilon))
+        assert one >= other * (1 - 1e-9)
+        if name != "laws of a few atoms" and other > 1e-10:
+            assert one <= other * 1.01
+
+
+def test_envelopes_help_out_where_a_cover_says_too_little(monkeypatch):
+    monkeypatch.setattr(convolution, "_MOST_WAYS", 1)
+    kinds = DIFFERENT["laws of a few atoms"]
+    released = total(*((presence(k, p), times) for k, p, times in kinds))
+    enveloped = released._enveloped()
+    for epsilon in (0.0, 0.3, 1.0, 3.0):
+        assert at(released, epsilon) <= at(enveloped, epsilon) * 1.0201
+    monkeypatch.setattr(convolution, "_SPARE", math.inf)
+    assert at(total(*released.parts), 0.0) > 1.2 * at(enveloped, 0.0)
+
+
+@pytest.mark.usefixtures("nothing_enumerated")
+def test_noise_beside_different_days_is_one_more_factor():
+    days = [(presence(20 + 9 * day, 0.1), 1) for day in range(6)]
+    covered = total(*days, (Directions(right=NoiseLosses(noise=0.2, cells=1)), 3))
+    every = with_every_choice(covered)
+    for epsilon in (0.0, 0.5, 2.0, 4.0):
+        assert at(covered, epsilon) >= at(every, epsilon) * (1 - 1e-9)
+        assert at(covered, epsilon) <= at(every, epsilon) * 1.02 or epsilon > 2.0
+
+
+def test_a_year_of_different_days_is_within_a_tenth_of_a_percent():
+    kinds = [(20 + day, 0.1, 1) for day in range(365)]
+    year = total(*((presence(*kind[:2]), 1) for kind in kinds))
+    right = total(*((Directions(right=part.right), times) for part, times in year.parts))
+    epsilon = year.smallest_epsilon(1e-9)
+    assert at(year, epsilon) <= 1e-9
+    # The right order on every day, on a finer grid, is one choice, and about the best one.
+    assert right.smallest_epsilon(1e-9) * (1 - 1e-4) <= epsilon <= right.smallest_epsilon(1e-9) * 1.001
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), days=st.integers(1, 6), frequencies=st.integers(1, 5), alike=st.booleans())
+def test_a_cover_holds_for_all_weights(data, days, frequencies, alike):
+    size = days * frequencies
+    parts = st.lists(st.floats(-1, 1), min_size=size, max_size=size)
+    right, left = (
+        (np.array(data.draw(parts)) + 1j * np.array(data.draw(parts))).reshape(days, frequencies) for _ in range(2)
+    )
+    if alike:
+        left = right * np.exp(0.1 * left)
+    times = np.array(data.draw(st.lists(st.integers(1, 3), min_size=days, max_size=days)), dtype=float)
+    sizes = np.prod(np.maximum(np.abs(right), np.abs(left)) ** times[:, None], axis=0) * (1 + 1e-9)
+    rows, apart = cover(right, left, times, np.ones(frequencies, dtype=complex), sizes)
+    chosen = np.array([data.draw(st.integers(0, int(most))) for most in times])
+    product = np.prod(right ** chosen[:, None] * left ** (times - chosen)[:, None], axis=0)
+    weights = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=frequencies, max_size=frequencies)))
+    weights = weights * np.exp(1j * np.arange(frequencies))
+    sums, doubt = (rows * weights).real.sum(axis=1), (apart * np.abs(weights)).sum(axis=1)
+    best = (np.maximum(sums[1:], sums[:-1]) + doubt).max()
+    assert (product * weights).real.sum() <= best + 1e-12 * float(sizes.max() + 1)
+
+
+def law(draw, seed):
+    width = int(draw.integers(1, 40))
+    masses = draw.random(width) ** (1 + 8 * seed % 3) * 10.0 ** -draw.integers(0, 30, width)
+    return GridLaw(start=int(draw.integers(-60, 60)), masses=masses / masses.sum(), infinite=0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("period", "most"), [(64, None), (1024, None), (32, None), (4096, 700)])
+def test_a_table_of_laws_has_their_moments_and_transforms(seed, period, most):
+    draw = np.random.default_rng(seed)
+    pairs = [((law(draw, seed), law(draw, seed)), int(draw.integers(1, 4))) for _ in range(70)]
+    rate = float(draw.choice([0.0, 0.01, 0.3]))
+    tables = crowds(pairs)
+    assert sum(len(table.times) for table in tables) == len(pairs)
+    ordered = sorted(pairs, key=lambda pair: max(len(one.masses) for one in pair[0]))
+    kept = np.arange(period // 2 + 1)[:most]
+    log_sizes, at_row = np.zeros(period // 2 + 1), 0
+    for table in tables:
+        moments, means, variances = table.tilted(rate)
+        spectrum = table.spectrum(rate, period)
+        log_sizes += spectrum.log_sizes()
+        values = spectrum.values(kept)
+        few = spectrum.values(kept[:5])
+        for row in range(len(table.times)):
+            laws, times = ordered[at_row]
+            at_row += 1
+            assert table.times[row] == times
+            scale = max(one.tilted(rate).log_moment for one in laws)
+            for order, one in enumerate(laws):
+                tilt = one.tilted(rate)
+                assert moments[order, row] == pytest.approx(tilt.log_moment, rel=1e-12, abs=1e-11)
+                assert means[order, row] == pytest.approx(tilt.mean, rel=1e-9, abs=1e-9)
+                assert variances[order, row] == pytest.approx(tilt.variance, rel=1e-6, abs=1e-6)
+                cells = one.start + np.arange(len(one.masses))
+                exact = np.exp(np.log(one.masses) + rate * cells - scale) @ np.exp(
+                    -2j * np.pi * (np.multiply.outer(cells, kept) % period) / period
+                )
+                assert np.all(np.abs(values[order, row] - exact) <= spectrum.doubt[row] + 1e-12)
+                assert np.all(np.abs(few[order, row] - exact[:5]) <= spectrum.doubt[row] + 1e-12)
+                assert np.all(np.abs(exact) <= spectrum.sizes[row, spectrum.bound[kept]] + 1e-12)
+    assert log_sizes.shape == (period // 2 + 1,)

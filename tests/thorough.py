@@ -1,10 +1,13 @@
-"""How many cases a test draws: few in ``make test``, all of them in ``make slow``."""
+"""How many cases a test has: few in ``make test``, all of them in ``make slow``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
-__all__ = ["CLOSEST", "examples"]
+__all__ = ["CLOSEST", "examples", "one_in"]
 
 CLOSEST = {True: 0.9, False: 0.5}
 """How near to its certificate the strongest attacker comes at least, among all that are drawn and among few of them."""
@@ -15,3 +18,9 @@ def examples(quick: int, full: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "examples", [pytest.param(quick, id="quick"), pytest.param(full, id="full", marks=pytest.mark.slow)]
     )
+
+
+def one_in(few: int, cases: Iterable[Any]) -> list[Any]:
+    """Return the cases of a test: one in `few` is always tried, the others where slow tests are asked for."""
+    listed = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.slow if at % few else ()) for at, case in enumerate(listed)]

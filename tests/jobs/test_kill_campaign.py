@@ -77,6 +77,7 @@ def ten_days(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_ten_days_killed_at_every_kind_of_place_end_as_if_nothing_had_happened(tmp_path, ten_days):
     plan = [{"signal": "SIGKILL", "at": place, "number": 1} for place in PLACES]
     plan += [{"signal": "SIGKILL", "after": 0.15}, {"signal": "SIGKILL", "after": 0.05}]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from planning_questions import KINDS, answered
 
-#: How many questions of each kind are asked in one go: 125 in all; `make slow` asks six thousand.
+#: How many questions of each kind are asked in one go: 64 in all; `make slow` asks six thousand.
 ASKED = {
-    "smallest_k": 30,
-    "smallest_unknown": 10,
-    "largest_p_max": 25,
-    "largest_p_max_between": 20,
-    "smallest_noise": 15,
-    "smallest_release_threshold": 25,
+    "smallest_k": 15,
+    "smallest_unknown": 6,
+    "largest_p_max": 12,
+    "largest_p_max_between": 10,
+    "smallest_noise": 8,
+    "smallest_release_threshold": 13,
 }
 
 

@@ -33,7 +33,7 @@ def assert_not_less(mechanism: Any, weaker: Any, stronger: Any, protects: str = 
     assert np.all(more * (1.0 + slack + ROUNDED) + 1e-280 >= less), (mechanism, weaker, stronger, less, more)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     k=st.integers(2, 12),
     p=probabilities,
@@ -63,7 +63,7 @@ def test_thresholds(
         assert_not_less(mechanism, weaker, attacker, protects)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     low=probabilities,
     high=probabilities,
@@ -90,7 +90,7 @@ def test_boxes(
         assert_not_less(mechanism, weaker, attacker, slack=SEARCHED)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     low=probabilities,
     high=probabilities,

@@ -11,7 +11,7 @@ from thorough import CLOSEST, examples
 import pkdp_pipeline as pkdp
 
 
-@examples(quick=50, full=150)
+@examples(quick=25, full=150)
 def test_no_attacker_learns_more_about_the_option(examples: int) -> None:
     attackers, worst = search("options", examples=examples, batch=8)
     assert attackers >= examples * 8 * 62 // 100

@@ -63,9 +63,8 @@ class Crowd:
         """Return logarithms of moments, means and variances under the exponent `rate` per cell, shape (2, n)."""
         steps = np.arange(self.masses.shape[2], dtype=np.float64)
         tilts = np.exp(rate * steps)
-        total, mean, square = np.moveaxis(
-            self.masses @ np.stack([tilts, tilts * steps, tilts * steps**2], axis=1), 2, 0
-        )
+        sums = _multiplied(self.masses, np.stack([tilts, tilts * steps, tilts * steps**2], axis=1))
+        total, mean, square = np.moveaxis(sums, 2, 0)
         mean, square, starts = mean / total, square / total, self.starts[..., 0]
         return np.log(total) + rate * starts, starts + mean, np.maximum(0.0, square - mean * mean)
 

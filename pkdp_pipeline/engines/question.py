@@ -36,16 +36,19 @@ class CellCounts:
         Whether a row has a missing value in a unit column; such rows are not counted.
     several_cells : bool
         Whether a unit was found in several cells and no rule said which one counts; then no cells are given.
+    units : Units, optional
+        What `Engine.units` says of the frame, where counting has shown it.
     """
 
     keys: pd.DataFrame
     counts: npt.NDArray[np.int64]
     missing_unit: bool
     several_cells: bool
+    units: Units | None = None
 
     @classmethod
     def of(cls, answer: Any, by: Sequence[str], public: Callable[[Any, str], pd.Series[Any]]) -> CellCounts:
-        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
+        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell, and perhaps spaced.
 
         `public` gives the keys of a column, by its name, their public dtype.
         """
@@ -61,26 +64,36 @@ class CellCounts:
             counts=counted["n"].to_numpy().astype("int64"),
             missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
             several_cells=several_cells,
+            units=_without_spaces(answer),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many distinct units there are, and how many of them have a row that satisfies the predicate."""
+    """How many distinct units have a row that satisfies the predicate; and how many there are, where that is asked."""
 
     satisfying: int
-    population: int
+    population: int | None
     missing_unit: bool
 
     @classmethod
     def of(cls, answer: Any) -> Tally:
-        """Read an Arrow table of (satisfying, population, missing_unit) with one row, or none for no units."""
+        """Read an Arrow table of (satisfying, population, missing_unit) with one row, or none for no units.
+
+        A population that is NULL was not asked for.
+        """
         values = (answer.to_pylist() or [{}])[0]
         return cls(
             satisfying=int(values.get("satisfying") or 0),
-            population=int(values.get("population") or 0),
+            population=None if values.get("population", 0) is None else int(values.get("population", 0)),
             missing_unit=bool(values.get("missing_unit")),
         )
+
+
+def _without_spaces(answer: Any) -> Units | None:
+    """Return that no units are alike where an Arrow table says in each row that no text has spaces around it."""
+    rows = answer.to_pylist() if "spaced" in answer.column_names else []
+    return Units() if rows and all(row["spaced"] is False for row in rows) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +126,7 @@ class Engine(Protocol):
         ...
 
     def tally(self, frame: Any, question: Selection) -> Tally:
-        """Count the units that satisfy ``where`` in at least one of their rows, and all units."""
+        """Count the units that satisfy ``where`` in at least one of their rows, and all if ``everybody`` asks so."""
         ...
 
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:

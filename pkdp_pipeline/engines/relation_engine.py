@@ -44,22 +44,21 @@ class RelationEngine:
             *(f"{source.key(name)} AS b{i}" for i, name in enumerate(question.by)),
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
         ]
-        answer = Rows(frame, tuple(selected), source.condition(question.where)).cells(question)
+        rows = Rows(frame, tuple(selected), source.condition(question.where))
+        texts = source.texts(question.unit) if question.where is None else []
+        answer = rows.cells(question, texts=texts, whole=source.whole(question.unit))
         return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.kinds[name]))
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> Tally:
         """See `Engine.tally`."""
         source = _Source(frame)
         selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
-        return Rows(frame, tuple(selected)).tally(len(question.unit))
+        return Rows(frame, tuple(selected)).tally(len(question.unit), everybody=question.everybody)
 
     def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         source = _Source(frame)
-        selected = source.units(unit)
-        named = zip(numbered("u", len(unit)), (source.kinds[name] for name in unit), strict=True)
-        texts = [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
-        return Rows(frame, tuple(selected)).units(len(unit), texts)
+        return Rows(frame, tuple(source.units(unit))).units(len(unit), source.texts(unit))
 
 
 class _Source:
@@ -74,6 +73,15 @@ class _Source:
         for column in unit:
             check_one_type(column, self.kinds[column])
         return [f"{comparable(quoted(name), self.kinds[name])} AS u{i}" for i, name in enumerate(unit)]
+
+    def texts(self, unit: tuple[str, ...]) -> list[str]:
+        """Return those of the names u0, u1, … whose columns hold text."""
+        named = zip(numbered("u", len(unit)), (self.kinds[name] for name in unit), strict=True)
+        return [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
+
+    def whole(self, unit: tuple[str, ...]) -> bool:
+        """Return whether a unit is one whole number that fits 64 bits."""
+        return len(unit) == 1 and self.kinds[unit[0]] in _WHOLE
 
     def key(self, name: str) -> str:
         check_columns("by", [name], self._columns)
@@ -111,6 +119,7 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
         _INSTANT: "datetime64[us]",
     }
 )
+_WHOLE = frozenset(kind for kind in _PLAIN if kind.endswith(("INT", "INTEGER")))
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 

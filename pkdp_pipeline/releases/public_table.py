@@ -32,7 +32,7 @@ class Counted:
         The cells found, or those of the declared domain; empty for a count.
     counts : list of int
     others : int or None
-        For a count: how many people do not satisfy the predicate.
+        For a count with `k_complement`: how many people do not satisfy the predicate.
     missing_unit, several_cells, undeclared_cells : bool
         Whether there are rows without a unit, units in several cells, and cells that the domain does not list.
     units : Units
@@ -89,27 +89,28 @@ class Counted:
 
 
 def count_units(frame: Any, question: Question) -> Counted:
-    """Count what `question` asks of `frame`, in one aggregate query.
+    """Count what `question` asks of `frame`.
 
     Raises
     ------
     ArgumentError
         If the frame does not have what `question` names.
     """
-    engine, units = engine_for(frame), Units()
-    if question.unit:
-        units = _answered(lambda: engine.units(frame, question.unit))
-    if question.units == "exact":
-        units = replace(units, alike=False)
+    engine = engine_for(frame)
+
+    def looked_at(known: Units | None) -> Units:
+        units = known or (_answered(lambda: engine.units(frame, question.unit)) if question.unit else Units())
+        return replace(units, alike=False) if question.units == "exact" else units
+
     if not question.by:
         tally = _answered(lambda: engine.tally(frame, question))
         return Counted(
             question=question,
             keys=pd.DataFrame(),
             counts=[tally.satisfying],
-            others=tally.population - tally.satisfying,
+            others=None if tally.population is None else tally.population - tally.satisfying,
             missing_unit=tally.missing_unit,
-            units=units,
+            units=looked_at(None),
         )
     cells = _answered(lambda: engine.cells(frame, question))
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
@@ -123,7 +124,7 @@ def count_units(frame: Any, question: Question) -> Counted:
         missing_unit=cells.missing_unit,
         several_cells=cells.several_cells,
         undeclared_cells=strangers,
-        units=units,
+        units=looked_at(cells.units),
     )
 
 

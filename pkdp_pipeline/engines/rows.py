@@ -18,7 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pkdp_pipeline.engines.codes import MOST, Places, answered
-from pkdp_pipeline.engines.question import SPACES, Tally, Units, not_counted, numbered
+from pkdp_pipeline.engines.question import Tally, Units, not_counted, numbered
+from pkdp_pipeline.engines.statements import (
+    BITS,
+    HALF,
+    alike_statement,
+    hits_statement,
+    homes_statement,
+    missing,
+    spaced,
+    tally_statement,
+)
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.model.question import Selection
 
@@ -32,9 +42,6 @@ Answer = TypeVar("Answer")
 _BATCH = 1 << 17
 #: The operators of a plan that reads stored rows once, one by one.
 _SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
-#: Bits of half a code, and all of them.
-_BITS = 31
-_HALF = (1 << _BITS) - 1
 
 _Hashes = npt.NDArray[np.uint64]
 
@@ -142,14 +149,29 @@ class Rows:
         Joining codes takes as long as a plain GROUP BY of 10 million rows of Parquet or of a table; finding the pairs
         of unit and cell, and then the units in them, 1.2 to 1.7 times as long (benchmarks/bench_engines.py).
         """
-        keys = len(question.by)
-        found = self.run(homes_statement(units=len(question.unit), keys=keys, texts=texts))
-        if not len(found) or not found["same_code"][0].as_py():
-            return found
-        counted = self.run(cells_statement(question, keys=keys))
-        if len(counted) != len(found):  # such as a stream, of which DuckDB 1 reads no row again
-            raise not_counted("its rows changed while they were read")
-        return counted
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        keys = numbered("b", len(question.by))
+        found = self.run(homes_statement(units=len(question.unit), keys=len(keys), texts=texts))
+        cells, homes = found.filter(found["is_cell"]), found.filter(pc.invert(found["is_cell"]))
+        present = homes.filter(pc.invert(homes["nobody"]))
+        codes, joined = cells["code"].to_numpy(), present["code"].to_numpy()
+        low, own = codes & np.uint64(HALF), joined & np.uint64(HALF)
+        order = np.argsort(low)
+        if (low[order][1:] == low[order][:-1]).any():
+            counted = self.run(cells_statement(question, keys=len(keys)))
+            if len(counted) != len(cells):  # such as a stream, of which DuckDB 1 reads no row again
+                raise not_counted("its rows changed while they were read")
+            return counted
+        several_cells = bool((own + (joined >> np.uint64(BITS) & np.uint64(HALF)) != HALF).any())
+        counts = np.zeros(len(cells), dtype=np.int64)
+        if not several_cells:
+            np.add.at(counts, order[np.searchsorted(low[order], own)], present["n"].to_numpy())
+        missing_unit = len(present) < len(homes)
+        answer = answered(cells.select(keys), counts, missing_unit=missing_unit, several_cells=several_cells)
+        around = bool((codes >> np.uint64(2 * BITS)).any()) if texts else None
+        return answer.append_column("spaced", pa.array([around] * len(cells), pa.bool_()))
 
     def cells_by_place(self, keys: int) -> Any:
         """Let each whole-numbered unit hold its cell's code in an array that the rows are streamed to.
@@ -270,92 +292,6 @@ def cells_statement(question: Selection, *, keys: int, pick: str = "") -> str:
     )
 
 
-def tally_statement(*, units: int, everybody: bool = True) -> str:
-    """Return the query for (satisfying, population, missing_unit); ``hit`` says whether a row satisfies.
-
-    Without `everybody` the population is NULL.
-    """
-    if units == 0:
-        return (
-            "SELECT count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit "
-            "FROM pkdp_rows"
-        )
-    unit, nobody = ", ".join(numbered("u", units)), missing(units)
-    looked = "" if everybody else f" WHERE hit OR {nobody}"
-    return (
-        f"SELECT count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
-        f"{f'count(*) FILTER (WHERE NOT ({nobody}))' if everybody else 'NULL::BIGINT'} AS population, "
-        f"coalesce(bool_or({nobody}), false) AS missing_unit "
-        f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows{looked} GROUP BY {unit})"
-    )
-
-
-def hits_statement(*, units: int) -> str:
-    """Return the query of `tally_statement` without everybody that reads the rows twice, first those that satisfy."""
-    nobody = missing(units)
-    return (
-        "SELECT count(*) AS satisfying, NULL::BIGINT AS population, "
-        f"(SELECT count(*) > 0 FROM pkdp_rows WHERE {nobody}) AS missing_unit "
-        f"FROM (SELECT 1 FROM pkdp_rows WHERE hit AND NOT ({nobody}) GROUP BY {', '.join(numbered('u', units))})"
-    )
-
-
-def homes_statement(*, units: int, keys: int, texts: Sequence[str] = ()) -> str:
-    """Return what follows ``WITH pkdp_rows AS (…)`` for `cells` where every unit should have one cell.
-
-    A cell's code is half a hash beside its complement. So the joined bits of two codes are nobody's code, and a unit
-    whose joined bits are a code has rows with this code alone. Nothing depends on codes being different: where two
-    cells have one, ``same_code`` says so, and the counts say nothing. The last bit says whether a unit has spaces
-    around one of its `texts`.
-    """
-    unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
-    half = f"hash({cell}, 1) & {_HALF}"
-    code = f"(half | (xor(half, {_HALF}::UBIGINT) << {_BITS}))"
-    if texts:
-        code = f"({code} | CASE WHEN {spaced(texts)} THEN {1 << 2 * _BITS}::UBIGINT ELSE 0::UBIGINT END)"
-    return (
-        f", pkdp_codes AS MATERIALIZED (SELECT {cell}, is_cell, NOT is_cell AND nobody AS nobody, "
-        f"code & {_HALF} AS half, (code >> {_BITS}) & {_HALF} AS rest, code >> {2 * _BITS} AS last, count(*) AS n "
-        f"FROM (SELECT {cell}, grouping({cell}) = 0 AS is_cell, {nobody} AS nobody, bit_or({code}) AS code "
-        f"FROM (SELECT *, {half} AS half FROM pkdp_rows) GROUP BY GROUPING SETS (({unit}), ({cell}))) GROUP BY ALL), "
-        "pkdp_units AS (SELECT half, sum(n)::BIGINT AS n FROM pkdp_codes WHERE NOT (is_cell OR nobody) GROUP BY half), "
-        "pkdp_checks AS (SELECT bool_or(nobody) AS missing_unit, bool_or(last <> 0) AS spaced, "
-        f"bool_or(NOT is_cell AND NOT nobody AND half + rest <> {_HALF}) AS several_cells, "
-        "count(*) FILTER (WHERE is_cell) > count(DISTINCT half) FILTER (WHERE is_cell) AS same_code FROM pkdp_codes) "
-        f"SELECT {cell}, coalesce(pkdp_units.n, 0) AS n, missing_unit, several_cells, same_code, "
-        f"{'spaced' if texts else 'NULL::BOOLEAN'} AS spaced "
-        "FROM pkdp_checks, pkdp_codes LEFT JOIN pkdp_units USING (half) WHERE is_cell"
-    )
-
-
-def spaced(texts: Sequence[str]) -> str:
-    """Return SQL for whether one of these columns of text may have spaces around a value.
-
-    It compares a first and a last character, which is quicker than to trim, and may say yes of other signs.
-    """
-    spaces = ", ".join(f"chr({ord(space)})" for space in SPACES)
-    return " OR ".join(
-        f"CASE WHEN strlen({text}) = length({text}) THEN {text} < '!' OR ({text})[-1] < '!' "
-        f"ELSE ({text})[1] IN ({spaces}) OR ({text})[-1] IN ({spaces}) END"
-        for text in (f"{name}::VARCHAR" for name in texts)
-    )
-
-
-def alike_statement(*, units: int, texts: Sequence[str]) -> str:
-    """Return the query for (alike): whether two units are one when the columns of text among theirs are trimmed."""
-    names = numbered("u", units)
-    spaces = " || ".join(f"chr({ord(space)})" for space in SPACES)
-    around = f"'^[' || {spaces} || ']+|[' || {spaces} || ']+$'"  # many times quicker than to trim so many signs
-    trimmed = ", ".join(
-        f"regexp_replace({name}::VARCHAR, {around}, '', 'g')" if name in texts else name for name in names
-    )
-    differ = " OR ".join(f"min({name}) <> max({name})" for name in names)
-    return (
-        f"SELECT count(*) > 0 AS alike FROM (SELECT 1 FROM pkdp_rows WHERE NOT ({missing(units)}) "
-        f"GROUP BY {trimmed} HAVING {differ})"
-    )
-
-
 def _pairs_statement(units: int, keys: int, most: int) -> str:
     """Return the query where every unit should have one cell, as many pairs of unit and cell as units; or `most` cells.
 
@@ -373,11 +309,6 @@ def _pairs_statement(units: int, keys: int, most: int) -> str:
         f"SELECT {cell}, {n} AS n, bool_or({nobody}) AS missing_unit, {several} AS several_cells "
         f"FROM pkdp_pairs GROUP BY {cell}"
     )
-
-
-def missing(units: int) -> str:
-    """Return SQL for whether a row's unit is missing."""
-    return " OR ".join(f"{name} IS NULL" for name in numbered("u", units))
 
 
 def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: str) -> str:

@@ -36,19 +36,16 @@ class CellCounts:
         Whether a row has a missing value in a unit column; such rows are not counted.
     several_cells : bool
         Whether a unit was found in several cells and no rule said which one counts; then no cells are given.
-    units : Units, optional
-        What `Engine.units` says of the frame, where counting has shown it.
     """
 
     keys: pd.DataFrame
     counts: npt.NDArray[np.int64]
     missing_unit: bool
     several_cells: bool
-    units: Units | None = None
 
     @classmethod
     def of(cls, answer: Any, by: Sequence[str], public: Callable[[Any, str], pd.Series[Any]]) -> CellCounts:
-        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell, and perhaps spaced.
+        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
 
         `public` gives the keys of a column, by its name, their public dtype.
         """
@@ -64,7 +61,6 @@ class CellCounts:
             counts=counted["n"].to_numpy().astype("int64"),
             missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
             several_cells=several_cells,
-            units=_without_spaces(answer),
         )
 
 
@@ -88,12 +84,6 @@ class Tally:
             population=None if values.get("population", 0) is None else int(values.get("population", 0)),
             missing_unit=bool(values.get("missing_unit")),
         )
-
-
-def _without_spaces(answer: Any) -> Units | None:
-    """Return that no units are alike where an Arrow table says in each row that no text has spaces around it."""
-    rows = answer.to_pylist() if "spaced" in answer.column_names else []
-    return Units() if rows and all(row["spaced"] is False for row in rows) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

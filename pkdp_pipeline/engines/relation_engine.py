@@ -45,8 +45,7 @@ class RelationEngine:
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
         ]
         rows = Rows(frame, tuple(selected), source.condition(question.where))
-        texts = source.texts(question.unit) if question.where is None else []
-        answer = rows.cells(question, texts=texts, whole=source.whole(question.unit))
+        answer = rows.cells(question, whole=source.whole(question.unit))
         return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.kinds[name]))
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> Tally:
@@ -58,7 +57,10 @@ class RelationEngine:
     def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         source = _Source(frame)
-        return Rows(frame, tuple(source.units(unit))).units(len(unit), source.texts(unit))
+        selected = source.units(unit)
+        named = zip(numbered("u", len(unit)), (source.kinds[name] for name in unit), strict=True)
+        texts = [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
+        return Rows(frame, tuple(selected)).units(len(unit), texts)
 
 
 class _Source:
@@ -73,11 +75,6 @@ class _Source:
         for column in unit:
             check_one_type(column, self.kinds[column])
         return [f"{comparable(quoted(name), self.kinds[name])} AS u{i}" for i, name in enumerate(unit)]
-
-    def texts(self, unit: tuple[str, ...]) -> list[str]:
-        """Return those of the names u0, u1, … whose columns hold text."""
-        named = zip(numbered("u", len(unit)), (self.kinds[name] for name in unit), strict=True)
-        return [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
 
     def whole(self, unit: tuple[str, ...]) -> bool:
         """Return whether a unit is one whole number that fits 64 bits."""

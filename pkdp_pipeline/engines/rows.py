@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -63,16 +63,15 @@ class Rows:
     selected: tuple[str, ...] = ("*",)
     condition: str = "true"
 
-    def cells(self, question: Selection, *, texts: Sequence[str] = (), whole: bool = False) -> Any:
-        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell; see `CellCounts.of`.
+    def cells(self, question: Selection, *, whole: bool = False) -> Any:
+        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
 
-        `texts` are as for `units`, where all rows of the frame are counted; `whole` says that the unit is a whole
-        number.
+        `whole` says that the unit is a whole number.
         """
         units, keys = len(question.unit), len(question.by)
         if question.one_cell == "error" and units and question.cells_per_unit == 1:
             placed = self.cells_by_place(keys) if whole and self.condition == "true" else None
-            return self.cells_by_code(question, texts) if placed is None else placed
+            return self.cells_by_code(question) if placed is None else placed
         return self.run(cells_statement(question, keys=keys))
 
     def tally(self, units: int, *, everybody: bool = True) -> Tally:
@@ -143,35 +142,32 @@ class Rows:
                 with suppress(duckdb.Error):
                     self.relation.query(source, f"DROP VIEW IF EXISTS {source}")
 
-    def cells_by_code(self, question: Selection, texts: Sequence[str] = ()) -> Any:
+    def cells_by_code(self, question: Selection) -> Any:
         """Do what `cells` does where every unit should have one cell, in one reading unless two cells have one code.
 
         Joining codes takes as long as a plain GROUP BY of 10 million rows of Parquet or of a table; finding the pairs
         of unit and cell, and then the units in them, 1.2 to 1.7 times as long (benchmarks/bench_engines.py).
         """
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         keys = numbered("b", len(question.by))
-        found = self.run(homes_statement(units=len(question.unit), keys=len(keys), texts=texts))
+        found = self.run(homes_statement(units=len(question.unit), keys=len(keys)))
         cells, homes = found.filter(found["is_cell"]), found.filter(pc.invert(found["is_cell"]))
         present = homes.filter(pc.invert(homes["nobody"]))
-        codes, joined = cells["code"].to_numpy(), present["code"].to_numpy()
-        low, own = codes & np.uint64(HALF), joined & np.uint64(HALF)
+        joined = present["code"].to_numpy()
+        low, own = cells["code"].to_numpy() & np.uint64(HALF), joined & np.uint64(HALF)
         order = np.argsort(low)
         if (low[order][1:] == low[order][:-1]).any():
             counted = self.run(cells_statement(question, keys=len(keys)))
             if len(counted) != len(cells):  # such as a stream, of which DuckDB 1 reads no row again
                 raise not_counted("its rows changed while they were read")
             return counted
-        several_cells = bool((own + (joined >> np.uint64(BITS) & np.uint64(HALF)) != HALF).any())
+        several_cells = bool((own + (joined >> np.uint64(BITS)) != HALF).any())
         counts = np.zeros(len(cells), dtype=np.int64)
         if not several_cells:
             np.add.at(counts, order[np.searchsorted(low[order], own)], present["n"].to_numpy())
         missing_unit = len(present) < len(homes)
-        answer = answered(cells.select(keys), counts, missing_unit=missing_unit, several_cells=several_cells)
-        around = bool((codes >> np.uint64(2 * BITS)).any()) if texts else None
-        return answer.append_column("spaced", pa.array([around] * len(cells), pa.bool_()))
+        return answered(cells.select(keys), counts, missing_unit=missing_unit, several_cells=several_cells)
 
     def cells_by_place(self, keys: int) -> Any:
         """Let each whole-numbered unit hold its cell's code in an array that the rows are streamed to.

@@ -46,18 +46,15 @@ def hits_statement(*, units: int) -> str:
     )
 
 
-def homes_statement(*, units: int, keys: int, texts: Sequence[str] = ()) -> str:
+def homes_statement(*, units: int, keys: int) -> str:
     """Return the query for (b0, b1, …, is_cell, nobody, code, n): each cell with its code, and how many units have one.
 
     A cell's code is half a hash beside its complement, and a unit's the joined bits of its cells'. So the joined bits
-    of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone. The last bit
-    says whether a unit or a cell has a row with spaces around one of `texts`.
+    of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone.
     """
     unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
     half = f"(hash({cell}, 1) & {HALF})"  # alone, the hash of the number 0 is 0
     code = f"({half} | (xor({half}, {HALF}::UBIGINT) << {BITS}))"
-    if texts:
-        code = f"({code} | CASE WHEN {spaced(texts)} THEN {1 << 2 * BITS}::UBIGINT ELSE 0::UBIGINT END)"
     return (
         f"SELECT {cell}, is_cell, nobody, code, count(*) AS n FROM (SELECT {cell}, grouping({cell}) = 0 AS is_cell, "
         f"{nobody} AS nobody, bit_or(code) AS code FROM (SELECT *, {code} AS code FROM pkdp_rows) "

@@ -96,12 +96,11 @@ def count_units(frame: Any, question: Question) -> Counted:
     ArgumentError
         If the frame does not have what `question` names.
     """
-    engine = engine_for(frame)
-
-    def looked_at(known: Units | None) -> Units:
-        units = known or (_answered(lambda: engine.units(frame, question.unit)) if question.unit else Units())
-        return replace(units, alike=False) if question.units == "exact" else units
-
+    engine, units = engine_for(frame), Units()
+    if question.unit:
+        units = _answered(lambda: engine.units(frame, question.unit))
+    if question.units == "exact":
+        units = replace(units, alike=False)
     if not question.by:
         tally = _answered(lambda: engine.tally(frame, question))
         return Counted(
@@ -110,7 +109,7 @@ def count_units(frame: Any, question: Question) -> Counted:
             counts=[tally.satisfying],
             others=None if tally.population is None else tally.population - tally.satisfying,
             missing_unit=tally.missing_unit,
-            units=looked_at(None),
+            units=units,
         )
     cells = _answered(lambda: engine.cells(frame, question))
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
@@ -124,7 +123,7 @@ def count_units(frame: Any, question: Question) -> Counted:
         missing_unit=cells.missing_unit,
         several_cells=cells.several_cells,
         undeclared_cells=strangers,
-        units=looked_at(cells.units),
+        units=units,
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline.engines import Selection, Units, engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
 from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.errors import ConfigError
@@ -129,18 +129,6 @@ def test_a_column_may_be_unit_and_cell(connection):
         assert (len(counted.keys), int(counted.counts.sum()), counted.several_cells) == (
             (700, 700, False) if where is None else (650, 650, False)
         )
-
-
-@pytest.mark.parametrize("unit", [("name",), ("u", "name"), ("name", "u")])
-@pytest.mark.parametrize("spaced", [" p3", "p3 ", "p3\u3000", "\np3", "Åse\u00a0"])
-def test_what_counting_says_of_spaces_is_what_looking_says(connection, unit, spaced):
-    """That there are none is said only where every row was looked at."""
-    relation, asked = connection.table("stored"), Selection(unit=unit, by=("c",))
-    engine = engine_for(relation)
-    assert engine.cells(relation, asked).units == engine.units(relation, unit) == Units()
-    assert engine.cells(relation, Selection(unit=unit, by=("c",), where="u >= 0")).units is None
-    connection.execute("INSERT INTO stored SELECT * REPLACE (? AS name) FROM stored WHERE u = 3 LIMIT 1", [spaced])
-    assert engine.cells(relation, asked).units is None
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,37 @@ def of_spark(sizes: Sizes, cache: Path) -> Iterator[Measured]:
         session.stop()
 
 
+def of_days(sizes: Sizes, cache: Path) -> Iterator[Measured]:
+    """Measure what a predicate selects of a Parquet file of thirty days: one day by cell, and a count of each kind."""
+    rows = f"SELECT *, DATE '2024-01-01' + (rownum * 30 // {sizes.rows})::INTEGER AS day FROM numbered"
+    for name, frame in _frames(sizes):
+        with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as connection:
+            connection.register("numbered", frame.assign(rownum=range(len(frame))))
+            connection.execute(f"COPY ({rows}) TO '{folder}/rows.parquet' (FORMAT parquet)")
+            read = connection.read_parquet(f"{folder}/rows.parquet")
+            day = {"pkdp": "day == '2024-01-15'", "sql": "day = DATE '2024-01-15'"}
+            yield paired(
+                f"one day by cell: {name}",
+                lambda r=read, d=day: pkdp.histogram(r, "cell", unit="unit", where=d["pkdp"], attacker=ATTACKER, k=50),
+                lambda r=read, d=day: r.query(
+                    "rows", f"SELECT cell, count(DISTINCT unit) FROM rows WHERE {d['sql']} GROUP BY cell"
+                ).to_arrow_table(),
+                pairs=sizes.pairs,
+                goal=1.2,
+            )
+            half = {"pkdp": "day >= '2024-01-16'", "sql": "day >= DATE '2024-01-16'"}
+            for what, where in (("one day", day), ("half of all days", half)):
+                yield paired(
+                    f"count of {what}: {name}",
+                    lambda r=read, w=where: pkdp.count(r, unit="unit", where=w["pkdp"], attacker=ATTACKER, k=50),
+                    lambda r=read, w=where: r.query(
+                        "rows", f"SELECT count(DISTINCT unit) FROM rows WHERE {w['sql']}"
+                    ).to_arrow_table(),
+                    pairs=sizes.pairs,
+                    goal=1.2,
+                )
+
+
 def of_parquet(sizes: Sizes, cache: Path) -> Iterator[Measured]:
     """Measure the peak resident memory of one histogram over Parquet, in a process with DuckDB's limit at 3 GiB."""
     file = cache / f"rows-{sizes.parquet_rows}.parquet"
@@ -285,6 +316,7 @@ SECTIONS: dict[str, tuple[Callable[[Sizes, Path], Iterator[Measured]], str]] = {
     "pandas": (of_pandas, "pandas"),
     "polars": (of_polars, "polars"),
     "spark": (of_spark, "pyspark"),
+    "days": (of_days, "duckdb"),
     "parquet": (of_parquet, "duckdb"),
     "peers": (of_peers, "pandas"),
 }

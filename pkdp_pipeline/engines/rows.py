@@ -79,7 +79,7 @@ class Rows:
 
         Where a predicate selects few rows, it is quicker to let storage leave out the others, and to ask apart whether
         a unit is missing, which the statistics of a file often answer: one of thirty days among 10 million rows of
-        Parquet takes 0.09 s instead of 0.27 s, plain DuckDB 0.05 s (benchmarks/bench_engines.py).
+        Parquet takes 0.09 s instead of 0.27 s, plain DuckDB 0.05 s (benchmarks/bench_engines.py --only days).
         """
         if units and not everybody and self.is_stored():
             return Tally.of(self.run(hits_statement(units=units)))

@@ -18,7 +18,8 @@ import pandas as pd
 from pkdp_pipeline.engines.codes import joinable
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
-from pkdp_pipeline.engines.rows import Rows, missing, spaced_statement
+from pkdp_pipeline.engines.rows import Rows
+from pkdp_pipeline.engines.statements import missing, spaced
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.question import Selection
 
@@ -63,9 +64,9 @@ class Periods:
 
         def ask() -> Any:
             units, texts = self.columns.units(unit), self.columns.texts(unit)
-            spaced = spaced_statement(texts) if texts else "SELECT false AS spaced FROM pkdp_rows"
-            told = f"p, count(*) AS n, count(*) FILTER (WHERE {missing(len(unit)) or 'false'}) AS without"
-            return self._run(f"SELECT {told}, {spaced.removeprefix('SELECT ')} GROUP BY p", units)
+            without = f"count(*) FILTER (WHERE {missing(len(unit)) or 'false'}) AS without"
+            may = f"coalesce(bool_or({spaced(texts) or 'false'}), false) AS spaced"
+            return self._run(f"SELECT p, count(*) AS n, {without}, {may} FROM pkdp_rows GROUP BY p", units)
 
         found = self._once(("rows", unit), ask)
         if found is None:

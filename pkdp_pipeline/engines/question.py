@@ -66,19 +66,22 @@ class CellCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many distinct units there are, and how many of them have a row that satisfies the predicate."""
+    """How many distinct units have a row that satisfies the predicate; and how many there are, where that is asked."""
 
     satisfying: int
-    population: int
+    population: int | None
     missing_unit: bool
 
     @classmethod
     def of(cls, answer: Any) -> Tally:
-        """Read an Arrow table of (satisfying, population, missing_unit) with one row, or none for no units."""
+        """Read an Arrow table of (satisfying, population, missing_unit) with one row, or none for no units.
+
+        A population that is NULL was not asked for.
+        """
         values = (answer.to_pylist() or [{}])[0]
         return cls(
             satisfying=int(values.get("satisfying") or 0),
-            population=int(values.get("population") or 0),
+            population=None if values.get("population", 0) is None else int(values.get("population", 0)),
             missing_unit=bool(values.get("missing_unit")),
         )
 
@@ -113,7 +116,7 @@ class Engine(Protocol):
         ...
 
     def tally(self, frame: Any, question: Selection) -> Tally:
-        """Count the units that satisfy ``where`` in at least one of their rows, and all units."""
+        """Count the units that satisfy ``where`` in at least one of their rows, and all if ``everybody`` asks so."""
         ...
 
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:

@@ -76,6 +76,8 @@ class Selection:
     cells_per_unit : int, default 1
         In how many cells a person may be. Above 1 the rule is "error" where she has more, or "hash", which draws so
         many of them.
+    everybody : bool, default True
+        For a count: whether those are counted, too, who do not satisfy `where`.
     """
 
     unit: Any
@@ -84,6 +86,7 @@ class Selection:
     one_cell: OneCell = "error"
     order_by: Any = ()
     cells_per_unit: int = 1
+    everybody: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.where, str) and self.where.strip():
@@ -106,6 +109,8 @@ class Question(Selection):
         As of `Selection`; a column's name stands for a list of one.
     cells_per_unit : int
         The mechanism's. Above 1 `one_cell` is left out: with noise it is "hash", without "error".
+    everybody : bool
+        Whether the mechanism asks for them, as `k_complement` does.
     domain : Domain, list or dict, optional
         The public cells (`Domain.parse`). None: only cells that reach `k` appear, and no trace of the others.
     missing_unit : {"error", "drop"}, default "error"
@@ -148,6 +153,7 @@ class Question(Selection):
         Selection.__post_init__(self)
         mechanism_name(self.mechanism)
         object.__setattr__(self, "cells_per_unit", cells_per_unit(self.mechanism))
+        object.__setattr__(self, "everybody", getattr(self.mechanism, "k_complement", None) is not None)
         noise = self.mechanism.noise
         check_noise(noise)
         if noise is not None and noise.epsilon > LARGEST_EPSILON:

@@ -32,7 +32,7 @@ class Counted:
         The cells found, or those of the declared domain; empty for a count.
     counts : list of int
     others : int or None
-        For a count: how many people do not satisfy the predicate.
+        For a count with `k_complement`: how many people do not satisfy the predicate.
     missing_unit, several_cells, undeclared_cells : bool
         Whether there are rows without a unit, units in several cells, and cells that the domain does not list.
     units : Units
@@ -89,7 +89,7 @@ class Counted:
 
 
 def count_units(frame: Any, question: Question) -> Counted:
-    """Count what `question` asks of `frame`, in one aggregate query.
+    """Count what `question` asks of `frame`.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def count_units(frame: Any, question: Question) -> Counted:
             question=question,
             keys=pd.DataFrame(),
             counts=[tally.satisfying],
-            others=tally.population - tally.satisfying,
+            others=None if tally.population is None else tally.population - tally.satisfying,
             missing_unit=tally.missing_unit,
             units=units,
         )

@@ -68,18 +68,22 @@ def rows_of(relation, unit=("u",), by=("c",)):
 
 
 def by_code(relation, unit=("u",), by=("c",)):
-    return rows_of(relation, unit, by).cells_by_code(len(unit), len(by))
+    return rows_of(relation, unit, by).cells_by_code(Selection(unit=unit, by=by))
 
 
-@tells_plans
+def by_place(relation, by=("c",)):
+    return rows_of(relation, ("u",), by).cells_by_place(len(by))
+
+
 @pytest.mark.parametrize("unit", [("u",), ("name",), ("real",), ("sparse",), ("u", "name")])
 @pytest.mark.parametrize("by", [("c",), ("d",), ("d", "c")])
-def test_stored_rows_are_counted_by_code(connection, tmp_path, unit, by):
+def test_rows_are_counted_by_code(connection, tmp_path, unit, by):
     connection.execute(f"COPY stored TO '{tmp_path}/stored.parquet'")
     for relation in (
         connection.table("stored"),
         connection.sql("SELECT * FROM stored WHERE u >= 0"),
         connection.read_parquet(str(tmp_path / "stored.parquet")),
+        duckdb.from_arrow(connection.table("stored").to_arrow_table().to_reader()),
     ):
         answer = by_code(relation, unit, by)
         found = {tuple(row[f"b{i}"] for i in range(len(by))): row["n"] for row in answer.to_pylist()}
@@ -90,6 +94,19 @@ def test_stored_rows_are_counted_by_code(connection, tmp_path, unit, by):
 
 
 @tells_plans
+@pytest.mark.parametrize("by", [("c",), ("d",), ("d", "c")])
+def test_all_stored_rows_are_counted_by_place(connection, by):
+    relation = connection.table("stored")
+    assert sorted(map(str, by_place(relation, by).drop_columns("several_cells").to_pylist())) == sorted(
+        map(
+            str,
+            by_code(relation, ("u",), by).select([*(f"b{i}" for i in range(len(by))), "n", "missing_unit"]).to_pylist(),
+        )
+    )
+    assert by_place(connection.sql("SELECT * FROM stored WHERE u >= 1"), by) is None
+    assert by_place(connection.sql("SELECT * FROM stored WHERE d + u % 2 >= 1"), by) is None
+
+
 @pytest.mark.parametrize("unit", ["u", "name", "real", "sparse"])
 def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit):
     connection.execute("INSERT INTO stored (c) VALUES ('cell 1'), ('nobody''s')")
@@ -100,8 +117,18 @@ def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit)
     counted = engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",)))
     assert (counted.missing_unit, counted.several_cells, int(counted.counts.sum())) == (True, False, 700)
     connection.execute("INSERT INTO stored SELECT * REPLACE ('cell 6' AS c) FROM stored WHERE u = 3 LIMIT 1")
-    assert by_code(relation, (unit,)) is None
+    assert all(row["several_cells"] for row in by_code(relation, (unit,)).to_pylist())
+    assert by_place(relation) is None
     assert engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
+
+
+def test_a_column_may_be_unit_and_cell(connection):
+    relation = connection.table("stored")
+    for where in (None, "u < 650"):
+        counted = engine_for(relation).cells(relation, Selection(unit=("u",), by=("u", "c"), where=where))
+        assert (len(counted.keys), int(counted.counts.sum()), counted.several_cells) == (
+            (700, 700, False) if where is None else (650, 650, False)
+        )
 
 
 @pytest.mark.parametrize(
@@ -126,23 +153,33 @@ def test_a_stream_that_can_be_read_only_once_is(connection):
     assert engine_for(relation).cells(relation, QUESTION).counts.sum() == 700
 
 
-def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch):
-    """With the same hash for all cells, or hashes that are part of each other, another way gives the answer."""
-    relation = connection.table("stored")
-    expected = engine_for(relation).cells(relation, QUESTION)
+HASHES = ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT")
+
+
+@pytest.mark.parametrize("hashed", HASHES)
+def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch, hashed):
+    """With the same hash for all cells, or hashes that are part of each other, the same is found."""
+    relation, engine = connection.table("stored"), engine_for(connection.table("stored"))
+    expected = engine.cells(relation, QUESTION)
     plain = Rows.run
-    for hashed in ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT"):
 
-        def run(self, statement, hashed=hashed):
-            return plain(self, statement.replace("hash(b0, 1)", hashed.format("b0")))
+    def run(self, statement):
+        return plain(self, statement.replace("hash(b0, 1)", hashed.format("b0")))
 
-        monkeypatch.setattr(Rows, "run", run)
-        monkeypatch.setattr(Rows, "batches", lambda self, statement: iter([run(self, statement)]))
-        for unit in ("u", "name"):
-            counted = engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",)))
-            assert sorted(counted.counts) == sorted(expected.counts)
+    monkeypatch.setattr(Rows, "run", run)
+    monkeypatch.setattr(Rows, "batches", lambda self, statement: iter([run(self, statement)]))
+    for unit in ("u", "name"):
+        counted = engine.cells(relation, Selection(unit=(unit,), by=("c",)))
+        assert sorted(counted.counts) == sorted(expected.counts)
+    stream = duckdb.from_arrow(relation.select("name", "c").to_arrow_table().to_reader())
+    with pytest.raises(ConfigError, match="could not be counted"):
+        engine.cells(stream, Selection(unit=("name",), by=("c",)))
+    connection.execute("INSERT INTO stored SELECT * REPLACE ('cell 6' AS c) FROM stored WHERE u = 3 LIMIT 1")
+    for unit in ("u", "name"):
+        assert engine.cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
 
 
+@tells_plans
 def test_rows_that_change_between_two_readings_change_no_answer(connection, monkeypatch):
     relation, plain = connection.table("stored"), Rows.run
 
@@ -153,9 +190,27 @@ def test_rows_that_change_between_two_readings_change_no_answer(connection, monk
         return answer
 
     monkeypatch.setattr(Rows, "run", run)
-    for unit in ("u", "name"):
-        assert by_code(relation, (unit,)) is None
-        connection.execute("DELETE FROM stored WHERE u = 9999")
+    assert by_place(relation) is None
+
+
+@pytest.mark.parametrize("where", ["c == 'cell 1'", "d >= 1", "c == 'nobody'"])
+@pytest.mark.parametrize("unit", [("u",), ("name",), ("u", "name")])
+def test_people_who_do_not_satisfy_are_counted_only_when_asked_for(connection, unit, where):
+    """A unit that is missing is noticed in rows that do not satisfy, too, also where rows can be read only once."""
+    asked = [Selection(unit=unit, where=where, everybody=everybody) for everybody in (True, False)]
+    for missing in (False, True):
+        if missing:
+            connection.execute("INSERT INTO stored (c, d) VALUES ('cell 2', 0)")
+        stored = connection.table("stored")
+        for relation in (stored, connection.sql("SELECT * FROM stored UNION ALL SELECT * FROM stored"), None):
+            tallies = []
+            for question in asked:
+                frame = duckdb.from_arrow(stored.to_arrow_table().to_reader()) if relation is None else relation
+                tallies.append(engine_for(frame).tally(frame, question))
+            all_of_them, some = tallies
+            assert (all_of_them.population, some.population) == (700, None)
+            assert all_of_them.satisfying == some.satisfying
+            assert all_of_them.missing_unit == some.missing_unit == missing
 
 
 def test_a_row_that_cannot_be_read_is_not_repeated(connection, tmp_path):

@@ -1,0 +1,90 @@
+"""What follows ``WITH pkdp_rows AS (…)`` where no rule draws a cell: SQL that DuckDB answers; see `engines.rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pkdp_pipeline.engines.question import SPACES, numbered
+
+#: Bits of half a code, and all of them.
+BITS = 31
+HALF = (1 << BITS) - 1
+
+
+def missing(units: int) -> str:
+    """Return SQL for whether a row's unit is missing."""
+    return " OR ".join(f"{name} IS NULL" for name in numbered("u", units))
+
+
+def tally_statement(*, units: int, everybody: bool = True) -> str:
+    """Return the query for (satisfying, population, missing_unit); ``hit`` says whether a row satisfies.
+
+    Without `everybody` the population is NULL.
+    """
+    if units == 0:
+        return (
+            "SELECT count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit "
+            "FROM pkdp_rows"
+        )
+    unit, nobody = ", ".join(numbered("u", units)), missing(units)
+    looked = "" if everybody else f" WHERE hit OR {nobody}"
+    return (
+        f"SELECT count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
+        f"{f'count(*) FILTER (WHERE NOT ({nobody}))' if everybody else 'NULL::BIGINT'} AS population, "
+        f"coalesce(bool_or({nobody}), false) AS missing_unit "
+        f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows{looked} GROUP BY {unit})"
+    )
+
+
+def hits_statement(*, units: int) -> str:
+    """Return the query of `tally_statement` without everybody that reads the rows twice, first those that satisfy."""
+    nobody = missing(units)
+    return (
+        "SELECT count(*) AS satisfying, NULL::BIGINT AS population, "
+        f"(SELECT count(*) > 0 FROM pkdp_rows WHERE {nobody}) AS missing_unit "
+        f"FROM (SELECT 1 FROM pkdp_rows WHERE hit AND NOT ({nobody}) GROUP BY {', '.join(numbered('u', units))})"
+    )
+
+
+def homes_statement(*, units: int, keys: int) -> str:
+    """Return the query for (b0, b1, …, is_cell, nobody, code, n): each cell with its code, and how many units have one.
+
+    A cell's code is half a hash beside its complement, and a unit's the joined bits of its cells'. So the joined bits
+    of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone.
+    """
+    unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
+    half = f"(hash({cell}, 1) & {HALF})"  # alone, the hash of the number 0 is 0
+    code = f"({half} | (xor({half}, {HALF}::UBIGINT) << {BITS}))"
+    return (
+        f"SELECT {cell}, is_cell, nobody, code, count(*) AS n FROM (SELECT {cell}, grouping({cell}) = 0 AS is_cell, "
+        f"{nobody} AS nobody, bit_or(code) AS code FROM (SELECT *, {code} AS code FROM pkdp_rows) "
+        f"GROUP BY GROUPING SETS (({unit}), ({cell}))) GROUP BY is_cell, nobody, code, {cell}"
+    )
+
+
+def spaced(texts: Sequence[str]) -> str:
+    """Return SQL for whether one of these columns of text may have spaces around a value.
+
+    It compares a first and a last character, which is quicker than to trim, and may say yes of other signs.
+    """
+    spaces = ", ".join(f"chr({ord(space)})" for space in SPACES)
+    return " OR ".join(
+        f"CASE WHEN strlen({text}) = length({text}) THEN {text} < '!' OR ({text})[-1] < '!' "
+        f"ELSE ({text})[1] IN ({spaces}) OR ({text})[-1] IN ({spaces}) END"
+        for text in (f"{name}::VARCHAR" for name in texts)
+    )
+
+
+def alike_statement(*, units: int, texts: Sequence[str]) -> str:
+    """Return the query for (alike): whether two units are one when the columns of text among theirs are trimmed."""
+    names = numbered("u", units)
+    spaces = " || ".join(f"chr({ord(space)})" for space in SPACES)
+    around = f"'^[' || {spaces} || ']+|[' || {spaces} || ']+$'"  # many times quicker than to trim so many signs
+    trimmed = ", ".join(
+        f"regexp_replace({name}::VARCHAR, {around}, '', 'g')" if name in texts else name for name in names
+    )
+    differ = " OR ".join(f"min({name}) <> max({name})" for name in names)
+    return (
+        f"SELECT count(*) > 0 AS alike FROM (SELECT 1 FROM pkdp_rows WHERE NOT ({missing(units)}) "
+        f"GROUP BY {trimmed} HAVING {differ})"
+    )

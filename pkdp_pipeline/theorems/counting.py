@@ -28,6 +28,9 @@ _MOST_BLOCKS = 50_000
 _INVERTED = 0.96
 """Up to this share of the noise's ε0 tails are inverted."""
 
+_FAINT = 1e-5
+"""With noise of a smaller ε0 brackets are too wide to be divided: only what the noise gives against anybody is left."""
+
 _MODE_IS_FOUND = 10**6
 """With noise and more people than this, the climb to the mode of a tilted law may stop early, which widens brackets."""
 
@@ -116,6 +119,8 @@ class Counting(_Uncertain):
         noise = self.noise
         inside = epsilons < noise
         lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
+        if noise < _FAINT:
+            return lower, upper
         near = epsilons <= _INVERTED * noise
         if near.any():
             lower[near], upper[near] = self._search(epsilons[near])
@@ -129,7 +134,7 @@ class Counting(_Uncertain):
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at the whole box, the others at its best vertices."""
         if self.unknown > MOST_PEOPLE:
             return replace(self, unknown=MOST_PEOPLE).smallest_epsilon(target)
-        if self.p_min == self.p_max or self.unknown == 0:
+        if self.p_min == self.p_max or self.unknown == 0 or (self.noise is not None and self.noise < _FAINT):
             return Bound.smallest_epsilon(self, target)
         best, share = math.inf, 1.0 + _SLACK
         vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}

@@ -230,7 +230,7 @@ class TwoCoinTails:
                 shift = np.expm1(-slope)
                 parts = n_low * np.log1p(q1 * shift), n_high * np.log1p(q2 * shift)
                 log = np.where(np.abs(slope) < steepest, parts[0] + parts[1] + slope * centre + np.log(share), -np.inf)
-            sizes = np.where(np.isfinite(log), np.abs(parts[0]) + np.abs(parts[1]) + np.abs(slope) * centre, 0.0)
+                sizes = np.where(np.isfinite(log), np.abs(parts[0]) + np.abs(parts[1]) + np.abs(slope) * centre, 0.0)
             return _Alias(
                 log, slope, density, inner, UNIT * (64.0 * sizes + 32.0 * np.abs(slope) * window.period + 300)
             )

@@ -148,7 +148,7 @@ STRAYS = pd.DataFrame(
         ({"unit": "u"}, 'missing_unit="drop"'),
         ({"unit": "u", "missing_unit": "drop"}, '"most_frequent", "first" .* or "hash"'),
         ({"unit": "u", "missing_unit": "drop", "one_cell": "hash", "domain": ["a", "b"]}, 'undeclared="absent"'),
-        ({"unit": "u", "missing_unit": "drop", "one_cell": "hash", "domain": ["a", None]}, "does not list"),
+        ({"unit": "u", "missing_unit": "drop", "one_cell": "hash", "domain": ["b", None]}, "does not list"),
     ],
 )
 def test_input_that_is_not_as_declared_is_refused_with_the_rules_on_offer(as_frame, fields, words):

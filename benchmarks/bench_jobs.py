@@ -4,7 +4,7 @@ Processor time, which other work on the machine disturbs less. Reading is what c
 all the rest: refusals, charges, certificates, files. Each side is a process of its own, so that its peak of memory is
 its own.
 
-    python benchmarks/bench_jobs.py [--rows 1000000] [--days 60]
+    python benchmarks/bench_jobs.py [--rows 1000000] [--days 30]
 
 With 10 million rows and 365 days it takes some minutes.
 """

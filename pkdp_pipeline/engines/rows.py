@@ -90,10 +90,14 @@ class Rows:
 
     def units(self, units: int, texts: list[str]) -> Units:
         """See `Engine.units`; `texts` are those of the unit's columns that hold text."""
-        statement = f"SELECT coalesce(bool_or({spaced(texts)}), false) AS spaced FROM pkdp_rows"
-        if not texts or not self.run(statement)["spaced"][0].as_py():
+        if not texts:
             return Units()
-        return self.alike(units, texts)
+        statement = f"SELECT count(*) AS n, coalesce(bool_or({spaced(texts)}), false) AS spaced FROM pkdp_rows"
+        (found,) = self.run(statement).to_pylist()
+        if found["n"] and _is_duckdb_1() and not len(self.run("SELECT 1 FROM pkdp_rows LIMIT 1")):
+            # It says nothing of a stream that was read before, and gives no rows.
+            raise not_counted("its rows can be read only once, and names of text are looked at first")
+        return self.alike(units, texts) if found["spaced"] else Units()
 
     def alike(self, units: int, texts: list[str]) -> Units:
         """Return whether two units are one when the columns of text among theirs are trimmed."""
@@ -139,8 +143,6 @@ class Rows:
 
     @contextmanager
     def _query(self, statement: str, *, explain: bool = False) -> Iterator[Callable[[], Any]]:
-        import duckdb
-
         # A name that no table the relation reads can have.
         source = f"pkdp_source_{secrets.token_hex(8)}"
         rows = f"SELECT {', '.join(self.selected)} FROM {source} WHERE {self.condition}"
@@ -149,7 +151,9 @@ class Rows:
         try:
             yield lambda: self.relation.query(source, query)
         finally:
-            if duckdb.__version__.startswith("1."):
+            if _is_duckdb_1():
+                import duckdb
+
                 # It leaves the name behind as a temporary view.
                 with suppress(duckdb.Error):
                     self.relation.query(source, f"DROP VIEW IF EXISTS {source}")
@@ -250,6 +254,12 @@ class Rows:
         found = self.run(f"SELECT {home}, count(*) AS n FROM ({joined}) GROUP BY home")
         present = found.filter(pc.is_valid(found["home"]))
         return present["home"].to_numpy(), present["n"].to_numpy(), len(present) < len(found)
+
+
+def _is_duckdb_1() -> bool:
+    import duckdb
+
+    return duckdb.__version__.startswith("1.")
 
 
 def asked(question: Callable[[], Answer]) -> Answer:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
 from pkdp_pipeline.engines.rows import Rows
@@ -151,6 +152,13 @@ def test_a_stream_that_can_be_read_only_once_is(connection):
     reader = connection.table("stored").to_arrow_reader(100)
     relation = duckdb.from_arrow(reader)
     assert engine_for(relation).cells(relation, QUESTION).counts.sum() == 700
+
+
+def test_a_stream_of_people_with_names_of_text_is_no_empty_table(connection):
+    """Their names are looked at first; DuckDB 1 would then find nobody, and say nothing."""
+    relation = duckdb.from_arrow(connection.table("stored").to_arrow_reader(100))
+    with pytest.raises(ConfigError, match="could not be counted"):
+        pkdp.histogram(relation, "c", unit="name", attacker=pkdp.AttackerModel(p_max=0.1), k=50)
 
 
 HASHES = ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT")

@@ -10,11 +10,9 @@ PRIME = 2_147_483_647
 
 
 def number(value: Any) -> int:
-    """Return the number of a whole number, a real or a text."""
+    """Return the number of a whole number, a real or a text: that of its text."""
     if isinstance(value, float) and value == int(value):
         value = int(value)
-    if isinstance(value, int):
-        return value % PRIME
     first = hashlib.md5(str(value).encode()).hexdigest()[:8]
     return int("".join(first[at : at + 2] for at in (6, 4, 2, 0)), 16) % PRIME
 

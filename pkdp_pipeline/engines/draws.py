@@ -1,10 +1,10 @@
 """How a person's cells are drawn: one public rule, fixed before the data, that every engine computes alike.
 
-All are numbers below the prime p = 2^31 - 1. A whole number v is v mod p, whatever the type that holds it; any other
-value is the first four bytes of the MD5 of its text, the first counting least, mod p. A person is the number a of her
-name, of a name in several columns ``(a0 * SPREAD + a1) mod p``, and so on. A cell is the number b of the texts of its
-keys, each with its length before it. The draw of a person and a cell is ``(a + b)^5 mod p``: the smallest of a person's
-draws wins, equal ones go to the smallest cell. docs/engines.md says what that is good for.
+All are numbers below the prime p = 2^31 - 1. A value is the first four bytes of the MD5 of its text, the first counting
+least, mod p; its text does not depend on the type that other rows give its column: 7, 7.0 and "7" are alike. A person
+is the number a of her name, of a name in several columns ``(a0 * SPREAD + a1) mod p``, and so on. A cell is the number
+b of the texts of its keys, each with its length before it. The draw of a person and a cell is ``(a + b)^5 mod p``: the
+smallest of a person's draws wins, equal ones go to the smallest cell. docs/engines.md says what that is good for.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from pkdp_pipeline.model.question import Selection
 PRIME = 2**31 - 1
 #: Sets the columns of a name apart.
 SPREAD = 742938285
-#: Whole numbers below it are spelled and numbered as such, also among reals.
+#: Whole numbers below it are spelled as such, also among reals.
 WHOLE = 9e18
-
-_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_WHOLE = frozenset([*_SIZES, *(f"U{size}" for size in _SIZES)])
 
 
 def number_of(text: str) -> int:
@@ -36,7 +33,7 @@ def unit_number(units: int, kinds: Mapping[str, str]) -> str:
     number = ""
     for name in numbered("u", units):
         known = name.replace("u", "n")
-        column = known if known in kinds else _value_number(name, kinds[name])
+        column = known if known in kinds else _text_number(_text(name, kinds[name]))
         number = f"({number} * {SPREAD} + {column}) % {PRIME}" if number else column
     return number
 
@@ -71,25 +68,15 @@ def drawn_statement(question: Selection, rows: str, number: str, nobody: str) ->
     )
 
 
-def _value_number(name: str, kind: str) -> str:
-    if kind in _WHOLE:
-        return f"(({name} % {PRIME})::BIGINT + {PRIME}) % {PRIME}"
-    number = _text_number(f"{name}::VARCHAR")
-    if kind != "DOUBLE":
-        return number
-    return f"CASE WHEN {_is_whole(name)} THEN {_value_number(f'{name}::BIGINT', 'BIGINT')} ELSE {number} END"
-
-
 def _text_number(text: str) -> str:
     # Quicker than to read the digits of md5(…).
     return f"(md5_number({text}) & 4294967295)::BIGINT % {PRIME}"
 
 
 def _text(name: str, kind: str) -> str:
-    """Return SQL for a value's text; 1.0 is spelled as 1: that a column holds reals may be owed to another person."""
+    """Return SQL for a value's text; 1.0 and 1.00 are spelled as 1: other people's rows may have given them zeros."""
     text = f"{name}::VARCHAR"
-    return f"CASE WHEN {_is_whole(name)} THEN {name}::BIGINT::VARCHAR ELSE {text} END" if kind == "DOUBLE" else text
-
-
-def _is_whole(real: str) -> str:
-    return f"abs({real}) < {WHOLE} AND {real} = trunc({real})"
+    if kind == "DOUBLE":
+        whole = f"abs({name}) < {WHOLE} AND {name} = trunc({name})"
+        return f"CASE WHEN {whole} THEN {name}::BIGINT::VARCHAR ELSE {text} END"
+    return f"rtrim(rtrim({text}, '0'), '.')" if kind.startswith("DECIMAL") and not kind.endswith(",0)") else text

@@ -147,7 +147,8 @@ def _drawn(pairs: Rows, unit: list[str], cell: list[str]) -> Rows:
     """Return pairs of unit and cell with the draw of each; see `engines.draws`."""
     schema, person = pairs.collect_schema(), nw.lit(0)
     for name in unit:
-        pairs, number = _with_value_number(pairs, name, schema[name])
+        pairs = _with_text_number(pairs, f"{name}_number", _text(name, real=schema[name] == nw.Float64))
+        number = nw.col(f"{name}_number")
         person = number if name == unit[0] else (person * SPREAD + number) % PRIME
     texts = [_text(name, real=schema[name] == nw.Float64) for name in cell]
     parts = [nw.concat_str(text.str.len_chars().cast(nw.String), text, separator=":") for text in texts]
@@ -159,21 +160,6 @@ def _drawn(pairs: Rows, unit: list[str], cell: list[str]) -> Rows:
         .with_columns(y=x * x % PRIME)
         .with_columns(draw=(y * y % PRIME) * x % PRIME)
     )
-
-
-def _with_value_number(rows: Rows, name: str, dtype: Any) -> tuple[Rows, nw.Expr]:
-    """Return rows, and of them the number of a column's value."""
-    column = nw.col(name)
-    if isinstance(dtype, (nw.UInt64, nw.UInt128, nw.Int128)):
-        return rows, (column % PRIME).cast(nw.Int64)
-    if dtype.is_integer():
-        return rows, column.cast(nw.Int64) % PRIME
-    rows = _with_text_number(rows, f"{name}_number", _text(name, real=dtype == nw.Float64))
-    number = nw.col(f"{name}_number")
-    if dtype != nw.Float64:
-        return rows, number
-    whole = _whole(column)
-    return rows, nw.when(whole.cast(nw.Float64) == column).then(whole % PRIME).otherwise(number)
 
 
 def _text(name: str, *, real: bool) -> nw.Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from numbers import Number
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.draws import PRIME, WHOLE, number_of
+from pkdp_pipeline.engines.draws import WHOLE, number_of
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
 from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Tally, Units, not_counted
@@ -165,9 +166,9 @@ def _number(value: Any) -> int:
     key = canonical_key(value)
     if isinstance(key, float) and key.is_integer() and abs(key) < WHOLE:
         key = int(key)
-    if isinstance(key, int) and not isinstance(key, bool):
-        return key % PRIME
     text = str(key).lower() if isinstance(key, bool) else str(key)
+    if isinstance(key, Decimal):
+        text = f"{key:f}".rstrip("0").rstrip(".") if "." in f"{key:f}" else f"{key:f}"
     if isinstance(key, pd.Timestamp):
         text = str(key if key.tz is None else key.tz_convert(None))
         text = text.rstrip("0") if "." in text else text
@@ -211,11 +212,15 @@ def _holds_several_types(column: pd.Series[Any]) -> bool:
 def _holds_rounded(column: pd.Series[Any]) -> bool:
     """Return whether reals are so large that two whole numbers, which a missing value made reals, may be one."""
     values = _values(column)
-    if not pd.api.types.is_float_dtype(values.dtype):
+    if values.dtype == object:
+        reals = np.array([value for value in values if isinstance(value, float)], dtype="float64")
+    elif pd.api.types.is_float_dtype(values.dtype):
+        reals = values.to_numpy(dtype="float64", na_value=np.nan)
+    else:
         return False
-    reals = np.abs(values.to_numpy(dtype="float64", na_value=np.nan))
-    exact = 2.0**24 if values.dtype.itemsize < 8 else 2.0**53
-    return bool((reals[np.isfinite(reals)] >= exact).any())
+    exact = {2: 2.0**11, 4: 2.0**24}.get(getattr(values.dtype, "itemsize", 8), 2.0**53)
+    reals = np.abs(reals[np.isfinite(reals)])
+    return bool((reals >= exact).any())
 
 
 def _holds_text(column: pd.Series[Any]) -> bool:

@@ -99,7 +99,7 @@ class Periods:
             counted = f"SELECT p, code, {nobody}, several, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
             return _Counted.of(cells, codes, self._run(counted, selected, condition))
 
-        found: _Counted | None = self._once(("cells", question.unit, question.by, question.where), ask)
+        found: _Counted | None = self._once(("cells", question.unit, question.by, repr(question.where)), ask)
         if found is None:
             return None
         mine = found.of_period(first)
@@ -129,7 +129,7 @@ class Periods:
                 selected,
             )
 
-        found = self._once(("tally", question.unit, question.where), ask)
+        found = self._once(("tally", question.unit, repr(question.where)), ask)
         return None if found is None else Tally.of(_of_period(found, first))
 
     def _once(self, key: object, ask: Callable[[], Any]) -> Any:

@@ -121,6 +121,17 @@ def test_no_period_is_asked_alone_where_it_need_not_be(connection):
     assert len(asked) == 4  # rows, cells, and both counts: once, not once a day
 
 
+def test_predicates_that_python_takes_for_equal_are_two_questions(connection):
+    relation = stored(connection, [(DAYS[0], f"person {n}", 2**53 + n, "a", 0.0) for n in range(4)])
+    periods, alone, satisfying = Periods(relation, "day"), one_by_one(relation)[DAYS[0]], []
+    for where in ("q == 9007199254740992", "q == 9007199254740992.0"):
+        question = Selection(unit=("p",), by=("c 1",), where=where)
+        mine, expected = told(OnePeriod(periods, DAYS[0], lambda: alone), question), told(alone, question)
+        assert mine[1:] == expected[1:]
+        satisfying.append(mine[2].satisfying)
+    assert satisfying == [1, 2]
+
+
 def test_hashes_that_are_equal_send_each_period_alone(connection, monkeypatch):
     rows = [(day, f"person {number}", number, f"town {number % 3}", 0.0) for day in DAYS[:2] for number in range(9)]
     monkeypatch.setattr(period_engine, "code_of", lambda cell: f"hash(1) + 0 * length(({cell})::VARCHAR)")

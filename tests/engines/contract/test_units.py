@@ -81,6 +81,20 @@ def test_large_whole_numbers_among_reals_are_refused(dtype):
     assert asked(exact, missing_unit="drop").table["count"].tolist() == [27]
 
 
+@pytest.mark.parametrize(
+    "people",
+    [
+        pd.Series([2048, 2049, None], dtype="float16"),
+        pd.Series([2.0**53, 2.0**53 + 1, None], dtype=object),
+        pd.Series(pd.arrays.SparseArray([2.0**53, 1.0, None])),
+    ],
+    ids=["short", "objects", "sparse"],
+)
+def test_so_are_short_reals_and_objects(people):
+    with pytest.raises(pkdp.InputCheckError, match="kept as reals"):
+        asked(pd.DataFrame({"person": people, "clinic": "a"}), missing_unit="drop")
+
+
 def test_categories_that_no_row_has_are_nobody():
     """A frame of which rows were left out keeps the categories of these."""
     frame = clinic([*map(str, range(30)), 7, "7 "])

@@ -147,10 +147,10 @@ def _drawn(pairs: Rows, unit: list[str], cell: list[str]) -> Rows:
     """Return pairs of unit and cell with the draw of each; see `engines.draws`."""
     schema, person = pairs.collect_schema(), nw.lit(0)
     for name in unit:
-        pairs = _with_text_number(pairs, f"{name}_number", _text(name, real=schema[name] == nw.Float64))
+        pairs = _with_text_number(pairs, f"{name}_number", _text(name, schema[name]))
         number = nw.col(f"{name}_number")
         person = number if name == unit[0] else (person * SPREAD + number) % PRIME
-    texts = [_text(name, real=schema[name] == nw.Float64) for name in cell]
+    texts = [_text(name, schema[name]) for name in cell]
     parts = [nw.concat_str(text.str.len_chars().cast(nw.String), text, separator=":") for text in texts]
     pairs = _with_text_number(pairs, "pick", nw.concat_str(*(part.fill_null("-") for part in parts)))
     x, y = nw.col("x"), nw.col("y")
@@ -162,12 +162,17 @@ def _drawn(pairs: Rows, unit: list[str], cell: list[str]) -> Rows:
     )
 
 
-def _text(name: str, *, real: bool) -> nw.Expr:
+def _text(name: str, dtype: Any) -> nw.Expr:
+    """Return a value's text as `engines.draws` has it: whole numbers are written out, decimals without ending zeros."""
     column = nw.col(name)
-    if not real:
-        return column.cast(nw.String)
+    text = column.cast(nw.String)
+    if isinstance(dtype, nw.Decimal):
+        shorter = text.str.replace_all(r"\.?0+$", "")
+        return nw.when(text.str.contains(".", literal=True)).then(shorter).otherwise(text)
+    if dtype != nw.Float64:
+        return text
     whole = _whole(column)
-    return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(column.cast(nw.String))
+    return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(text)
 
 
 def _whole(real: nw.Expr) -> nw.Expr:

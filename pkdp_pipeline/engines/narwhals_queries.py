@@ -171,12 +171,8 @@ def _text(name: str, dtype: Any) -> nw.Expr:
         return nw.when(text.str.contains(".", literal=True)).then(shorter).otherwise(text)
     if dtype != nw.Float64:
         return text
-    whole = _whole(column)
+    whole = nw.when(column.abs() < nw.lit(WHOLE)).then(column.cast(nw.Int64))
     return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(text)
-
-
-def _whole(real: nw.Expr) -> nw.Expr:
-    return nw.when(real.abs() < nw.lit(WHOLE)).then(real.cast(nw.Int64))
 
 
 def _with_text_number(rows: Rows, name: str, text: nw.Expr) -> Rows:

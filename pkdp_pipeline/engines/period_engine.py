@@ -19,7 +19,7 @@ from pkdp_pipeline.engines.codes import joinable
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
 from pkdp_pipeline.engines.rows import Rows
-from pkdp_pipeline.engines.statements import missing, spaced
+from pkdp_pipeline.engines.statements import code_of, missing, spaced
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.question import Selection
 
@@ -176,11 +176,6 @@ class _Counted:
 
 
 _EPOCH = date(1970, 1, 1).toordinal()
-
-
-def code_of(cell: str) -> str:
-    """Return SQL for the hash of a cell's keys; of the number 0 alone it would be 0, which is part of every other."""
-    return f"hash({cell}, 1)"
 
 
 def _of_period(found: Any, first: date) -> Any:

@@ -25,6 +25,7 @@ from pkdp_pipeline.engines.statements import (
     BITS,
     HALF,
     alike_statement,
+    code_of,
     hits_statement,
     homes_statement,
     missing,
@@ -223,7 +224,7 @@ class Rows:
         if not self.is_stored(all_of_them=True):
             return None
         cell = ", ".join(numbered("b", keys))
-        code = f"hash({cell}, 1)"  # alone, the hash of the number 0 is 0, which is part of every other
+        code = code_of(cell)
         cells = self.run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}")
         if not 0 < len(cells) <= MOST:
             return None

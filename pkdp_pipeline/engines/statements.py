@@ -16,6 +16,11 @@ def missing(units: int) -> str:
     return " OR ".join(f"{name} IS NULL" for name in numbered("u", units))
 
 
+def code_of(cell: str) -> str:
+    """Return SQL for the hash of a cell's keys; of the number 0 alone it would be 0, which is part of every other."""
+    return f"hash({cell}, 1)"
+
+
 def tally_statement(*, units: int, everybody: bool = True) -> str:
     """Return the query for (satisfying, population, missing_unit); ``hit`` says whether a row satisfies.
 
@@ -53,7 +58,7 @@ def homes_statement(*, units: int, keys: int) -> str:
     of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone.
     """
     unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
-    half = f"(hash({cell}, 1) & {HALF})"  # alone, the hash of the number 0 is 0
+    half = f"({code_of(cell)} & {HALF})"
     code = f"({half} | (xor({half}, {HALF}::UBIGINT) << {BITS}))"
     return (
         f"SELECT {cell}, is_cell, nobody, code, count(*) AS n FROM (SELECT {cell}, grouping({cell}) = 0 AS is_cell, "

@@ -65,8 +65,8 @@ class Periods:
         def ask() -> Any:
             units, texts = self.columns.units(unit), self.columns.texts(unit)
             without = f"count(*) FILTER (WHERE {missing(len(unit)) or 'false'}) AS without"
-            may = f"coalesce(bool_or({spaced(texts) or 'false'}), false) AS spaced"
-            return self._run(f"SELECT p, count(*) AS n, {without}, {may} FROM pkdp_rows GROUP BY p", units)
+            statement = f"SELECT p, count(*) AS n, {without}, {spaced(texts)} AS spaced FROM pkdp_rows GROUP BY p"
+            return self._run(statement, units)
 
         found = self._once(("rows", unit), ask)
         if found is None:

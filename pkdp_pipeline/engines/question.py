@@ -23,69 +23,6 @@ SPACES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellCounts:
-    """How many distinct units every non-empty cell holds.
-
-    Parameters
-    ----------
-    keys : pandas.DataFrame
-        The by-columns of the cells, under their public dtypes.
-    counts : integer array, one per cell
-    missing_unit : bool
-        Whether a row has a missing value in a unit column; such rows are not counted.
-    several_cells : bool
-        Whether a unit was found in several cells and no rule said which one counts; then no cells are given.
-    """
-
-    keys: pd.DataFrame
-    counts: npt.NDArray[np.int64]
-    missing_unit: bool
-    several_cells: bool
-
-    @classmethod
-    def of(cls, answer: Any, by: Sequence[str], public: Callable[[Any, str], pd.Series[Any]]) -> CellCounts:
-        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
-
-        `public` gives the keys of a column, by its name, their public dtype.
-        """
-        import pandas as pd
-        import pyarrow.compute as pc
-
-        several_cells = bool(pc.any(answer["several_cells"]).as_py())
-        # A cell that only rows without a unit mention has nobody in it.
-        counted = answer.slice(0, 0) if several_cells else answer.filter(pc.greater(answer["n"], 0))
-        keys = {name: public(counted[short], name) for name, short in zip(by, numbered("b", len(by)), strict=True)}
-        return cls(
-            keys=pd.DataFrame(keys, copy=False),
-            counts=counted["n"].to_numpy().astype("int64"),
-            missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
-            several_cells=several_cells,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """How many distinct units have a row that satisfies the predicate; and how many there are, where that is asked."""
-
-    satisfying: int
-    population: int | None
-    missing_unit: bool
-
-    @classmethod
-    def of(cls, answer: Any) -> Tally:
-        """Read an Arrow table of (satisfying, population, missing_unit) with one row, or none for no units.
-
-        A population that is NULL was not asked for.
-        """
-        values = (answer.to_pylist() or [{}])[0]
-        return cls(
-            satisfying=int(values.get("satisfying") or 0),
-            population=None if values.get("population", 0) is None else int(values.get("population", 0)),
-            missing_unit=bool(values.get("missing_unit")),
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
     """Whether some people may have several names in a frame.
@@ -103,6 +40,83 @@ class Units:
     mixed: bool = False
     alike: bool = False
     rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellCounts:
+    """How many distinct units every non-empty cell holds.
+
+    Parameters
+    ----------
+    keys : pandas.DataFrame
+        The by-columns of the cells, under their public dtypes.
+    counts : integer array, one per cell
+    missing_unit : bool
+        Whether a row has a missing value in a unit column; such rows are not counted.
+    several_cells : bool
+        Whether a unit was found in several cells and no rule said which one counts; then no cells are given.
+    units : Units, optional
+        What `Engine.units` would answer, where counting has shown it.
+    """
+
+    keys: pd.DataFrame
+    counts: npt.NDArray[np.int64]
+    missing_unit: bool
+    several_cells: bool
+    units: Units | None = None
+
+    @classmethod
+    def of(
+        cls,
+        answer: Any,
+        by: Sequence[str],
+        public: Callable[[Any, str], pd.Series[Any]],
+        units: Units | None = None,
+    ) -> CellCounts:
+        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
+
+        `public` gives the keys of a column, by its name, their public dtype.
+        """
+        import pandas as pd
+        import pyarrow.compute as pc
+
+        several_cells = bool(pc.any(answer["several_cells"]).as_py())
+        # A cell that only rows without a unit mention has nobody in it.
+        counted = answer.slice(0, 0) if several_cells else answer.filter(pc.greater(answer["n"], 0))
+        keys = {name: public(counted[short], name) for name, short in zip(by, numbered("b", len(by)), strict=True)}
+        return cls(
+            keys=pd.DataFrame(keys, copy=False),
+            counts=counted["n"].to_numpy().astype("int64"),
+            missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
+            several_cells=several_cells,
+            units=units,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many distinct units have a row that satisfies the predicate; and how many there are, where that is asked.
+
+    `units` is as in `CellCounts`.
+    """
+
+    satisfying: int
+    population: int | None
+    missing_unit: bool
+    units: Units | None = None
+
+    @classmethod
+    def of(cls, answer: Any) -> Tally:
+        """Read an Arrow table of (satisfying, population, missing_unit) with one row, or none for no units.
+
+        A population that is NULL was not asked for.
+        """
+        values = (answer.to_pylist() or [{}])[0]
+        return cls(
+            satisfying=int(values.get("satisfying") or 0),
+            population=None if values.get("population", 0) is None else int(values.get("population", 0)),
+            missing_unit=bool(values.get("missing_unit")),
+        )
 
 
 class Engine(Protocol):

@@ -45,14 +45,19 @@ class RelationEngine:
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
         ]
         rows = Rows(frame, tuple(selected), source.condition(question.where))
-        answer = rows.cells(question, whole=source.whole(question.unit))
-        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.kinds[name]))
+        if question.unit and question.where is None and question.one_cell == "error" and question.cells_per_unit == 1:
+            answer, units = rows.cells_by_code(question, source.texts(question.unit))
+        else:
+            units = self.units(frame, question.unit)
+            answer = rows.cells(question)
+        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.kinds[name]), units)
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> Tally:
         """See `Engine.tally`."""
         source = RelationColumns(frame)
         selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
-        return Rows(frame, tuple(selected)).tally(len(question.unit), everybody=question.everybody)
+        texts = source.texts(question.unit)
+        return Rows(frame, tuple(selected)).tally(len(question.unit), texts, everybody=question.everybody)
 
     def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
@@ -83,10 +88,6 @@ class RelationColumns:
         """Return SQL for b0, b1, …, which can name a cell."""
         check_columns("by", by, self._columns)
         return [f"{nameable(name, quoted(name), self.kinds[name])} AS b{i}" for i, name in enumerate(by)]
-
-    def whole(self, unit: tuple[str, ...]) -> bool:
-        """Return whether a unit is one whole number that fits 64 bits."""
-        return len(unit) == 1 and self.kinds[unit[0]] in _WHOLE
 
     def ordering(self, name: str) -> str:
         """Return SQL for what rows are ordered by."""
@@ -122,7 +123,6 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
         _INSTANT: "datetime64[us]",
     }
 )
-_WHOLE = frozenset(kind for kind in _PLAIN if kind.endswith(("INT", "INTEGER")))
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 

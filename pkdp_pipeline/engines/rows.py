@@ -10,22 +10,21 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pkdp_pipeline.engines.codes import MOST, Places, answered
+from pkdp_pipeline.engines.codes import answered
 from pkdp_pipeline.engines.draws import cell_number, drawn_statement, unit_number
 from pkdp_pipeline.engines.question import DRAWN, Tally, Units, not_counted, numbered
 from pkdp_pipeline.engines.statements import (
     BITS,
     HALF,
     alike_statement,
-    code_of,
     hits_statement,
     homes_statement,
     missing,
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-#: Rows in a batch of a stream: their arrays stay in the processor's caches.
-_BATCH = 1 << 17
 #: The operators of a plan that reads stored rows once, one by one.
 _SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
 
@@ -69,21 +66,18 @@ class Rows:
     selected: tuple[str, ...] = ("*",)
     condition: str = "true"
 
-    def cells(self, question: Selection, *, whole: bool = False) -> Any:
-        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
-
-        `whole` says that the unit is a whole number.
-        """
-        units, keys = len(question.unit), len(question.by)
-        if units and question.one_cell in DRAWN:
+    def cells(self, question: Selection) -> Any:
+        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
+        if question.unit and question.one_cell in DRAWN:
             return self.run(self._drawn_cells(question))
-        if question.one_cell == "error" and units and question.cells_per_unit == 1:
-            placed = self.cells_by_place(keys) if whole and self.condition == "true" else None
-            return self.cells_by_code(question) if placed is None else placed
-        return self.run(cells_statement(question, keys=keys))
+        if question.unit and question.one_cell == "error" and question.cells_per_unit == 1:
+            return self.cells_by_code(question)[0]
+        return self.run(cells_statement(question, keys=len(question.by)))
 
-    def tally(self, units: int, *, everybody: bool = True) -> Tally:
+    def tally(self, units: int, texts: Sequence[str] = (), *, everybody: bool = True) -> Tally:
         """Count the units that have a hit among their rows, and with `everybody` all.
+
+        With `texts`, those of the unit's columns that hold text, it may have found what `units` does.
 
         Where a predicate selects few rows, it is quicker to let storage leave out the others, and to ask apart whether
         a unit is missing, which the statistics of a file often answer: one of thirty days among 10 million rows of
@@ -91,22 +85,31 @@ class Rows:
         """
         if units and not everybody and self.is_stored():
             return Tally.of(self.run(hits_statement(units=units)))
-        return Tally.of(self.run(tally_statement(units=units, everybody=everybody)))
+        found = self.run(tally_statement(units=units, everybody=everybody, texts=texts))
+        return replace(Tally.of(found), units=self._looked_at(found, units, texts) if texts else None)
 
-    def units(self, units: int, texts: list[str]) -> Units:
+    def units(self, units: int, texts: Sequence[str]) -> Units:
         """See `Engine.units`; `texts` are those of the unit's columns that hold text."""
         if not texts:
             return Units()
-        statement = f"SELECT count(*) AS n, coalesce(bool_or({spaced(texts)}), false) AS spaced FROM pkdp_rows"
-        (found,) = self.run(statement).to_pylist()
-        if found["n"] and _is_duckdb_1() and not len(self.run("SELECT 1 FROM pkdp_rows LIMIT 1")):
+        found = self.run(f"SELECT count(*) AS n, {spaced(texts)} AS spaced FROM pkdp_rows")
+        if found["n"][0].as_py() and _is_duckdb_1() and not len(self.run("SELECT 1 FROM pkdp_rows LIMIT 1")):
             # It says nothing of a stream that was read before, and gives no rows.
             raise not_counted("its rows can be read only once, and names of text are looked at first")
-        return self.alike(units, texts) if found["spaced"] else Units()
+        return self._looked_at(found, units, texts)
 
-    def alike(self, units: int, texts: list[str]) -> Units:
+    def _looked_at(self, found: Any, units: int, texts: Sequence[str]) -> Units:
+        """Return what `units` does, given in ``spaced`` whether a text may have spaces around it."""
+        import pyarrow.compute as pc
+
+        return self.alike(units, texts) if pc.any(found["spaced"]).as_py() else Units()
+
+    def alike(self, units: int, texts: Sequence[str]) -> Units:
         """Return whether two units are one when the columns of text among theirs are trimmed."""
-        return Units(alike=self.run(alike_statement(units=units, texts=texts))["alike"][0].as_py())
+        (found,) = self.run(alike_statement(units=units, texts=texts)).to_pylist()
+        if not found["n"]:
+            raise not_counted("its rows can be read only once, and names of text that have spaces have to be looked at")
+        return Units(alike=found["alike"])
 
     def drawn(self, question: Selection, rows: str = "pkdp_rows") -> str:
         """Return the query for (code, n, missing_unit) where a hash draws cells; see `drawn_statement`."""
@@ -122,18 +125,11 @@ class Rows:
         with self._query(statement) as query:
             return asked(lambda: query().to_arrow_table())
 
-    def batches(self, statement: str) -> Iterator[Any]:
-        """Yield such an answer as Arrow record batches, while DuckDB goes on reading."""
-        with self._query(statement) as query:
-            batches = iter(asked(lambda: query().to_arrow_reader(_BATCH)))
-            while (batch := asked(lambda: next(batches, None))) is not None:
-                yield batch
-
-    def is_stored(self, *, all_of_them: bool = False) -> bool:
+    def is_stored(self) -> bool:
         """Return whether the rows are read from storage one by one, so that reading them twice is cheap.
 
-        With `all_of_them` also whether no predicate leaves out some. Anything unknown is not, such as a join, a sample,
-        a stream that can be read only once, and all relations in DuckDB 1, which gives no plan here.
+        Anything unknown is not, such as a join, a sample, a stream that can be read only once, and all relations in
+        DuckDB 1, which gives no plan here.
         """
         with self._query("SELECT * FROM pkdp_rows", explain=True) as query:
             plan = asked(query)
@@ -141,12 +137,11 @@ class Rows:
         names = set()
         while nodes:
             node = nodes.pop()
-            filtered = all_of_them and "Filters" in node.get("extra_info", {})
             if _VOLATILE.search(str(node.get("extra_info", {}))):
                 return False
-            names.add("FILTERED" if filtered else node["name"].strip().upper().replace(" ", "_"))
+            names.add(node["name"].strip().upper().replace(" ", "_"))
             nodes.extend(node.get("children", ()))
-        return names <= (_SCANS - {"FILTER"} if all_of_them else _SCANS)
+        return names <= _SCANS
 
     @contextmanager
     def _query(self, statement: str, *, explain: bool = False) -> Iterator[Callable[[], Any]]:
@@ -186,16 +181,17 @@ class Rows:
             rows = asked(query)
             return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
-    def cells_by_code(self, question: Selection) -> Any:
-        """Do what `cells` does where every unit should have one cell, in one reading unless two cells have one code.
+    def cells_by_code(self, question: Selection, texts: Sequence[str] = ()) -> tuple[Any, Units]:
+        """Do what `cells` and `units` do where a unit should have one cell, in one reading unless cells share a code.
 
         Joining codes takes as long as a plain GROUP BY of 10 million rows of Parquet or of a table; finding the pairs
         of unit and cell, and then the units in them, 1.2 to 1.7 times as long (benchmarks/bench_engines.py).
         """
         import pyarrow.compute as pc
 
-        keys = numbered("b", len(question.by))
-        found = self.run(homes_statement(units=len(question.unit), keys=len(keys)))
+        keys, units = numbered("b", len(question.by)), len(question.unit)
+        found = self.run(homes_statement(units=units, keys=len(keys), texts=texts))
+        looked = self._looked_at(found, units, texts)
         cells, homes = found.filter(found["is_cell"]), found.filter(pc.invert(found["is_cell"]))
         present = homes.filter(pc.invert(homes["nobody"]))
         joined = present["code"].to_numpy()
@@ -205,51 +201,14 @@ class Rows:
             counted = self.run(cells_statement(question, keys=len(keys)))
             if len(counted) != len(cells):  # such as a stream, of which DuckDB 1 reads no row again
                 raise not_counted("its rows changed while they were read")
-            return counted
+            return counted, looked
         several_cells = bool((own + (joined >> np.uint64(BITS)) != HALF).any())
         counts = np.zeros(len(cells), dtype=np.int64)
         if not several_cells:
             np.add.at(counts, order[np.searchsorted(low[order], own)], present["n"].to_numpy())
         missing_unit = len(present) < len(homes)
-        return answered(cells.select(keys), counts, missing_unit=missing_unit, several_cells=several_cells)
-
-    def cells_by_place(self, keys: int) -> Any:
-        """Let each whole-numbered unit hold its cell's code in an array that the rows are streamed to.
-
-        The cells are read first, each with its hash; a hash that is no cell's, or more than one cell's, sends the
-        question another way, and so do rows that cost something to read. All 10 million rows of Parquet or of a table
-        take 0.4 times as long as a plain GROUP BY; where a predicate selects some, nothing is gained
-        (benchmarks/bench_engines.py).
-        """
-        if not self.is_stored(all_of_them=True):
-            return None
-        cell = ", ".join(numbered("b", keys))
-        code = code_of(cell)
-        cells = self.run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}")
-        if not 0 < len(cells) <= MOST:
-            return None
-        codes = cells["code"].to_numpy()
-        short = (codes & np.uint64(2**31 - 1)).astype(np.int32)
-        order = np.argsort(short)
-        if (short[order][1:] == short[order][:-1]).any():
-            return None
-        bounds = "min(u0) AS least, max(u0) AS most, count(u0) AS present, count(*) AS n"
-        (found,) = self.run(f"SELECT {bounds} FROM pkdp_rows").to_pylist()
-        places = Places.between(found["least"], found["most"], rows=found["present"]) if found["present"] else None
-        if places is None:
-            return None
-        rows = f"SELECT u0, ({code} & 2147483647)::INTEGER AS code FROM pkdp_rows WHERE u0 IS NOT NULL"
-        for batch in self.batches(rows):
-            if not places.settle(batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy()):
-                return None
-        held, often = np.unique(places.settled, return_counts=True)
-        at = order[np.searchsorted(short[order], held).clip(max=len(short) - 1)]
-        if (short[at] != held).any():
-            return None
-        counts = np.zeros(len(codes), dtype=np.int64)
-        counts[at] = often
-        missing_unit = found["n"] > found["present"]
-        return answered(cells.drop_columns("code"), counts, missing_unit=missing_unit)
+        answer = answered(cells.select(keys), counts, missing_unit=missing_unit, several_cells=several_cells)
+        return answer, looked
 
     def homes(self, code: str, units: int) -> tuple[_Hashes, npt.NDArray[np.int64], bool]:
         """Return the codes that units have, joined bit by bit; how many have each; and whether a unit is missing."""

@@ -21,22 +21,22 @@ def code_of(cell: str) -> str:
     return f"hash({cell}, 1)"
 
 
-def tally_statement(*, units: int, everybody: bool = True) -> str:
-    """Return the query for (satisfying, population, missing_unit); ``hit`` says whether a row satisfies.
+def tally_statement(*, units: int, everybody: bool = True, texts: Sequence[str] = ()) -> str:
+    """Return the query for (satisfying, population, missing_unit, spaced); ``hit`` says whether a row satisfies.
 
-    Without `everybody` the population is NULL.
+    Without `everybody` the population is NULL, and with `texts` see `spaced`.
     """
     if units == 0:
         return (
-            "SELECT count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit "
-            "FROM pkdp_rows"
+            "SELECT count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit, "
+            "false AS spaced FROM pkdp_rows"
         )
     unit, nobody = ", ".join(numbered("u", units)), missing(units)
-    looked = "" if everybody else f" WHERE hit OR {nobody}"
+    looked = "" if everybody or texts else f" WHERE hit OR {nobody}"
     return (
         f"SELECT count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
         f"{f'count(*) FILTER (WHERE NOT ({nobody}))' if everybody else 'NULL::BIGINT'} AS population, "
-        f"coalesce(bool_or({nobody}), false) AS missing_unit "
+        f"coalesce(bool_or({nobody}), false) AS missing_unit, {spaced(texts)} AS spaced "
         f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows{looked} GROUP BY {unit})"
     )
 
@@ -51,8 +51,8 @@ def hits_statement(*, units: int) -> str:
     )
 
 
-def homes_statement(*, units: int, keys: int) -> str:
-    """Return the query for (b0, b1, …, is_cell, nobody, code, n): each cell with its code, and how many units have one.
+def homes_statement(*, units: int, keys: int, texts: Sequence[str] = ()) -> str:
+    """Return the query for (b0, b1, …, is_cell, nobody, code, n, spaced): each cell's code, and how many units have it.
 
     A cell's code is half a hash beside its complement, and a unit's the joined bits of its cells'. So the joined bits
     of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone.
@@ -61,27 +61,31 @@ def homes_statement(*, units: int, keys: int) -> str:
     half = f"({code_of(cell)} & {HALF})"
     code = f"({half} | (xor({half}, {HALF}::UBIGINT) << {BITS}))"
     return (
-        f"SELECT {cell}, is_cell, nobody, code, count(*) AS n FROM (SELECT {cell}, grouping({cell}) = 0 AS is_cell, "
-        f"{nobody} AS nobody, bit_or(code) AS code FROM (SELECT *, {code} AS code FROM pkdp_rows) "
-        f"GROUP BY GROUPING SETS (({unit}), ({cell}))) GROUP BY is_cell, nobody, code, {cell}"
+        f"SELECT {cell}, is_cell, nobody, code, count(*) AS n, {spaced(texts)} AS spaced "
+        f"FROM (SELECT {cell}, {unit}, grouping({cell}) = 0 AS is_cell, {nobody} AS nobody, bit_or(code) AS code "
+        f"FROM (SELECT *, {code} AS code FROM pkdp_rows) GROUP BY GROUPING SETS (({unit}), ({cell}))) "
+        f"GROUP BY is_cell, nobody, code, {cell}"
     )
 
 
 def spaced(texts: Sequence[str]) -> str:
-    """Return SQL for whether one of these columns of text may have spaces around a value.
+    """Return an aggregate for whether one of these columns of text may have spaces around a value.
 
     It compares a first and a last character, which is quicker than to trim, and may say yes of other signs.
     """
+    if not texts:
+        return "false"
     spaces = ", ".join(f"chr({ord(space)})" for space in SPACES)
-    return " OR ".join(
+    either = " OR ".join(
         f"CASE WHEN strlen({text}) = length({text}) THEN {text} < '!' OR ({text})[-1] < '!' "
         f"ELSE ({text})[1] IN ({spaces}) OR ({text})[-1] IN ({spaces}) END"
         for text in (f"{name}::VARCHAR" for name in texts)
     )
+    return f"coalesce(bool_or({either}), false)"
 
 
 def alike_statement(*, units: int, texts: Sequence[str]) -> str:
-    """Return the query for (alike): whether two units are one when the columns of text among theirs are trimmed."""
+    """Return the query for (alike, n): whether two units are one when their texts are trimmed; n is 0 of no rows."""
     names = numbered("u", units)
     spaces = " || ".join(f"chr({ord(space)})" for space in SPACES)
     around = f"'^[' || {spaces} || ']+|[' || {spaces} || ']+$'"  # many times quicker than to trim so many signs
@@ -90,6 +94,6 @@ def alike_statement(*, units: int, texts: Sequence[str]) -> str:
     )
     differ = " OR ".join(f"min({name}) <> max({name})" for name in names)
     return (
-        f"SELECT count(*) > 0 AS alike FROM (SELECT 1 FROM pkdp_rows WHERE NOT ({missing(units)}) "
-        f"GROUP BY {trimmed} HAVING {differ})"
+        f"SELECT coalesce(bool_or(differ AND NOT nobody), false) AS alike, count(*) AS n FROM (SELECT {differ} AS "
+        f"differ, bool_or({missing(units)}) AS nobody FROM pkdp_rows GROUP BY {trimmed})"
     )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from pkdp_pipeline.engines import CellCounts, Units, engine_for
+from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
@@ -96,11 +96,14 @@ def count_units(frame: Any, question: Question) -> Counted:
     ArgumentError
         If the frame does not have what `question` names.
     """
-    engine, units = engine_for(frame), Units()
-    if question.unit:
-        units = _answered(lambda: engine.units(frame, question.unit))
-    if question.units == "exact":
-        units = replace(units, alike=False)
+    engine = engine_for(frame)
+
+    def looked_at(counting: CellCounts | Tally) -> Units:
+        units = counting.units if counting.units is not None else Units()
+        if question.unit and counting.units is None:
+            units = _answered(lambda: engine.units(frame, question.unit))
+        return replace(units, alike=False) if question.units == "exact" else units
+
     if not question.by:
         tally = _answered(lambda: engine.tally(frame, question))
         return Counted(
@@ -109,7 +112,7 @@ def count_units(frame: Any, question: Question) -> Counted:
             counts=[tally.satisfying],
             others=None if tally.population is None else tally.population - tally.satisfying,
             missing_unit=tally.missing_unit,
-            units=units,
+            units=looked_at(tally),
         )
     cells = _answered(lambda: engine.cells(frame, question))
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
@@ -123,7 +126,7 @@ def count_units(frame: Any, question: Question) -> Counted:
         missing_unit=cells.missing_unit,
         several_cells=cells.several_cells,
         undeclared_cells=strangers,
-        units=units,
+        units=looked_at(cells),
     )
 
 

@@ -69,11 +69,7 @@ def rows_of(relation, unit=("u",), by=("c",)):
 
 
 def by_code(relation, unit=("u",), by=("c",)):
-    return rows_of(relation, unit, by).cells_by_code(Selection(unit=unit, by=by))
-
-
-def by_place(relation, by=("c",)):
-    return rows_of(relation, ("u",), by).cells_by_place(len(by))
+    return rows_of(relation, unit, by).cells(Selection(unit=unit, by=by))
 
 
 @pytest.mark.parametrize("unit", [("u",), ("name",), ("real",), ("sparse",), ("u", "name")])
@@ -94,20 +90,6 @@ def test_rows_are_counted_by_code(connection, tmp_path, unit, by):
         assert not any(row["missing_unit"] or row["several_cells"] for row in answer.to_pylist())
 
 
-@tells_plans
-@pytest.mark.parametrize("by", [("c",), ("d",), ("d", "c")])
-def test_all_stored_rows_are_counted_by_place(connection, by):
-    relation = connection.table("stored")
-    assert sorted(map(str, by_place(relation, by).drop_columns("several_cells").to_pylist())) == sorted(
-        map(
-            str,
-            by_code(relation, ("u",), by).select([*(f"b{i}" for i in range(len(by))), "n", "missing_unit"]).to_pylist(),
-        )
-    )
-    assert by_place(connection.sql("SELECT * FROM stored WHERE u >= 1"), by) is None
-    assert by_place(connection.sql("SELECT * FROM stored WHERE d + u % 2 >= 1"), by) is None
-
-
 @pytest.mark.parametrize("unit", ["u", "name", "real", "sparse"])
 def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit):
     connection.execute("INSERT INTO stored (c) VALUES ('cell 1'), ('nobody''s')")
@@ -119,7 +101,6 @@ def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit)
     assert (counted.missing_unit, counted.several_cells, int(counted.counts.sum())) == (True, False, 700)
     connection.execute("INSERT INTO stored SELECT * REPLACE ('cell 6' AS c) FROM stored WHERE u = 3 LIMIT 1")
     assert all(row["several_cells"] for row in by_code(relation, (unit,)).to_pylist())
-    assert by_place(relation) is None
     assert engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
 
 
@@ -155,10 +136,23 @@ def test_a_stream_that_can_be_read_only_once_is(connection):
 
 
 def test_a_stream_of_people_with_names_of_text_is_no_empty_table(connection):
-    """Their names are looked at first; DuckDB 1 would then find nobody, and say nothing."""
-    relation = duckdb.from_arrow(connection.table("stored").to_arrow_reader(100))
+    """Names are looked at while they are counted, or first; DuckDB 1 would then find nobody, and say nothing."""
+    asked = {"by": "c", "unit": "name", "attacker": pkdp.AttackerModel(p_max=0.1), "k": 50}
+    stored = connection.table("stored")
+
+    count = {"unit": "name", "attacker": pkdp.AttackerModel(p_max=0.1), "k": 2}
+
+    def stream():
+        return duckdb.from_arrow(stored.to_arrow_reader(100))
+
+    assert pkdp.histogram(stream(), **asked).id == pkdp.histogram(stored, **asked).id
+    assert pkdp.count(stream(), "d >= 1", **count).value == 560
     with pytest.raises(ConfigError, match="could not be counted"):
-        pkdp.histogram(relation, "c", unit="name", attacker=pkdp.AttackerModel(p_max=0.1), k=50)
+        pkdp.histogram(stream(), **asked, where="d >= 1")
+    connection.execute("INSERT INTO stored SELECT * REPLACE (' p3' AS name, 4242 AS u) FROM stored WHERE u = 3 LIMIT 1")
+    for make in (lambda: pkdp.histogram(stream(), **asked), lambda: pkdp.count(stream(), "d >= 1", **count)):
+        with pytest.raises(ConfigError, match="could not be counted"):
+            make()
 
 
 HASHES = ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT")
@@ -175,7 +169,6 @@ def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch, hash
         return plain(self, statement.replace("hash(b0, 1)", hashed.format("b0")))
 
     monkeypatch.setattr(Rows, "run", run)
-    monkeypatch.setattr(Rows, "batches", lambda self, statement: iter([run(self, statement)]))
     for unit in ("u", "name"):
         counted = engine.cells(relation, Selection(unit=(unit,), by=("c",)))
         assert sorted(counted.counts) == sorted(expected.counts)
@@ -185,20 +178,6 @@ def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch, hash
     connection.execute("INSERT INTO stored SELECT * REPLACE ('cell 6' AS c) FROM stored WHERE u = 3 LIMIT 1")
     for unit in ("u", "name"):
         assert engine.cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
-
-
-@tells_plans
-def test_rows_that_change_between_two_readings_change_no_answer(connection, monkeypatch):
-    relation, plain = connection.table("stored"), Rows.run
-
-    def run(self, statement):
-        answer = plain(self, statement)
-        if "hash(b0, 1) AS code" in statement:
-            connection.execute("INSERT INTO stored (u, name, c) VALUES (9999, 'new', 'new cell')")
-        return answer
-
-    monkeypatch.setattr(Rows, "run", run)
-    assert by_place(relation) is None
 
 
 @pytest.mark.parametrize("where", ["c == 'cell 1'", "d >= 1", "c == 'nobody'"])
@@ -235,6 +214,6 @@ def test_a_row_that_cannot_be_read_is_not_repeated(connection, tmp_path):
         "SELECT CASE WHEN u = 699 THEN CAST('Secretville' || u AS INT) ELSE u END AS u, 'x' AS c FROM stored"
     )
     with pytest.raises(ConfigError) as caught:
-        list(rows_of(relation).batches("SELECT u0, hash(b0) AS code FROM pkdp_rows"))
+        engine_for(relation).tally(relation, Selection(unit=("u",), where="c == 'x'"))
     assert "Secretville" not in str(caught.value)
     assert caught.value.__context__ is None

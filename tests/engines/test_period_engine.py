@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 
@@ -53,7 +54,7 @@ def told(frame, question):
         return type(error), str(error)
     table = cells.keys.assign(n=cells.counts)
     order = table.sort_values(list(table.columns), ignore_index=True)
-    return order, (cells.missing_unit, cells.several_cells), tally, units
+    return order, (cells.missing_unit, cells.several_cells), replace(tally, units=units), units
 
 
 def check_same(relation, question, *, alone=None):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.engines.codes import WIDEST, Places, counted_by_place
+from pkdp_pipeline.engines.codes import WIDEST, counted_by_place
 
 SIZE = 4
 
@@ -70,32 +70,6 @@ def test_a_frame_s_whole_numbers_of_any_width(kind):
     frame["c"] = ["x", "y", "x", None]
     cells = engine_for(frame).cells(frame, Selection(unit=("u",), by=("c",)))
     assert (len(cells.keys), cells.several_cells) == (0, True)
-
-
-@given(
-    batches=st.lists(
-        st.lists(st.tuples(st.integers(-6, 6), st.integers(0, SIZE - 1)), max_size=8), min_size=1, max_size=6
-    ),
-    shift=st.sampled_from([0, 7, -(2**61), 2**61]),
-)
-def test_places_settled_batch_by_batch_hold_one_cell_each(batches, shift):
-    rows = [row for batch in batches for row in batch]
-    held = {unit: {cell for other, cell in rows if other == unit} for unit, _ in rows}
-    places = Places.between(shift - 6, shift + 6, rows=len(rows))
-    settled = [
-        places.settle(
-            np.array([unit + shift for unit, _ in batch], dtype=np.int64), np.array([c for _, c in batch], dtype=int)
-        )
-        for batch in batches
-    ]
-    assert all(settled) == all(len(own) == 1 for own in held.values())
-    if all(settled):
-        assert sorted(places.settled) == sorted(cell for (cell,) in held.values())
-
-
-def test_units_without_a_place_do_not_settle():
-    assert not Places.between(5, 9, rows=2).settle(np.array([4]), np.array([0]))
-    assert not Places.between(5, 9, rows=2).settle(np.array([10]), np.array([0]))
 
 
 def test_many_rows_are_looked_at_in_threads():

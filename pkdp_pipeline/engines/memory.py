@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
+from pkdp_pipeline.engines.draws import unit_number
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, numbered
 from pkdp_pipeline.engines.rows import Rows, asked, cells_statement
 from pkdp_pipeline.model.question import Selection
@@ -129,7 +130,9 @@ _NARROW = 1 << 16
 def cells_in_memory(table: Any, question: Selection) -> Any:
     """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells); keys have the types they came with.
 
-    Where a hash draws, columns n0, n1, … hold the numbers of units whose columns are codes.
+    Where a hash draws, columns n0, n1, … hold the numbers of units whose columns are codes; those of others are made
+    here, once for each distinct value: of a million rows of 50,000 people a third of the time of all the rest
+    (T3 in benchmarks/bench_engines.py).
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -147,6 +150,8 @@ def cells_in_memory(table: Any, question: Selection) -> Any:
         by_place = _by_place(table["u0"], cells) if units == 1 else None
         return _by_unit(table, cells, units) if by_place is None else by_place
     if rule in DRAWN:
+        for unnumbered in [name for name in numbered("u", units) if name.replace("u", "n") not in table.column_names]:
+            table = table.append_column(unnumbered.replace("u", "n"), _numbers(table[unnumbered]))
         people = [name for name in table.column_names if name[0] in "un"]
         rows = table.select(people).append_column("code", pa.array(cells.codes))
         with _rows(rows.append_column("pick", pa.array(cells.picks()))) as selected:
@@ -288,6 +293,19 @@ def _encoded(column: Any, *, ordered: bool) -> tuple[Any, _Integers]:
         return keys, codes
     order = pc.array_sort_indices(keys)
     return keys.take(order), np.append(np.argsort(order.to_numpy()), len(keys)).astype(np.int32)[codes]
+
+
+def _numbers(units: Any) -> Any:
+    """Return the numbers by which a hash draws of a column of units."""
+    import pyarrow as pa
+
+    values, codes = asked(lambda: _encoded(units, ordered=False))
+    with _rows(pa.table({"u0": values, "code": np.arange(len(values))})) as rows:
+        number = unit_number(1, {"u0": str(rows.relation.types[0])})
+        found = rows.run(f"SELECT code, {number} AS number FROM pkdp_rows")
+    numbers = np.zeros(len(values) + 1, dtype=np.int64)
+    numbers[found["code"].to_numpy()] = found["number"].to_numpy()
+    return pa.array(numbers[codes])
 
 
 def _by_place(units: Any, cells: _Cells) -> Any:

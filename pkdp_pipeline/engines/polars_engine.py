@@ -39,19 +39,21 @@ class PolarsEngine(NarwhalsEngine):
         units, keys = numbered("u", len(question.unit)), numbered("b", len(question.by))
         if not units or question.one_cell == "first":
             return super()._counted(rows, question, frame)
-        if question.one_cell in DRAWN or question.cells_per_unit > 1:
-            # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
-            frequent = question.one_cell == "most_frequent"
-            pairs = most_frequent(rows, units, keys) if frequent else rows.unique()
-            drawn = question if question.one_cell == "error" else replace(question, one_cell="hash")
-            return cells_in_memory(collected(pairs), drawn)
-        if isinstance(frame, pl.DataFrame) and len(units) == 1:
+        drawn = question.one_cell in DRAWN or question.cells_per_unit > 1
+        if isinstance(frame, pl.DataFrame) and (drawn or len(units) == 1):
             # It is in memory already: its columns are named, not copied.
             native: pl.DataFrame = rows.to_native().collect()
-            counted = _by_hash(native, keys) if native["u0"].dtype == pl.String else None
+            by_hash = not drawn and native["u0"].dtype == pl.String
+            counted = _by_hash(native, keys) if by_hash else None
             if counted is not None:
                 return counted.to_arrow()
             return cells_in_memory(pa.table({name: _in_arrow(native[name]) for name in native.columns}), question)
+        if drawn:
+            # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
+            frequent = question.one_cell == "most_frequent"
+            pairs = most_frequent(rows, units, keys) if frequent else rows.unique()
+            drawn_by = question if question.one_cell == "error" else replace(question, one_cell="hash")
+            return cells_in_memory(collected(pairs), drawn_by)
         if len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
             return cells_query(rows, question).to_native().collect(engine="streaming").to_arrow()
         return _by_cell(rows, keys)

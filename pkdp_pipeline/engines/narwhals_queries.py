@@ -23,7 +23,7 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
         pairs = most_frequent(rows, unit, cell) if question.one_cell == "most_frequent" else rows
         homes = drawn(pairs, unit, cell, question.cells_per_unit)
     elif question.cells_per_unit > 1:
-        pairs = rows.select(*unit, *cell).unique().with_columns(one=nw.lit(1))
+        pairs = rows.group_by(*unit, *cell).agg(often=nw.len()).with_columns(one=nw.lit(1))
         homes, several = (
             pairs.with_columns(held=nw.col("one").sum().over(*unit)),
             nw.col("held") > question.cells_per_unit,

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from pkdp_pipeline.engines.codes import WIDEST
 from pkdp_pipeline.engines.memory import cells_in_memory
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, collected
 from pkdp_pipeline.engines.narwhals_queries import cells_query, most_frequent
@@ -71,15 +70,7 @@ def _in_arrow(column: pl.Series) -> Any:
     if column.dtype != pl.String:
         return column.to_arrow()
     # Categories of their own: shared ones would keep the keys after this.
-    categories = pl.Categories.random()
-    text = column.cast(pl.Categorical(categories))
-    codes = text.to_physical()
-    last = codes.max()
-    distinct = 0 if last is None else int(last) + 1  # type: ignore[arg-type]
-    if distinct > WIDEST:
-        return column.to_arrow()
-    values = [categories[code] for code in range(distinct)]
-    return pa.DictionaryArray.from_arrays(codes.to_arrow(), pa.array(values, pa.large_string()))
+    return column.cast(pl.Categorical(pl.Categories.random())).to_arrow()
 
 
 def _by_hash(rows: pl.DataFrame, cell: list[str]) -> pl.DataFrame | None:

@@ -125,7 +125,7 @@ def _print_release(console: Console, period: str, published: JobRelease) -> None
 def print_release(release: Release, delta: float = DELTA, *more: str, console: Console | None = None) -> None:
     """Print a release's table, what its noise does, its guarantee, and more lines."""
     console = console or Console(markup=False, highlight=False, emoji=False)
-    header, rows, left = public_rows(release.table, _ROWS_SHOWN)
+    header, rows, left = public_rows(release, _ROWS_SHOWN)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
     for row in rows:
         table.add_row(*map(Text, row))

@@ -278,7 +278,8 @@ def _added_up(
     evidence: tuple[Evidence, ...],
     beside_others: bool,
 ) -> Certificate:
-    held, parts = dict(bundles), dict(certificates)
+    held: Held = dict(bundles)
+    parts = dict(certificates)
     kinds = {type(one) for one in evidence}
     if BoundedDependence in kinds:
         # What is declared covers releases about the same period too, so each counts with its own certificate.

@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named
 from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import json_text
-from pkdp_pipeline.ledger.records import Parts, Records
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row, certificate_of, compared, describe
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
@@ -133,9 +133,8 @@ def _hold_charged(records: Records, entry: Entry, terms: Terms) -> None:
     if terms.evidence:
         # The evidence may be about another kind of release, which no total could hold.
         component = Account(records.account(row).component(row.id))
-        parts = Parts(records)
         for unit in component.units:
-            add_up(component.bundles(unit), parts, terms.evidence, beside_others=False)
+            add_up(component.bundles(unit), records.parts, terms.evidence, beside_others=False)
     if not terms.budgets and not _is_new(records, row, terms):
         return
     totals = LedgerTotals.read(records, terms)

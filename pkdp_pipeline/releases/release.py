@@ -286,8 +286,8 @@ class Release:
         epsilon = self.certificate.epsilon(_DELTA)
         promise = f"ε = {rounded_up(epsilon, 4)}" if epsilon < math.inf else "no ε"
         return (
-            f"Release(id={self.id!r}, replayed={self.replayed})\n{self.sealed.frame}\n{promise} at δ = {_DELTA:g}; against "
-            "whom, and what it does not protect: certificate.sentence()"
+            f"Release(id={self.id!r}, replayed={self.replayed})\n{self.sealed.frame}\n{promise} at δ = {_DELTA:g}; "
+            "against whom, and what it does not protect: certificate.sentence()"
         )
 
     def _repr_html_(self) -> str:

@@ -90,15 +90,15 @@ class Periods:
                 (joinable_code_of(cell), "bit_or({0})"),
                 (code_of(cell), "CASE WHEN min({0}) = max({0}) THEN min({0}) ELSE 0 END"),
             ):
+                rows = f"SELECT p, {code} AS code FROM pkdp_rows"
+                if unit:
+                    rows = f"SELECT p, {unit}, {home.format(code)} AS code FROM pkdp_rows GROUP BY p, {unit}"
                 cells = self._run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}", selected, condition)
                 codes = cells["code"].to_numpy()
                 if codes.all() and len(np.unique(codes)) == len(codes):
                     break
             else:
                 return None
-            rows = f"SELECT p, {code} AS code FROM pkdp_rows"
-            if unit:
-                rows = f"SELECT p, {unit}, {home.format(code)} AS code FROM pkdp_rows GROUP BY p, {unit}"
             nobody = f"{missing(len(question.unit)) or 'false'} AS nobody"
             counted = f"SELECT p, code, {nobody}, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
             return _Counted.of(cells, codes, self._run(counted, selected, condition))

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pkdp_pipeline.engines.codes import joinable
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
 from pkdp_pipeline.engines.rows import Rows
-from pkdp_pipeline.engines.statements import code_of, joinable_code_of, missing, spaced
+from pkdp_pipeline.engines.statements import code_of, missing, spaced
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.question import Selection
 
@@ -76,31 +77,26 @@ class Periods:
     def cells(self, question: Selection, first: date) -> CellCounts | None:
         """Return what `Engine.cells` does of a period, where each unit should have one cell.
 
-        Each cell has a code, and those in the rows of a unit are joined to one, which is no cell's where they differ:
-        bit by bit, see `joinable_code_of`.
+        Each cell has a hash, and those in the rows of a unit are joined bit by bit, see `engines.codes`.
         """
         by, unit = numbered("b", len(question.by)), ", ".join(numbered("u", len(question.unit)))
         cell = ", ".join(by)
 
         def ask() -> _Counted | None:
             selected = [*self.columns.units(question.unit), *self.columns.keys(question.by)]
-            condition = self.columns.condition(question.where)
-            # Of very many cells, some have half of their hash in common.
-            for code, home in (
-                (joinable_code_of(cell), "bit_or({0})"),
-                (code_of(cell), "CASE WHEN min({0}) = max({0}) THEN min({0}) ELSE 0 END"),
-            ):
-                rows = f"SELECT p, {code} AS code FROM pkdp_rows"
-                if unit:
-                    rows = f"SELECT p, {unit}, {home.format(code)} AS code FROM pkdp_rows GROUP BY p, {unit}"
-                cells = self._run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}", selected, condition)
-                codes = cells["code"].to_numpy()
-                if codes.all() and len(np.unique(codes)) == len(codes):
-                    break
-            else:
+            condition, code = self.columns.condition(question.where), code_of(cell)
+            cells = self._run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}", selected, condition)
+            codes = cells["code"].to_numpy()
+            if len(np.unique(codes)) < len(codes):
                 return None
+            rows = f"SELECT p, {code} AS code, false AS several FROM pkdp_rows"
+            if unit:
+                # Where the bits of one hash may be in another, a second number shows whether there are several.
+                several = "false" if joinable(codes) else f"bit_or({code}) <> bit_and({code})"
+                joined = f"bit_or({code}) AS code, {several} AS several"
+                rows = f"SELECT p, {unit}, {joined} FROM pkdp_rows GROUP BY p, {unit}"
             nobody = f"{missing(len(question.unit)) or 'false'} AS nobody"
-            counted = f"SELECT p, code, {nobody}, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
+            counted = f"SELECT p, code, {nobody}, several, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
             return _Counted.of(cells, codes, self._run(counted, selected, condition))
 
         found: _Counted | None = self._once(("cells", question.unit, question.by, repr(question.where)), ask)
@@ -165,10 +161,11 @@ class _Counted:
 
     @classmethod
     def of(cls, cells: Any, codes: npt.NDArray[np.uint64], found: Any) -> _Counted:
+        cell = pd.Index(codes).get_indexer(pd.Index(found["code"].to_numpy()))
         return cls(
             cells=cells,
             days=found["p"].cast("int32").to_numpy(),
-            cell=pd.Index(codes).get_indexer(pd.Index(found["code"].to_numpy())),
+            cell=np.where(found["several"].to_numpy(), -1, cell),
             nobody=found["nobody"].to_numpy(),
             counts=found["n"].to_numpy(),
         )

@@ -21,12 +21,6 @@ def code_of(cell: str) -> str:
     return f"hash({cell}, 1)"
 
 
-def joinable_code_of(cell: str) -> str:
-    """Return SQL for half a cell's hash beside its complement: the joined bits of two such codes are no code."""
-    half = f"({code_of(cell)} & {HALF})"
-    return f"({half} | (xor({half}, {HALF}::UBIGINT) << {BITS}))"
-
-
 def tally_statement(*, units: int, everybody: bool = True) -> str:
     """Return the query for (satisfying, population, missing_unit); ``hit`` says whether a row satisfies.
 
@@ -60,11 +54,12 @@ def hits_statement(*, units: int) -> str:
 def homes_statement(*, units: int, keys: int) -> str:
     """Return the query for (b0, b1, …, is_cell, nobody, code, n): each cell with its code, and how many units have one.
 
-    A unit's code is the joined bits of its cells' (see `joinable_code_of`). So a unit whose joined bits are a code has
-    rows with this code alone.
+    A cell's code is half a hash beside its complement, and a unit's the joined bits of its cells'. So the joined bits
+    of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone.
     """
     unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
-    code = joinable_code_of(cell)
+    half = f"({code_of(cell)} & {HALF})"
+    code = f"({half} | (xor({half}, {HALF}::UBIGINT) << {BITS}))"
     return (
         f"SELECT {cell}, is_cell, nobody, code, count(*) AS n FROM (SELECT {cell}, grouping({cell}) = 0 AS is_cell, "
         f"{nobody} AS nobody, bit_or(code) AS code FROM (SELECT *, {code} AS code FROM pkdp_rows) "

@@ -60,10 +60,10 @@ class Charging:
         PkdpError
             If it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
         """
-        published = None if revise else self.records.published(self.key)
+        latest = self.records.charged(self.key)
+        published = None if revise or latest is None else self.records.published(self.key)
         if published is not None:
             return published
-        latest = self.records.charged(self.key)
         if latest is not None and latest.state == "reserved":
             return self._taken_over(latest)
         return self._reserved(1 if latest is None else latest.revision + 1)

@@ -9,12 +9,14 @@ tests and fixtures. All Spark tests of a run share one process, as they share on
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
 
@@ -24,6 +26,9 @@ __all__ = ["cluster", "postgres_url"]
 
 #: What tests publish is small and promises little. Those of the target itself, and of what users run, are marked.
 target.DEFAULT = None
+
+# Typer reads the signatures of all commands anew for each call.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])

@@ -14,6 +14,7 @@ import pytest
 import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import one_in
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.target import Target
@@ -168,26 +169,29 @@ def first(offers, kind: str = "change"):
 
 @pytest.mark.parametrize(
     ("releases", "attacker", "edits"),
-    [
-        (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
-        (
-            TOWNS + "k = 20\n",
-            '[attacker]\np_max = 0.3\nknown = 30\ninfluence = "active"\n',
-            [(("release", 0, "k"), 71)],
-        ),
-        (
-            TOWNS + "k = 20\n",
-            "",
-            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
-        ),
-        (ADULTS + "k = 20\nnoise = { epsilon = 0.5 }\n", "", [(("release", 0, "k"), None)]),
-        (ADULTS, "", [(("release", 0, "noise"), {"epsilon": 1.0})]),
-        (
-            ADULTS + "k_complement = 5\n",
-            "",
-            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "k_complement"), None)],
-        ),
-    ],
+    one_in(
+        2,
+        [
+            (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
+            (
+                TOWNS + "k = 20\n",
+                '[attacker]\np_max = 0.3\nknown = 30\ninfluence = "active"\n',
+                [(("release", 0, "k"), 71)],
+            ),
+            (
+                TOWNS + "k = 20\n",
+                "",
+                [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
+            ),
+            (ADULTS + "k = 20\nnoise = { epsilon = 0.5 }\n", "", [(("release", 0, "k"), None)]),
+            (ADULTS, "", [(("release", 0, "noise"), {"epsilon": 1.0})]),
+            (
+                ADULTS + "k_complement = 5\n",
+                "",
+                [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "k_complement"), None)],
+            ),
+        ],
+    ),
 )
 def test_what_is_not_certifiable_is_mended_by_the_least(tmp_path, releases, attacker, edits):
     path = written(tmp_path, job(releases, attacker=attacker))

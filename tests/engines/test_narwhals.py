@@ -43,7 +43,7 @@ def answered(engine, frame, question):
 @pytest.mark.parametrize("one_cell", RULES)
 @pytest.mark.parametrize("by", [("c 1",), ("c 1", 'd"2')])
 @pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
-@examples(quick=4, full=40)
+@examples(quick=2, full=40)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
 

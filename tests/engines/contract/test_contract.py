@@ -48,13 +48,15 @@ def references():
 
 def held(cases):
     """Return each adapter with the cases that its frame can hold: all, or every third of another kind of frame."""
+
+    def marks(number, place, adapter):
+        return (*adapter.marks, *([pytest.mark.slow] if adapter.other and (number + place) % 3 else []))
+
     return [
-        pytest.param(adapter, case, id=f"{adapter.name}-{case.name}", marks=adapter.marks)
+        pytest.param(adapter, case, id=f"{adapter.name}-{case.name}", marks=marks(number, place, adapter))
         for number, adapter in enumerate(adapters())
         for place, case in enumerate(cases)
-        if case.name not in adapter.unheld
-        and not (adapter.name == "pandas" and case.name in PANDAS_HAS_NOT)
-        and (not adapter.other or (number + place) % 3 == 0)
+        if case.name not in adapter.unheld and not (adapter.name == "pandas" and case.name in PANDAS_HAS_NOT)
     ]
 
 

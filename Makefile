@@ -31,7 +31,7 @@ help:
 	@echo "make test    run the tests, all but those of the targets below"
 	@echo "make test-docs  run the documentation's tests: the site, every snippet, the notebook"
 	@echo "make test-processors  read documents as other processors write them"
-	@echo "make slow    run the slow campaigns only"
+	@echo "make slow    run the slow campaigns, and all cases of every property"
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"
 	@echo "make bench   run the benchmarks"
@@ -115,7 +115,7 @@ test-schedulers: $(DEV) $(SCHEDULERS)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/jobs/integrations
 
 slow: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	PKDP_HYPOTHESIS=full $(BIN)/python -m pytest -n $(WORKERS) -m "slow or hypothesis and $(ALONE)"
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """What all tests share: the same property cases on every run, or fresh ones on request, and what marked tests need.
 
+``PKDP_HYPOTHESIS=full`` tries all cases of a property, as ``make slow`` does, a quarter of them being tried otherwise;
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
 
 A test marked ``spark``, ``ibis``, ``dbt``, ``dagster``, ``airflow`` or ``browser`` is skipped where what it needs is
@@ -19,6 +20,7 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
+from thorough import few
 
 from pkdp_pipeline.certificates import target
 
@@ -30,7 +32,9 @@ target.DEFAULT = None
 # Typer reads the signatures of all commands anew for each call.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
-settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+house = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("full", house)
+settings.register_profile("house", house, max_examples=few(100))
 settings.register_profile("search", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("PKDP_HYPOTHESIS", "house"))
 

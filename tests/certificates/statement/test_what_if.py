@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.statement import knowledge_curves, what_if
@@ -52,7 +53,7 @@ def surely(attacker):
 
 
 @given(releases())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=few(8), deadline=None)
 def test_scenarios_are_certificates_of_the_changed_attacker(drawn):
     mechanism, attacker, protects = drawn
     try:
@@ -93,7 +94,7 @@ def test_scenarios_are_certificates_of_the_changed_attacker(drawn):
 
 
 @given(releases())
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=few(4), deadline=None)
 def test_curves_are_certificates_of_the_moved_attacker(drawn):
     mechanism, attacker, protects = drawn
     try:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -122,9 +123,15 @@ def of_types(tree: ast.Module) -> Iterator[ast.AST]:
             yield from ast.walk(node)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> list[tuple[str, bool]]:
     """Return what a module imports (``pkdp_pipeline.room``, else top-level names), and whether for types only."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     for_types = {id(node) for node in of_types(tree)}
     found = []
     for node in ast.walk(tree):
@@ -187,7 +194,7 @@ def test_no_module_imports_itself_by_way_of_others():
     }
     graph: dict[str, set[str]] = {}
     for module, path in modules.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         for_types = {id(node) for node in of_types(tree)}
         named = [
             (node.module or "", f"{node.module}.{alias.name}")
@@ -375,7 +382,7 @@ def test_modules_are_short():
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_says_what_it_is_for_and_a_room_what_it_offers(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     assert ast.get_docstring(tree), "no docstring"
     declared = [
         ast.literal_eval(node.value)

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
@@ -114,7 +115,7 @@ def tables(draw):
     missing_unit=st.sampled_from(["error", "drop"]),
     zone=st.sampled_from(["UTC", "Asia/Kolkata"]),
 )
-@settings(max_examples=10)
+@settings(max_examples=few(40))
 def test_sql_publishes_what_the_library_publishes(table, k, one_cell, missing_unit, zone):
     kinds, rows = table
     names = ['K "1"', "key two"][: len(kinds)]

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from pkdp_pipeline.cli.main import app
 from pkdp_pipeline.duckdb import connect
 from pkdp_pipeline.duckdb.gate.policy import Limits, Policy, TablePolicy
-from pkdp_pipeline.duckdb.gate.records import add_token, name_of, verify_audit_log
+from pkdp_pipeline.duckdb.gate.records import add_token, name_of
 from pkdp_pipeline.duckdb.gate.serving import bound, service_names
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
@@ -474,30 +474,6 @@ def test_a_question_that_is_counted_is_answered_before_the_service_stops(files, 
     asking.join()
     ((status, body, _),) = answers
     assert (status, Release.from_bytes(body).table["count"].tolist()) == (200, [31, 31])
-
-
-def test_a_service_that_is_killed_while_it_counts_charges_once(files, slow):
-    ana = add_token(files / "tokens", "ana")
-    process = started(files, "--token-file", files / "tokens", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    port = port_in(process.stdout.readline())
-    slow(10**9)
-
-    def lost():
-        with pytest.raises((urllib.error.URLError, ConnectionError, http.client.HTTPException)):
-            asked(port, ana, SLOWLY)
-
-    asking = threading.Thread(target=lost)
-    asking.start()
-    until(lambda: charged(files))
-    process.kill()
-    process.communicate()
-    asking.join()
-    assert charged(files) == ["reserved"]
-    slow(1)
-    with serving(files, complaint=LINKED) as again:
-        assert asked(again, ana, SLOWLY)[0] == 200
-    assert charged(files) == ["published"]
-    assert verify_audit_log(files / "gate.audit.jsonl")[0] == len(log_of(files))
 
 
 def test_the_line_of_the_documentation_works(files):

@@ -89,7 +89,7 @@ def answered(frame, question):
 @pytest.mark.parametrize("one_cell", RULES)
 @pytest.mark.parametrize("by", [("c 1",), ('d"2',), ("c 1", 'd"2')])
 @pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
-@examples(quick=3, full=30)
+@examples(quick=2, full=30)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
 

@@ -373,6 +373,7 @@ def test_a_page_is_small(name, most):
     assert len(page(name).encode()) < most
 
 
+@pytest.mark.slow
 def test_a_year_of_days_is_small():
     report: Report = REPORTS["year"]()
     days = tuple((date(2013, 1, 1) + timedelta(days=day)).isoformat() for day in range(365))

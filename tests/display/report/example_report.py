@@ -103,7 +103,7 @@ WIDE = """
     period = { column = "day" }
     unit = "person"
     ledger = "ledger.sqlite"
-    evidence = { kind = "independent_given_habits" }
+    evidence = { kind = "one_day_protected" }
 
     [attacker]
     p_max = 0.2

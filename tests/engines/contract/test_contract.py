@@ -47,10 +47,14 @@ def references():
 
 
 def held(cases):
-    """Return each adapter with the cases that its frame can hold: all, or every third of another kind of frame."""
+    """Return each adapter with the cases that its frame can hold.
+
+    Of another kind of frame, and of one that needs other programs, two thirds are slow.
+    """
 
     def marks(number, place, adapter):
-        return (*adapter.marks, *([pytest.mark.slow] if adapter.other and (number + place) % 3 else []))
+        thinned = (adapter.other or adapter.marks) and (number + place) % 3
+        return (*adapter.marks, *([pytest.mark.slow] if thinned else []))
 
     return [
         pytest.param(adapter, case, id=f"{adapter.name}-{case.name}", marks=marks(number, place, adapter))

@@ -93,7 +93,7 @@ def matches(shown: list[str], printed: list[str]) -> bool:
 
 
 def ran(command: str) -> tuple[int, str]:
-    """Run a command; return its exit code and what it prints. One of pkdp that needs no shell is run in this process."""
+    """Run a command, in this process where it is one of pkdp; return its exit code and what it prints."""
     if command.startswith("pkdp ") and not re.search(r"[|;&<>$*#~\\]", command):
         told = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, shlex.split(command)[1:])
         return told.exit_code, told.output

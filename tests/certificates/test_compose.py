@@ -49,7 +49,7 @@ MADE = {
 }
 
 
-@pytest.fixture(scope="module", params=one_in(2, MADE))
+@pytest.fixture(scope="module", params=one_in(4, MADE))
 def total(request):
     return compose(*MADE[request.param])
 

@@ -569,7 +569,7 @@ def test_the_export_goes_into_a_file_whole_or_not_at_all(path, tmp_path):
     assert run("export", path, "--out", path).exit_code == 2
     assert path.read_bytes() == before
     out.unlink()
-    altered(path, "UPDATE event SET created_at = '1999' WHERE sequence = 40")
+    altered(path, "UPDATE event SET created_at = '1999' WHERE sequence = 20")
     assert run("export", path, "--out", out).exit_code == 2
     assert sorted(one.name for one in tmp_path.iterdir()) == ["ledger.sqlite"]
 

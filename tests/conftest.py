@@ -23,11 +23,25 @@ from postgres_server import cluster, postgres_url
 from thorough import few
 
 from pkdp_pipeline.certificates import target
+from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 __all__ = ["cluster", "postgres_url"]
 
 #: What tests publish is small and promises little. Those of the target itself, and of what users run, are marked.
 target.DEFAULT = None
+
+# No test pulls the plug of the machine: nothing waits for a disk. What a killed process wrote, the system holds.
+os.fsync = lambda descriptor: None
+_prepare = SqliteDatabase._prepare
+
+
+@functools.wraps(_prepare)
+def _prepared(database: SqliteDatabase) -> None:
+    _prepare(database)
+    database._connection.execute("PRAGMA synchronous = OFF")
+
+
+SqliteDatabase._prepare = _prepared
 
 # Typer reads the signatures of all commands anew for each call.
 typer.testing._get_command = functools.cache(typer.testing._get_command)

@@ -14,6 +14,7 @@ import functools
 import importlib.util
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -91,10 +92,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process: what a module makes once is made once.
 
     The largest groups are handed out first, single tests last, so that both processes end at about the same time.
+    Spark takes a second where others take hundredths: of the cases of a test of jobs two in three are slow.
     """
+    cases: Counter[str] = Counter()
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+            test = item.nodeid.partition("[")[0]
+            if item.path.parent.name == "jobs" and cases[test] % 3:
+                item.add_marker(pytest.mark.slow)
+            cases[test] += 1
         elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 

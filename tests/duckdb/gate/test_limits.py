@@ -70,7 +70,7 @@ def until(fact: Callable[[], object]) -> None:
 def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(tmp_path: Path) -> None:
     path, write = slow(tmp_path)
     told: list[PkdpError] = []
-    with Gate(path, policy=rules(tmp_path, seconds=4.0)) as gate:
+    with Gate(path, policy=rules(tmp_path, seconds=6.0)) as gate:
         write(10**7)
 
         def hang() -> None:

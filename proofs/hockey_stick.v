@@ -91,6 +91,11 @@ apply: ler_sum => x _; under eq_bigr do rewrite scaled.
 by rewrite -mulr_suml ler_pimull ?le_maxr ?lexx //; case: (kernelK x).
 Qed.
 
+(* So laws that are images of P and Q under one random map have at most the divergence of P and Q. *)
+Corollary image_le T U c (K : T -> U -> R) (P Q : T -> R) (P' Q' : U -> R) : kernel K ->
+  P' =1 push K P -> Q' =1 push K Q -> hockey c P' Q' <= hockey c P Q.
+Proof. by move=> kernelK eqP eqQ; rewrite (eq_hockey c eqP eqQ) post_processing. Qed.
+
 (* (F4) What is known of one order of the laws tells the other: H_c(P, Q) = P - c Q + c H_{1/c}(Q, P). *)
 Theorem hockey_other_order T c (P Q : T -> R) : 0 < c ->
   hockey c P Q = weight P setT - c * weight Q setT + c * hockey c^-1 Q P.

@@ -1,0 +1,174 @@
+(* Theorem A of docs/mathematics.md, section 4, for n people: a count with a threshold tells no more than a waiting time.
+   The proof is shorter than the one there: one random map turns both waiting times into what is published. *)
+
+From mathcomp Require Import all_ssreflect all_algebra.
+From pkdp Require Import hockey_stick vertex.
+
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+
+Import Order.TTheory GRing.Theory Num.Theory.
+Local Open Scope ring_scope.
+
+(* The number of tosses up to and including the t-th success; one more than there are tosses if there are fewer. *)
+Fixpoint wait (t : nat) (tosses : seq bool) : nat :=
+  match t, tosses with
+  | 0, _ => 0
+  | _, [::] => 1
+  | t'.+1, toss :: rest => (wait (if toss then t' else t) rest).+1
+  end.
+
+(* It is as it says: at most m exactly when the first m of the tosses hold t successes. *)
+Lemma wait_le t m tosses : (m <= size tosses)%N -> (wait t tosses <= m)%N = (t <= successes (take m tosses))%N.
+Proof.
+elim: tosses t m => [|toss tosses IH] [|t] [|m] //= le_m; rewrite ltnS IH //.
+by case: toss; rewrite /successes /= ?add1n ?add0n.
+Qed.
+
+(* and never more than one more than there are tosses. *)
+Lemma wait_size t tosses : (wait t tosses <= (size tosses).+1)%N.
+Proof. by elim: tosses t => [|toss tosses IH] [|t] //=; rewrite ltnS. Qed.
+
+Section WaitingTime.
+
+Variable R : realFieldType.
+Implicit Types (c p : R) (ps : seq R) (g : seq bool -> R).
+
+(* The mean of a constant. *)
+Lemma mean_const ps (x : R) : mean ps (fun _ => x) = x.
+Proof. by elim: ps => //= p ps ->; rewrite -mulrDl addrC subrK mul1r. Qed.
+
+(* Means of what is not negative are not negative. *)
+Lemma mean_ge0 ps g : all (fun p => 0 <= p <= 1) ps -> (forall tosses, 0 <= g tosses) -> 0 <= mean ps g.
+Proof.
+elim: ps g => [|p ps IH] g //= /andP[/andP[p_ge0 p_le1] in_01] g_ge0.
+by apply: addr_ge0; apply: mulr_ge0; rewrite ?subr_ge0 ?p_ge0 ?p_le1 //; apply: IH => *; rewrite ?in_01 ?g_ge0.
+Qed.
+
+(* The mean of a sum. *)
+Lemma mean_sum (I : finType) ps (g : I -> seq bool -> R) : mean ps (fun t => \sum_i g i t) = \sum_i mean ps (g i).
+Proof.
+elim: ps g => [|p ps IH] g //=; rewrite !IH !mulr_sumr -big_split //.
+Qed.
+
+(* The mean of a multiple. *)
+Lemma mean_mulr ps g (x : R) : mean ps (fun t => g t * x) = mean ps g * x.
+Proof. by elim: ps g => [|p ps IH] g //=; rewrite !IH [RHS]mulrDl !mulrA. Qed.
+
+(* Only tosses as many as there are coins matter. *)
+Lemma mean_sized ps g h : (forall tosses, size tosses = size ps -> g tosses = h tosses) -> mean ps g = mean ps h.
+Proof.
+elim: ps g h => [|p ps IH] g h eq_gh /=; first exact: eq_gh.
+by congr (_ * _ + _ * _); apply: IH => t size_t; apply: eq_gh; rewrite /= size_t.
+Qed.
+
+(* People with chance 0 do not count. *)
+Lemma mean_zeros ps m (f : nat -> R) : mean_count (ps ++ nseq m 0) f = mean_count ps f.
+Proof.
+elim: ps f => [|p ps IH] f; last by rewrite cat_cons !mean_count_cons !IH.
+by elim: m => //= m IH; rewrite mean_count_cons mul0r add0r subr0 mul1r IH.
+Qed.
+
+(* What is published of a count in 0, ..., n + 1: the count when it is at least k, else nothing. *)
+Definition thresholded n k (count : nat) : option 'I_n.+2 := if (k <= count)%N then Some (inord count) else None.
+
+(* As a channel, without randomness. *)
+Definition release n k (count : nat) (y : option 'I_n.+2) : R := (thresholded n k count == y)%:R.
+
+(* The law of min(W_t, n + 1): the waiting time for t successes of coins with chance p, n of which are tossed. *)
+Definition waiting n p t (w : 'I_n.+2) : R := mean (nseq n p) (fun tosses => (wait t tosses == w)%:R).
+
+(* The random map: up to toss j, the (k-1)-th or k-th success; so many successes among the tosses that are left
+   until the j-th are added to k. *)
+Definition continue n k j p (w : 'I_n.+2) (y : option 'I_n.+2) : R :=
+  if (w <= j)%N then mean_count (nseq (j - w) p) (fun more => (Some (inord (k + more)) == y)%:R) else (None == y)%:R.
+
+Arguments release n k count y : clear implicits.
+Arguments waiting n p t w : clear implicits.
+Arguments continue n k j p w y : clear implicits.
+
+(* To count the successes of j coins is to wait for the t-th, and then to count those after it. *)
+Lemma count_by_waiting p n j t (f : nat -> R) (none : R) : (j <= n)%N ->
+  mean_count (nseq j p) (fun x => if (t <= x)%N then f (x - t)%N else none)
+  = mean (nseq n p) (fun tosses => if (wait t tosses <= j)%N then mean_count (nseq (j - wait t tosses) p) f else none).
+Proof.
+elim: n j t => [|n IH] [|j] [|t] //= le_jn.
+- by rewrite /= !mean_const /= /mean_count /= subn0 -mulrDl addrC subrK mul1r.
+- by rewrite /= !mean_const -mulrDl addrC subrK mul1r.
+- rewrite !mean_const -mulrDl addrC subrK mul1r; apply: eq_mean => tosses /=; by rewrite subn0.
+rewrite mean_count_cons -/nseq; congr (_ * _ + _ * _).
+  rewrite -IH //; apply: eq_mean => tosses /=; by rewrite ltnS subSS.
+by rewrite -IH.
+Qed.
+
+(* The random map applied to the waiting time. *)
+Lemma push_continue n k j p t y : push (continue n k j p) (waiting n p t) y
+  = mean (nseq n p) (fun tosses => continue n k j p (inord (wait t tosses)) y).
+Proof.
+rewrite /push /waiting; under eq_bigr do rewrite -mean_mulr.
+rewrite -mean_sum; apply: mean_sized => tosses; rewrite size_nseq => size_tosses.
+have lt_wait : (wait t tosses < n.+2)%N by rewrite ltnS -size_tosses wait_size.
+rewrite (bigD1 (inord (wait t tosses))) //= inordK // eqxx mul1r big1 ?addr0 // => w.
+by rewrite eq_sym -val_eqE /= inordK // => /negbTE ->; rewrite mul0r.
+Qed.
+
+(* It is a random map: its chances are not negative and add up to 1. *)
+Lemma kernel_continue n k j p : 0 <= p <= 1 -> kernel (continue n k j p).
+Proof.
+move=> p_01; have in_01 m : all (fun q => 0 <= q <= 1) (nseq m p) by rewrite all_nseq p_01 orbT.
+have one (y' : option 'I_n.+2) : \sum_y (y' == y)%:R = 1 :> R.
+  by rewrite (bigD1 y') //= eqxx big1 ?addr0 // => y /negbTE; rewrite eq_sym => ->.
+rewrite /continue => w; case: (w <= j)%N; last by split; [move=> y; apply: ler0n | rewrite one].
+split=> [y|]; first by apply: mean_ge0 => // tosses; apply: ler0n.
+rewrite -(mean_sum _ (fun y tosses => (Some (inord (k + successes tosses)) == y :> option 'I_n.+2)%:R)).
+by rewrite (@eq_mean _ _ _ (fun _ => 1)) ?mean_const // => tosses; apply: one.
+Qed.
+
+(* Published with the target present: the random map of the (k-1)-th success, where j others have chance p. *)
+Lemma present_by_waiting n k j p y : (0 < k)%N -> (j <= n)%N ->
+  seen (release n k \o succn) (nseq j p) y = push (continue n k j p) (waiting n p k.-1) y.
+Proof.
+case: k => // k _ le_jn; rewrite push_continue.
+pose f x : R := (Some (inord (k.+1 + x)) == y :> option 'I_n.+2)%:R.
+have := count_by_waiting p k f (None == y)%:R le_jn.
+rewrite (@mean_sized (nseq n p) _ (fun tosses => continue n k.+1 j p (inord (wait k tosses)) y)) => [<-|tosses].
+  apply: eq_mean => tosses; rewrite /= /release /thresholded /f ltnS.
+  by case: leqP => // le_k; rewrite addSn subnKC.
+by rewrite size_nseq => size_tosses; rewrite /continue inordK // ltnS -size_tosses wait_size.
+Qed.
+
+(* and with the target absent: the same random map of the k-th success. *)
+Lemma absent_by_waiting n k j p y : (j <= n)%N ->
+  seen (release n k) (nseq j p) y = push (continue n k j p) (waiting n p k) y.
+Proof.
+move=> le_jn; rewrite push_continue.
+pose f x : R := (Some (inord (k + x)) == y :> option 'I_n.+2)%:R.
+have := count_by_waiting p k f (None == y)%:R le_jn.
+rewrite (@mean_sized (nseq n p) _ (fun tosses => continue n k j p (inord (wait k tosses)) y)) => [<-|tosses].
+  apply: eq_mean => tosses; rewrite /= /release /thresholded /f.
+  by case: leqP => // le_k; rewrite subnKC.
+by rewrite size_nseq => size_tosses; rewrite /continue inordK // ltnS -size_tosses wait_size.
+Qed.
+
+(* Theorem A, that it is safe: for at most n people, each counted with a chance of at most p, the pair of waiting times
+   (min(W_{k-1}, n + 1), min(W_k, n + 1)) dominates the release, at every c and in both orders. *)
+Theorem theorem_A c p ps n k : (0 < k)%N -> 0 <= p <= 1 -> all (fun q => 0 <= q <= p) ps -> (size ps <= n)%N ->
+  hockey c (seen (release n k \o succn) ps) (seen (release n k) ps) <= hockey c (waiting n p k.-1) (waiting n p k) /\
+  hockey c (seen (release n k) ps) (seen (release n k \o succn) ps) <= hockey c (waiting n p k) (waiting n p k.-1).
+Proof.
+move=> k_gt0 p_01 in_0p le_n.
+have zeros (K : nat -> option 'I_n.+2 -> R) j : seen K (nseq j p ++ nseq (size ps - j) 0) =1 seen K (nseq j p).
+  by move=> y; apply: mean_zeros.
+split.
+  have [j le_j /= le_H] := worst_is_vertex c (release n k \o succn) (release n k) in_0p.
+  apply: (le_trans le_H); apply: (image_le c (@kernel_continue n k j p p_01)) => y; rewrite zeros.
+    by apply: present_by_waiting; rewrite // (leq_trans le_j).
+  by apply: absent_by_waiting; rewrite (leq_trans le_j).
+have [j le_j /= le_H] := worst_is_vertex c (release n k) (release n k \o succn) in_0p.
+apply: (le_trans le_H); apply: (image_le c (@kernel_continue n k j p p_01)) => y; rewrite zeros.
+  by apply: absent_by_waiting; rewrite (leq_trans le_j).
+by apply: present_by_waiting; rewrite // (leq_trans le_j).
+Qed.
+
+End WaitingTime.

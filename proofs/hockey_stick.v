@@ -44,14 +44,22 @@ apply: ler_add; last by apply: sumr_ge0 => x _; rewrite le_maxr lexx.
 by apply: ler_sum => x _; rewrite le_maxr lexx orbT.
 Qed.
 
-(* It is equal to that for the event where P(x) >= c Q(x): the divergence is the largest such difference. *)
-Theorem hockey_is_largest T c (P Q : T -> R) :
-  let S := [set x | c * Q x <= P x] in hockey c P Q = weight P S - c * weight Q S.
+(* It is equal to that where S holds the outcomes with P(x) > c Q(x) and none with P(x) < c Q(x). *)
+Lemma hockey_of_event T c (P Q : T -> R) (S : {set T}) :
+  (forall x, x \in S -> c * Q x <= P x) -> (forall x, x \notin S -> P x <= c * Q x) ->
+  hockey c P Q = weight P S - c * weight Q S.
 Proof.
-rewrite /weight mulr_sumr -sumrB /hockey [LHS](bigID (mem [set x | c * Q x <= P x])) /=.
-rewrite [X in _ + X]big1 ?addr0 => [|x].
-  by apply: eq_bigr => x; rewrite inE => le; rewrite max_r // subr_ge0.
-by rewrite inE -ltNge => lt; rewrite max_l // subr_le0 ltW.
+move=> in_S not_in_S; rewrite /weight mulr_sumr -sumrB /hockey [LHS](bigID (mem S)) /=.
+rewrite [X in _ + X]big1 ?addr0 => [|x /not_in_S le]; last by rewrite max_l // subr_le0.
+by apply: eq_bigr => x /in_S le; rewrite max_r // subr_ge0.
+Qed.
+
+(* Such an event exists: the divergence is the largest P(S) - c Q(S) over all events S. *)
+Theorem hockey_is_largest T c (P Q : T -> R) :
+  (forall S, weight P S - c * weight Q S <= hockey c P Q) /\ exists S, hockey c P Q = weight P S - c * weight Q S.
+Proof.
+split=> [S|]; first exact: event_le_hockey.
+by exists [set x | c * Q x <= P x]; apply: hockey_of_event => x; rewrite inE // -ltNge => /ltW.
 Qed.
 
 (* (F2) The divergence is jointly convex: that of two mixtures is at most the mixture of divergences. *)

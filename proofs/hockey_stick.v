@@ -108,7 +108,8 @@ Proof. by move=> kernelK eqP eqQ; rewrite (eq_hockey c eqP eqQ) post_processing.
 Theorem hockey_other_order T c (P Q : T -> R) : 0 < c ->
   hockey c P Q = weight P setT - c * weight Q setT + c * hockey c^-1 Q P.
 Proof.
-move=> c_gt0; rewrite /weight !(eq_bigl _ _ (in_setT (T := T))) /hockey !mulr_sumr -sumrB -big_split /=; apply: eq_bigr => x _.
+move=> c_gt0; rewrite /weight !(eq_bigl _ _ (in_setT (T := T))) /hockey !mulr_sumr -sumrB -big_split /=.
+apply: eq_bigr => x _.
 rewrite maxr_pmulr ?ltW // mulr0 mulrBr mulVKf ?gt_eqF // addr_maxr addr0.
 by rewrite addrA subrK subrr maxC.
 Qed.

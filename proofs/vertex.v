@@ -147,7 +147,8 @@ Qed.
 Definition seen U (K : nat -> U -> R) ps (y : U) : R := mean_count ps (K ^~ y).
 
 (* The divergence of two channels' laws is convex in each chance. *)
-Lemma hockey_seen_convex U c (K K' : nat -> U -> R) box : convex_in_each (fun ps => hockey c (seen K ps) (seen K' ps)) box.
+Lemma hockey_seen_convex U c (K K' : nat -> U -> R) box :
+  convex_in_each (fun ps => hockey c (seen K ps) (seen K' ps)) box.
 Proof.
 move=> before after p q s /andP[s_ge0 s_le1] _ _.
 pose w (i : bool) := if i then s else 1 - s; pose ps (i : bool) := before ++ (if i then p else q) :: after.

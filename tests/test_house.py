@@ -29,6 +29,7 @@ TOP = {
     "docs",
     "examples",
     "pkdp_pipeline",
+    "proofs",
     "pyproject.toml",
     "requirements.lock",
     "sql",

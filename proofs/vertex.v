@@ -101,6 +101,7 @@ Qed.
 (* How many of the tosses succeed. *)
 Definition successes : seq bool -> nat := count id.
 
+(* The mean depends on the values of g only. *)
 Lemma eq_mean ps g h : g =1 h -> mean ps g = mean ps h.
 Proof. by elim: ps g h => [|p ps IH] g h eq_gh /=; rewrite ?(IH _ _ (fun t => eq_gh (_ :: t))). Qed.
 

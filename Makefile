@@ -23,7 +23,7 @@ ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes: what they import is compiled once, also where the environment says otherwise.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-docs test-processors slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
+.PHONY: help demo test test-docs test-processors slow lint types proofs bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
 	test-schedulers lock clean
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make slow    run the slow campaigns, and all cases of every property"
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"
+	@echo "make proofs  check the proofs in proofs/ with Coq and MathComp"
 	@echo "make bench   run the benchmarks"
 	@echo "make docs    build the documentation's site in build/site"
 	@echo "make reports write the example reports in docs/reports anew"
@@ -124,6 +125,10 @@ lint: $(DEV)
 
 types: $(DEV)
 	$(BIN)/mypy --strict
+
+# No gap and no axiom is accepted.
+proofs:
+	.ci/check_proofs.sh
 
 # Every warning is an error. Pages that are made from the code are made anew each time (-E).
 docs: $(DEV)

@@ -31,6 +31,7 @@ TOP = {
     "docs",
     "examples",
     "pkdp_pipeline",
+    "proofs",
     "pyproject.toml",
     "requirements.lock",
     "sql",

@@ -27,7 +27,7 @@ def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
     from pyspark.sql import Window, functions
 
     native = rows.select(*unit, *cell).to_native()
-    pairs = _lazy(native if most == 1 else native.distinct())
+    pairs: Rows = nw.from_native(native if most == 1 else native.distinct()).lazy()
     numbers = _texts(pairs, unit) | {"pick": _cell_text(pairs, cell)}
     native = pairs.with_columns(**numbers).to_native()
     for name in numbers:
@@ -41,7 +41,7 @@ def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
 
 
 def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
-    """Number each unit and each cell once, join, and choose by one number, made of a draw and a cell's code.
+    """Number each pair once, behind groupings, so that the rows are read once.
 
     PostgreSQL takes a microsecond for each MD5, and computes anew what is written twice, but not what is aggregated.
     One million rows took 160 MD5s each and more than five minutes when every pair was numbered where it is used (T3 in
@@ -49,42 +49,17 @@ def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
     """
     import ibis
 
-    native = rows.to_native()
-    kinds = {name: native[name].type() for name in cell}
-    # No database joins NULL with NULL quickly.
-    filled = {name: "1970-01-01" if kind.is_string() or kind.is_temporal() else 0 for name, kind in kinds.items()}
-    places = {f"{name}_filled": native[name].fill_null(ibis.literal(filled[name], kinds[name])) for name in cell}
-    places |= {f"{name}_missing": native[name].isnull() for name in cell}
-    placed = native.mutate(**places)
-    people = _distinct(placed, unit)
-    cells = _distinct(placed, list(places))
-    named = {
-        name: ibis.ifelse(cells[f"{name}_missing"], ibis.null(kinds[name]), cells[f"{name}_filled"]) for name in cell
-    }
-    cells = cells.mutate(**named)
-    order = [part for name in cell for part in (f"{name}_missing", f"{name}_filled")]
-    cells = _numbered(cells, [*places, *cell], {"pick": _cell_text(_lazy(cells), cell)})
-    cells = cells.mutate(code=ibis.row_number().over(order_by=order))
-    joined = placed.left_join(_numbered(people, unit, _texts(_lazy(people), unit)), unit)
-    joined = joined.select(*unit, *places, *(name + "_number" for name in unit))
-    joined = joined.left_join(cells, list(places))
-    draw = _draw([joined[f"{name}_number"].fill_null(0) for name in unit], joined.pick)
-    draws = joined.select(*unit, draw=draw * (PRIME + 1) + joined.code)
-    if most == 1:
-        chosen = draws.group_by(unit).agg(draw=draws.draw.min())
-    else:
-        ranked = draws.distinct().mutate(place=ibis.row_number().over(group_by=unit, order_by="draw"))
-        chosen = ranked.filter(ranked.place < most)
-    chosen = chosen.select(*unit, code=chosen.draw % (PRIME + 1))
-    return chosen.join(cells, "code").select(*unit, *cell)
+    pairs = _numbered(rows, [*unit, *cell], _texts(rows, unit) | {"pick": _cell_text(rows, cell)})
+    draw = _draw([pairs[f"{name}_number"] for name in unit], pairs.pick)
+    drawn = pairs.select(*unit, *cell, draw=draw)
+    # Of equal draws the smallest cell comes first, missing keys last.
+    order = ["draw", *(part for name in cell for part in (drawn[name].isnull(), name))]
+    ranked = drawn.mutate(place=ibis.row_number().over(group_by=unit, order_by=order))
+    return ranked.filter(ranked.place < most).select(*unit, *cell)
 
 
-def _distinct(table: Any, columns: list[str]) -> Any:
-    return table.select(*columns).distinct()
-
-
-def _numbered(table: Any, keys: list[str], texts: dict[str, nw.Expr]) -> Any:
-    """Return the keys of an Ibis table of distinct ones with the numbers of texts."""
+def _numbered(rows: Rows, keys: list[str], texts: dict[str, nw.Expr]) -> Any:
+    """Return an Ibis table of the distinct keys, with the numbers of their texts."""
     import ibis
 
     # Declared by their signatures: Ibis has no rule of its own for MD5 in BigQuery and in Snowflake.
@@ -100,17 +75,12 @@ def _numbered(table: Any, keys: list[str], texts: dict[str, nw.Expr]) -> Any:
         places = (1, 0, 3, 2, 5, 4, 7, 6)
         return sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, places, strict=True)) % PRIME
 
-    table = _lazy(table).with_columns(**texts).to_native()
+    table = rows.with_columns(**texts).to_native()
     digests = {
         name: to_hex(md5(table[name])) if backend_of(table) == "bigquery" else md5(table[name]) for name in texts
     }
     table = table.group_by(keys).agg(**{name: digest.max() for name, digest in digests.items()})
     return table.group_by(keys).agg(**{name: number(table[name]).max() for name in texts})
-
-
-def _lazy(native: Any) -> Rows:
-    lazy: Rows = nw.from_native(native).lazy()
-    return lazy
 
 
 def _draw(units: list[Any], cell: Any) -> Any:

@@ -121,8 +121,7 @@ def test_one_statement_groups_there_and_brings_back_cells_counts_and_answers(com
         else:
             assert projection.find(exp.AggFunc) or projection.unalias() == exp.false()
     # All the rest happens below the grouping: no unit's row leaves.
-    steps = {step.alias for step in statement.find_all(exp.CTE)}
-    assert {table.name for table in statement.find_all(exp.Table)} - steps == {"visits"}
+    assert [table.name for table in statement.find_all(exp.Table)] == ["visits"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -182,11 +181,12 @@ def test_rows_that_are_drawn_at_random_are_read_once(asked):
 
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE visits AS SELECT i AS person, i % 7 AS town FROM range(4000) r(i)")
-        rows = ibis.duckdb.from_connection(connection).table("visits")
-        rows = rows.filter(ibis.random() < 0.5)
+        connection.execute("CREATE VIEW half AS SELECT * FROM visits WHERE random() < 0.5")
+        tables = ibis.duckdb.from_connection(connection)
         question = replace(QUESTIONS[asked], unit=("person",), by=("town",))
-        # Two readings would keep a quarter of them.
-        assert 1700 < engine_for(rows).cells(rows, question).counts.sum() < 2300
+        for rows in (tables.table("visits").filter(ibis.random() < 0.5), tables.table("half")):
+            # Two readings would keep a quarter of them.
+            assert 1700 < engine_for(rows).cells(rows, question).counts.sum() < 2300
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

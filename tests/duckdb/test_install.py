@@ -41,19 +41,6 @@ def installed():
 
 
 @pytest.fixture
-def con():
-    with installed() as connection:
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def refusing():
-    """A connection through which no test publishes anything."""
-    with installed() as connection:
-        yield connection
-
-
-@pytest.fixture
 def file(tmp_path):
     path = str(tmp_path / "events.duckdb")
     with duckdb.connect(path) as connection:

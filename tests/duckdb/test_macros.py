@@ -53,19 +53,6 @@ def installed():
         yield connection
 
 
-@pytest.fixture
-def con():
-    with installed() as connection:
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def refusing():
-    """A connection through which no test publishes anything."""
-    with installed() as connection:
-        yield connection
-
-
 def again(connection, **options):
     """Install with an empty ledger, so that another question about the same people may be asked."""
     install(connection, **{"attacker": ATTACKER, "unit": "uid", **options})

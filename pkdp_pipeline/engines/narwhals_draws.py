@@ -41,25 +41,11 @@ def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
 
 
 def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
-    """Number each pair once, behind groupings, so that the rows are read once.
+    """Hash each unit and each cell in the first of its rows, so that the rows are read once.
 
-    PostgreSQL takes a microsecond for each MD5, and computes anew what is written twice, but not what is aggregated.
-    One million rows took 160 MD5s each and more than five minutes when every pair was numbered where it is used (T3 in
-    benchmarks/bench_engines.py).
+    PostgreSQL takes a microsecond for each MD5, and computes anew what is written twice, but not behind a window.
+    To hash every pair of a unit and a cell took five times as long (T3 in benchmarks/bench_engines.py).
     """
-    import ibis
-
-    pairs = _numbered(rows, [*unit, *cell], _texts(rows, unit) | {"pick": _cell_text(rows, cell)})
-    draw = _draw([pairs[f"{name}_number"] for name in unit], pairs.pick)
-    drawn = pairs.select(*unit, *cell, draw=draw)
-    # Of equal draws the smallest cell comes first, missing keys last.
-    order = ["draw", *(part for name in cell for part in (drawn[name].isnull(), name))]
-    ranked = drawn.mutate(place=ibis.row_number().over(group_by=unit, order_by=order))
-    return ranked.filter(ranked.place < most).select(*unit, *cell)
-
-
-def _numbered(rows: Rows, keys: list[str], texts: dict[str, nw.Expr]) -> Any:
-    """Return an Ibis table of the distinct keys, with the numbers of their texts."""
     import ibis
 
     # Declared by their signatures: Ibis has no rule of its own for MD5 in BigQuery and in Snowflake.
@@ -75,12 +61,20 @@ def _numbered(rows: Rows, keys: list[str], texts: dict[str, nw.Expr]) -> Any:
         places = (1, 0, 3, 2, 5, 4, 7, 6)
         return sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, places, strict=True)) % PRIME
 
-    table = rows.with_columns(**texts).to_native()
-    digests = {
-        name: to_hex(md5(table[name])) if backend_of(table) == "bigquery" else md5(table[name]) for name in texts
-    }
-    table = table.group_by(keys).agg(**{name: digest.max() for name, digest in digests.items()})
-    return table.group_by(keys).agg(**{name: number(table[name]).max() for name in texts})
+    texts = _texts(rows, unit) | {"pick": _cell_text(rows, cell)}
+    table = rows.select(*unit, *cell).with_columns(**texts).to_native()
+    for name, keys in {**{f"{name}_number": [name] for name in unit}, "pick": cell}.items():
+        digest = to_hex(md5(table[name])) if backend_of(table) == "bigquery" else md5(table[name])
+        first = ibis.row_number().over(group_by=keys) == 0
+        table = table.mutate(**{name: ibis.ifelse(first, digest, ibis.null("string"))})
+        table = table.mutate(**{name: number(table[name]).max().over(group_by=keys)})
+    drawn = table.select(*unit, *cell, draw=_draw([table[f"{name}_number"] for name in unit], table.pick))
+    if most > 1:
+        drawn = drawn.distinct()
+    # Of equal draws the smallest cell comes first, missing keys last.
+    order = ["draw", *(part for name in cell for part in (drawn[name].isnull(), name))]
+    ranked = drawn.mutate(place=ibis.row_number().over(group_by=unit, order_by=order))
+    return ranked.filter(ranked.place < most).select(*unit, *cell)
 
 
 def _draw(units: list[Any], cell: Any) -> Any:

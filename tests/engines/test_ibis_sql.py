@@ -169,10 +169,12 @@ def test_bigquery_is_asked_for_the_digits_of_a_hash_that_it_gives_as_bytes(compi
 def test_each_unit_and_each_cell_is_hashed_once(compiled, asked):
     from sqlglot import exp
 
-    # PostgreSQL computes an expression wherever it is written, but an aggregate once.
+    # PostgreSQL computes an expression wherever it is written, but not again behind a window.
     hashes = list(parsed(compiled("postgres", QUESTIONS[asked]), "postgres").find_all(exp.MD5))
     assert len(hashes) == len(QUESTIONS[asked].unit) + 1
-    assert all(one.find_ancestor(exp.Max, exp.Select).key == "max" for one in hashes)
+    firsts = [one.find_ancestor(exp.Case, exp.Select).args["ifs"][0].this for one in hashes]
+    assert all(first.find(exp.Window).this.key == "rownumber" for first in firsts)
+    assert len({first.find(exp.Window).args["partition_by"][0].name for first in firsts}) == len(firsts)
 
 
 @pytest.mark.parametrize("asked", ["cells", "hash", "most frequent"])

@@ -11,14 +11,14 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.binomial_tails import LEAST_P, binomial_below, log_binomial_pmf, outward_from
+from pkdp_pipeline.theorems.binomial_tails import binomial_below, log_binomial_pmf, outward_from
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Threshold
 
 Whole = NDArray[np.int64]
 
-_SLACK = 0.0075
+_SLACK = 0.01
 """Blocks are divided until none exceeds the best attacker found by more than this, relatively."""
 
 _REACH = 92.0
@@ -35,6 +35,12 @@ _FLAT = 300.0
 
 _WIDEST = 12_000
 """Most noisy values looked at for one number of people; with more the search stops."""
+
+_LEAST_P = 1e-9
+"""A smaller p is replaced by this one, which is sound."""
+
+_AT_ONCE = 32
+"""So many ε are searched at once."""
 
 _NEAR = 1.0 - 2.0**-40
 """Up to this share of ε0 an ε is surely below that of the noise as it is drawn."""
@@ -73,23 +79,34 @@ class _Channel:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is published of m coins: every number within `budget`, relatively, but for `rest`.
+    """What is published of m coins: every number within its `budget`, relatively, but for `rest` and `under`.
 
-    `present` and `absent` are the laws of what is published in the target's two lives, from the least value on, values
-    of the same likelihood ratio merged. `few` and `just` are P[S < k-1] and P[S = k-1]; ``hidden[i]`` and
-    ``before[i]`` are ``P[S ≥ k, S + Z < t]`` for the i-th value t, and for t - 1. `rest` bounds the coins not looked at.
+    `laws` has four rows. The first two are the laws of what is published in the target's two lives, from the least value
+    on, values of the same likelihood ratio merged. The others are ``P[S ≥ k, S + Z < t]`` for the same values t, and for
+    t - 1. `numbers` are those of `_Rows`.
+    """
+
+    laws: Array
+    numbers: tuple[float, ...]
+
+
+class _Rows(NamedTuple):
+    """Rows of several numbers of coins below each other; what is a number of one row is a column here.
+
+    `few` and `just` are P[S < k-1] and P[S = k-1]. Counts above `high` are left out, and so are very few: `rest` bounds
+    the former, `under` the latter.
     """
 
     present: Array
     absent: Array
     hidden: Array
     before: Array
-    few: float
-    just: float
-    high: int
-    rest: float
-    under: float
-    budget: float
+    few: Array
+    just: Array
+    high: Array
+    rest: Array
+    under: Array
+    budget: Array
 
 
 @lru_cache(maxsize=8192)
@@ -135,18 +152,8 @@ def _row(channel: _Channel, m: int) -> _Row | None:
             factors[0] -= alpha / silent * math.expm1(-noise * depth)
         factors[-1] += alpha / silent
     budget = (10.0 * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
-    return _Row(
-        present=present * factors,
-        absent=absent * factors,
-        hidden=hidden,
-        before=before,
-        few=float(below[:-1].sum()),
-        just=just,
-        high=high,
-        rest=rest,
-        under=under,
-        budget=budget,
-    )
+    laws = np.stack([present * factors, absent * factors, hidden, before])
+    return _Row(laws=laws, numbers=(float(below[:-1].sum()), just, high, rest, under, budget))
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
@@ -165,184 +172,199 @@ def _noised(counts: Array, noise: float, size: int) -> Array:
     return result
 
 
-class _Rows(NamedTuple):
-    """Rows of several numbers of coins below each other; the numbers of a row are columns of one."""
-
-    present: Array
-    absent: Array
-    hidden: Array
-    before: Array
-    few: Array
-    just: Array
-    high: Array
-    rest: Array
-    under: Array
-    budget: Array
-
-
-def _stacked(rows: list[_Row]) -> _Rows:
-    """Return rows as arrays, the shorter ones continued by values that nothing is published at."""
-    laws = np.zeros((4, len(rows), max(len(row.present) for row in rows)))
-    for at, row in enumerate(rows):
-        size = len(row.present)
-        for law, values in zip(laws, (row.present, row.absent, row.hidden, row.before), strict=True):
-            law[at, :size] = values
-        laws[2:, at, size:] = row.hidden[-1]
-    numbers = np.array([(row.few, row.just, row.high, row.rest, row.under, row.budget) for row in rows])
-    return _Rows(*laws, *numbers.T[:, :, None])
-
-
 def _suffixes(values: Array) -> Array:
     """Return for every entry the sum of itself and what follows in its row."""
     return np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
 
 
 class _Search:
-    """The largest divergence of a channel over all numbers of coins, for one ε."""
+    """The largest divergences of a channel over all numbers of coins, for several ε at once.
 
-    def __init__(self, channel: _Channel, cap: int | None, epsilon: float) -> None:
-        self.channel, self.cap, self.epsilon = channel, cap, epsilon
-        self.growth = math.exp(epsilon)
-        self.inside = epsilon < channel.noise * _NEAR
-        self.turn = self._turn()
+    A place is an ε and a number of coins; a block is an ε and two numbers, with all between.
+    """
 
-    def _turn(self) -> float:
-        """Return how far above a cutoff a count still speaks for it: ``log((e^ε-1)(1+α)/(e^ε-α)) / log α``."""
-        if not self.inside:
-            return 0.0
-        alpha, rise = math.exp(-self.channel.noise), math.expm1(self.epsilon)
-        share = rise * (1.0 + alpha) / (rise - math.expm1(-self.channel.noise))
-        return max(0.0, -math.log(share) / self.channel.noise)
+    def __init__(self, channel: _Channel, cap: int | None, epsilons: Array) -> None:
+        self.channel, self.cap, self.epsilons = channel, cap, epsilons
+        alpha, rise = math.exp(-channel.noise), np.expm1(epsilons)
+        self.growth = np.exp(epsilons)
+        # So far beyond a cutoff a count still speaks for it: log((e^ε - 1)(1 + α)/(e^ε - α)) / log α.
+        self.inside = epsilons < channel.noise * _NEAR
+        share = rise * (1.0 + alpha) / (rise - math.expm1(-channel.noise))
+        self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
 
-    def sides(self) -> tuple[float, float]:
-        """Return (attained, certified)."""
-        edges = self._edges()
-        if edges is None:
-            return 0.0, 1.0
-        ends, beyond = edges
-        firsts, lasts = np.array(ends[:-1]), np.array(ends[1:])
-        lower, upper = self._exact(np.array(ends))
-        best, top = float(lower.max()), max(float(upper.max()), beyond)
+    def sides(self) -> tuple[Array, Array, Array]:
+        """Return (attained, certified), and how far apart the sides of a single number of coins are, relatively."""
+        found = self._edges()
+        many = len(self.epsilons)
+        if found is None:
+            return np.zeros(many), np.ones(many), np.zeros(many)
+        ends, (best, top, apart), reached = found
+        column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
+        firsts, lasts = np.array(ends)[place], np.array(ends)[place + 1]
+        wide = lasts - firsts > 1
+        column, firsts, lasts = column[wide], firsts[wide], lasts[wide]
         while len(firsts):
-            bounds = self._between(firsts, lasts)
-            done = (bounds <= max((1.0 + _SLACK) * best, _NEGLIGIBLE)) | (len(firsts) > _MOST_BLOCKS)
-            top = max(top, float(bounds[done].max(initial=0.0)))
-            firsts, lasts = firsts[~done], lasts[~done]
-            middles = (firsts + lasts) // 2
-            if not len(middles):
+            enough = np.maximum((1.0 + _SLACK) * best[column], _NEGLIGIBLE)
+            bounds = self._between(column, firsts, lasts, enough)
+            done = bounds <= enough
+            # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
+            done |= len(firsts) > _MOST_BLOCKS * many
+            np.maximum.at(top, column[done], bounds[done])
+            column, firsts, lasts = column[~done], firsts[~done], lasts[~done]
+            if not len(firsts):
                 break
-            lower, upper = self._exact(middles)
-            best, top = max(best, float(lower.max())), max(top, float(upper.max()))
-            firsts, lasts = np.concatenate([firsts, middles]), np.concatenate([middles, lasts])
+            middles = (firsts + lasts) // 2
+            self._improve(column, middles, best, top, apart)
+            column, firsts, lasts = (
+                np.concatenate(pair) for pair in ((column, column), (firsts, middles), (middles, lasts))
+            )
             wide = lasts - firsts > 1
-            firsts, lasts = firsts[wide], lasts[wide]
-        return best, min(1.0, top)
+            column, firsts, lasts = column[wide], firsts[wide], lasts[wide]
+        return best, np.minimum(1.0, top), apart
 
-    def _edges(self) -> tuple[list[int], float] | None:
-        """Return numbers of coins at which blocks begin, the last one, and a bound on all that are larger."""
-        least = max(0, self.channel.k - 1)
-        ends, best = [least], 0.0
-        while True:
-            if _row(self.channel, ends[-1]) is None:
-                return None
-            best = max(best, float(self._exact(np.array(ends[-1:]))[0][0]))
+    def _edges(self) -> tuple[list[int], tuple[Array, Array, Array], Whole] | None:
+        """Return numbers of coins that blocks lie between, brackets over these, and how many blocks each ε needs.
+
+        The upper sides include a bound on all larger numbers.
+        """
+        k, p, many = self.channel.k, self.channel.p, len(self.epsilons)
+        least = max(0, k - 1)
+        ends, step = [least], 1
+        # Before about as many as make k likely no tail can be left out.
+        while ends[-1] * p < k and ends[-1] != self.cap:
+            ends.append(least + step if self.cap is None else min(least + step, self.cap))
+            step *= 2
+        best, top, apart = np.zeros(many), np.zeros(many), np.zeros(many)
+        if any(_row(self.channel, m) is None for m in ends):
+            return None
+        column, place = (part.ravel() for part in np.indices((many, len(ends))))
+        self._improve(column, np.array(ends)[place], best, top, apart)
+        reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
+        while len(left):
             if ends[-1] == self.cap:
-                return ends, 0.0
-            beyond = self._beyond(ends[-1])
-            if beyond is None:
-                return None
-            if beyond <= max((1.0 + _SLACK) * best, _NEGLIGIBLE):
-                return ends, beyond
-            ahead = 2 * ends[-1] - least + 1
-            ends.append(ahead if self.cap is None else min(ahead, self.cap))
+                beyond = np.zeros(len(left))
+            else:
+                beyond = self._beyond(left, ends[-1])
+            done = beyond <= np.maximum((1.0 + _SLACK) * best[left], _NEGLIGIBLE)
+            top[left[done]] = np.maximum(top[left[done]], beyond[done])
+            reached[left] = len(ends) - 1
+            left = left[~done]
+            if len(left):
+                ends.append(least + step if self.cap is None else min(least + step, self.cap))
+                step *= 2
+                if _row(self.channel, ends[-1]) is None:
+                    return None
+                self._improve(left, np.full(len(left), ends[-1]), best, top, apart)
+        return ends, (best, top, apart), reached
 
-    def _beyond(self, m: int) -> float | None:
-        """Return a bound on the divergence with m coins or more: that of the count without its threshold, and its rest.
+    def _improve(self, column: Whole, people: Whole, best: Array, top: Array, apart: Array) -> None:
+        """Look at these places; `best`, `top` and `apart` take up what is found."""
+        lower, upper = self._exact(column, people)
+        np.maximum.at(best, column, lower)
+        np.maximum.at(top, column, upper)
+        leading = lower >= 0.5 * best[column]
+        wide = (upper - lower)[leading] / np.maximum(lower[leading], TINY)
+        np.maximum.at(apart, column[leading], np.minimum(1.0, wide))
+
+    def _beyond(self, column: Whole, m: int) -> Array:
+        """Return bounds on the divergence with m coins or more: that of the count without its threshold, and its rest.
 
         Without the threshold more coins only help to hide; it matters where fewer than k people count.
         """
         few = binomial_below(m, self.channel.p, self.channel.k)
-        if few >= 1.0:
-            return 1.0
-        free = 0.0
-        if self.epsilon < self.channel.noise:
+        free, growth = np.zeros(len(column)), self.growth[column]
+        noisy = self.epsilons[column] < self.channel.noise
+        if noisy.any():
             row = _row(replace(self.channel, k=0, release=None), m)
             if row is None:
-                return None
-            present, absent = row.present * (1.0 + row.budget), row.absent * (1.0 + row.budget)
-            fewer = self.growth * (1.0 - 2.0 * row.budget)
-            right = np.maximum(0.0, present - fewer * row.absent).sum()
-            left = np.maximum(0.0, absent - fewer * row.present).sum()
-            free = (max(float(right), float(left)) + row.rest) * (1.0 + 1e-12)
-        return (free + (1.0 + self.growth) * few) * (1.0 + 1e-12)
+                return np.ones(len(column))
+            budget, rest = row.numbers[-1], row.numbers[3]
+            for first, second in (row.laws[:2], row.laws[1::-1]):
+                gains = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
+                free = np.maximum(free, np.maximum(0.0, gains).sum(axis=1) + rest)
+            free = np.where(noisy, free, 0.0)
+        return (free + (1.0 + growth) * few) * (1.0 + 1e-12)
 
-    def _exact(self, people: Whole) -> tuple[Array, Array]:
-        """Return brackets of the divergence, the larger of both orders, with each of these numbers of coins."""
-        rows = self._rows(people)
-        if rows is None:
-            return np.zeros(len(people)), np.ones(len(people))
+    def _rows(self, people: Whole) -> _Rows | None:
+        """Return the rows of these numbers of coins, the shorter ones continued where nothing is published."""
+        unique, place = np.unique(people, return_inverse=True)
+        rows = [_row(self.channel, m) for m in unique.tolist()]
+        laws = np.zeros((4, len(rows), max(row.laws.shape[1] for row in rows if row is not None)))
+        for at, row in enumerate(rows):
+            assert row is not None, "no row is wider than that of the largest number of coins"
+            laws[:, at, : row.laws.shape[1]] = row.laws
+            laws[2:, at, row.laws.shape[1] :] = row.laws[2, -1]
+        numbers = np.array([row.numbers for row in rows if row is not None])
+        return _Rows(*laws[:, place], *numbers[place].T[:, :, None])
+
+    def _exact(self, column: Whole, people: Whole) -> tuple[Array, Array]:
+        """Return brackets of the divergence, the larger of both orders, at each place."""
+        rows, growth = self._rows(people), self.growth[column][:, None]
         shown = 1.0 - self.channel.appears
         one, other = rows.few + rows.just * shown + rows.before[:, :1], rows.few + rows.just + rows.hidden[:, :1]
         present, absent = np.hstack([rows.present, one]), np.hstack([rows.absent, other])
         lower, upper = np.zeros(len(people)), np.zeros(len(people))
+        less, more = growth * (1.0 + rows.budget), growth * (1.0 - rows.budget)
         for first, second in ((present, absent), (absent, present)):
-            second = self.growth * second
-            gains = np.maximum(0.0, first * (1.0 - rows.budget) - second * (1.0 + rows.budget)).sum(axis=1)
-            lower = np.maximum(lower, gains)
-            gains = np.maximum(0.0, first * (1.0 + rows.budget) - second * (1.0 - rows.budget)).sum(axis=1)
-            upper = np.maximum(upper, gains)
-        lost = (1.0 + self.growth) * (rows.rest + rows.under)[:, 0]
+            lower = np.maximum(lower, np.maximum(0.0, first * (1.0 - rows.budget) - second * less).sum(axis=1))
+            upper = np.maximum(upper, np.maximum(0.0, first * (1.0 + rows.budget) - second * more).sum(axis=1))
+        lost = ((1.0 + growth) * (rows.rest + rows.under))[:, 0]
         return np.maximum(0.0, lower * (1.0 - 1e-12) - lost), upper * (1.0 + 1e-12) + rows.rest[:, 0]
 
-    def _between(self, firsts: Whole, lasts: Whole) -> Array:
-        """Return bounds on the divergence with any number of coins in each block, both ends included."""
+    def _between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
+        """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
         ends = self._rows(np.concatenate([firsts, lasts]))
-        if ends is None:
-            return np.ones(len(firsts))
         near, far = (_Rows(*(part[half] for part in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :]))
         a, b = firsts[:, None].astype(float), lasts[:, None].astype(float)
-        return np.maximum(self._right(near, far, a, b), self._left(near, far, a, b)) * (1.0 + 1e-10)
+        # More coins publish more often.
+        bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
+        todo = np.flatnonzero(bounds > enough)
+        if len(todo):
+            near, far = (_Rows(*(part[todo] for part in rows)) for rows in (near, far))
+            a, b, column = a[todo], b[todo], column[todo]
+            found = np.maximum(self._right(near, far, a, b, column), self._left(near, far, a, b, column, enough[todo]))
+            bounds[todo] = np.minimum(bounds[todo], found)
+        return bounds * (1.0 + 1e-10)
 
-    def _rows(self, people: Whole) -> _Rows | None:
-        found = [_row(self.channel, m) for m in people.tolist()]
-        rows = [row for row in found if row is not None]
-        return _stacked(rows) if len(rows) == len(found) else None
-
-    def _right(self, near: _Rows, far: _Rows, a: Array, b: Array) -> Array:
+    def _right(self, near: _Rows, far: _Rows, a: Array, b: Array, column: Whole) -> Array:
         """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]`` for all t and all numbers of coins in each block."""
+        growth = self.growth[column][:, None]
         # More coins publish larger numbers.
         bounds = _suffixes(far.present * (1.0 + far.budget)) + far.rest
-        gains = near.present * (1.0 + near.budget) - self.growth * (1.0 - near.budget) * near.absent
+        gains = near.present * (1.0 + near.budget) - growth * (1.0 - near.budget) * near.absent
         gains = _suffixes(np.maximum(0.0, gains)) + _LOST
-        turns = np.full(gains.shape[1], self.channel.k - 1.0)
-        if self.epsilon < self.channel.noise:
-            turns = np.maximum(turns, self._cutoffs(gains.shape[1]) + math.floor(self.turn + 1e-6))
+        least = float(max(0, self.channel.k - 1))
+        turns = self._cutoffs(gains.shape[1]) + np.floor(self.turn[column] + 1e-6)[:, None]
+        turns = np.where((self.epsilons[column] < self.channel.noise)[:, None], np.maximum(turns, least), least)
         seen = turns <= np.minimum(near.high, a)
         rising = self._rising(np.minimum(turns, a), a, b)
         result: Array = np.where(seen, np.minimum(bounds, gains * rising), bounds).max(axis=1)
         return result
 
-    def _left(self, near: _Rows, far: _Rows, a: Array, b: Array) -> Array:
+    def _left(self, near: _Rows, far: _Rows, a: Array, b: Array, column: Whole, enough: Array) -> Array:
         """Return bounds on the other order: events that hold less often with more coins, from the end of each block."""
-        k, size = self.channel.k, far.present.shape[1]
-        cutoffs = self._cutoffs(size + 1)
-        falling = self._falling(np.maximum(float(k), np.floor(cutoffs - 1.0 - self.turn - 1e-6)), a, b)
-        bounds = np.zeros(len(a))
-        if self.epsilon < self.channel.noise:
-            gains = far.absent * (1.0 + far.budget) - self.growth * (1.0 - far.budget) * far.present
-            gains = np.cumsum(np.maximum(0.0, gains), axis=1) + far.rest
-            bounds = (gains * falling[:, 1:]).max(axis=1)
+        k, growth, turn = self.channel.k, self.growth[column][:, None], self.turn[column][:, None]
+        cutoffs = self._cutoffs(far.present.shape[1] + 1)
+        gains = far.absent * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.present
+        gains = np.where(growth < math.exp(self.channel.noise), np.cumsum(np.maximum(0.0, gains), axis=1) + far.rest, 0.0)
         # With what is suppressed: fewer than k - 1 people, just as many, and more.
-        more = far.hidden * (1.0 + far.budget) - self.growth * (1.0 - far.budget) * far.before + far.rest
-        least = 0.0
-        if self.inside:
-            least = self._least(np.maximum(float(k), np.ceil(cutoffs[:-1] - self.turn)), a, b)
-        more = np.where(more > 0.0, more * falling[:, :-1], more * least)
-        hides = self.growth * self.channel.below(cutoffs[:-1] - k)
-        jumps = np.maximum(0.0, 1.0 - hides + 4.0 * UNIT * (1.0 + self.growth))
-        just = np.minimum(1.0, (near.just * (1.0 + near.budget) + _LOST) * self._rising(np.array([k - 1.0]), a, b))
-        few = math.expm1(self.epsilon) * (1.0 - 1e-12) * far.few * (1.0 - far.budget)
-        return np.maximum(bounds, (more + jumps * just - few).max(axis=1))
+        more = far.hidden * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.before + far.rest
+        jumps = np.maximum(0.0, 1.0 - growth * self.channel.below(cutoffs[:-1] - k) + 4.0 * UNIT * (1.0 + growth))
+        just = near.just * (1.0 + near.budget) + _LOST
+        just = np.minimum(1.0, just * self._rising(np.full((1, 1), max(0.0, k - 1.0)), a, b))
+        others = jumps * just - (growth - 1.0) * (1.0 - 1e-12) * far.few * (1.0 - far.budget)
+        # The first cutoff falls least.
+        falling = self._falling(np.maximum(float(k), np.floor(cutoffs[:1] - 1.0 - turn - 1e-6)), a, b)
+        coarse = np.maximum(gains[:, -1:] * falling, np.maximum(0.0, more.max(axis=1, keepdims=True)) * falling + others[:, :1])
+        bounds: Array = coarse[:, 0]
+        todo = np.flatnonzero(bounds > enough)
+        if len(todo):
+            a, b, turn, more = a[todo], b[todo], turn[todo], more[todo]
+            falling = self._falling(np.maximum(float(k), np.floor(cutoffs - 1.0 - turn - 1e-6)), a, b)
+            least = self._least(np.maximum(float(k), np.ceil(cutoffs[:-1] - turn)), a, b)
+            more = np.where(more > 0.0, more * falling[:, :-1], more * least * self.inside[column[todo]][:, None])
+            bounds[todo] = np.maximum((gains[todo] * falling[:, 1:]).max(axis=1), (more + others[todo]).max(axis=1))
+        return bounds
 
     def _cutoffs(self, size: int) -> Array:
         """Return the values at which an event can begin: the first that is published, and those that follow."""
@@ -358,15 +380,16 @@ class _Search:
         # -log(1 - x/i) is convex in i.
         first, last = -np.log1p(-x / (a + 1.0)), -np.log1p(-x / np.maximum(peak, a + 1.0))
         rise = np.minimum(700.0, (peak - a) * (0.5 * (first + last) + math.log1p(-p)))
-        result: Array = np.where(rise < 700.0, np.exp(rise), np.inf) * (1.0 + 1e-12 * (b - a + 1.0))
-        return result
+        return np.where(rise < 700.0, np.exp(rise), np.inf) * (1.0 + 1e-12 * (b - a + 1.0))
 
     def _falling(self, x: Array, a: Array, b: Array) -> Array:
         """Return at least ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b]; 0 where x is above b."""
         p = self.channel.p
         peak = np.clip(np.floor(x / p), a, b)
         rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
-        return np.where(x > b, 0.0, np.exp((peak - b) * rate) * (1.0 + 1e-12 * (b - a + 1.0)))
+        fall = np.minimum(700.0, (peak - b) * rate)
+        ratio = np.where(fall < 700.0, np.exp(fall), np.inf) * (1.0 + 1e-12 * (b - a + 1.0))
+        return np.where(x > b, 0.0, ratio)
 
     def _least(self, x: Array, a: Array, b: Array) -> Array:
         """Return at most ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b], and at most 1."""
@@ -383,23 +406,24 @@ class NoisyThreshold(Threshold):
 
     @property
     def slack(self) -> float:
+        """Return how far above the best attacker found the search may stop."""
         return _SLACK
 
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return np.repeat(np.minimum(1.0, EVALUATED + 4.0 * self._sides(epsilons)[2])[None], 2, axis=0)
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        sides = [_sides(self, epsilon) for epsilon in epsilons.tolist()]
-        return np.array([side[0] for side in sides]), np.array([side[1] for side in sides])
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        lower, upper, _ = self._sides(epsilons)
+        return lower, upper
 
-
-@lru_cache(maxsize=1024)
-def _sides(bound: NoisyThreshold, epsilon: float) -> tuple[float, float]:
-    if epsilon < _LEAST:
-        lower, upper = _sides(bound, _LEAST)
-        return lower, min(1.0, upper + math.expm1(_LEAST))
-    if epsilon > _FLAT:
-        search = _search(bound, _FLAT)
-        return float(search._exact(np.array([max(0, bound.k - 1)]))[0][0]), _sides(bound, _FLAT)[1]
-    return _search(bound, epsilon).sides()
-
-
-def _search(bound: NoisyThreshold, epsilon: float) -> _Search:
-    return _Search(_Channel(bound.k, bound.release_threshold, bound.noise, bound.p), bound.cap, epsilon)
+    def _sides(self, epsilons: Array) -> tuple[Array, Array, Array]:
+        channel = _Channel(self.k, self.release_threshold, self.noise, max(self.p, _LEAST_P))
+        near = np.clip(epsilons, _LEAST, _FLAT)
+        found = [
+            _Search(channel, self.cap, near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)
+        ]
+        lower, upper, apart = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        upper = np.minimum(1.0, upper + (np.expm1(near) - np.expm1(np.minimum(near, epsilons))))
+        return lower, upper, apart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import flint
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, log_binomial_pmf, outward_from
-from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Threshold
 
@@ -42,10 +42,22 @@ _LEAST_P = 1e-9
 _AT_ONCE = 32
 """So many ε are searched at once."""
 
+_TOGETHER = 256
+"""So many blocks are looked at together."""
+
+_ROUNDS = 6
+"""Most ε at which an inversion looks at all numbers of people, before it is left to a plain search."""
+
+_CLOSE = 1e-3
+"""An inversion ends this close below the δ asked for, relatively."""
+
+_LADDER = 24
+"""With so many numbers of people an inversion begins."""
+
 _NEAR = 1.0 - 2.0**-40
 """Up to this share of ε0 an ε is surely below that of the noise as it is drawn."""
 
-_MOST_BLOCKS = 600
+_MOST_BLOCKS = 200
 """With more blocks than this to divide at once, the search stops, which widens the bracket."""
 
 _LOST = 1e5 * TINY
@@ -177,6 +189,15 @@ def _suffixes(values: Array) -> Array:
     return np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
 
 
+class _Found(NamedTuple):
+    """For every ε: the best attacker's δ, a bound on all, how far the sides of one attacker are apart, and who it is."""
+
+    best: Array
+    top: Array
+    apart: Array
+    leader: Whole
+
+
 class _Search:
     """The largest divergences of a channel over all numbers of coins, for several ε at once.
 
@@ -192,20 +213,24 @@ class _Search:
         share = rise * (1.0 + alpha) / (rise - math.expm1(-channel.noise))
         self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
 
-    def sides(self) -> tuple[Array, Array, Array]:
-        """Return (attained, certified), and how far apart the sides of a single number of coins are, relatively."""
-        found = self._edges()
+    def sides(self) -> _Found:
+        """Return what is found for every ε."""
         many = len(self.epsilons)
-        if found is None:
-            return np.zeros(many), np.ones(many), np.zeros(many)
-        ends, (best, top, apart), reached = found
+        found = _Found(*np.zeros((3, many)), np.full(many, max(0, self.channel.k - 1)))
+        edges = self._edges(found)
+        if edges is None:
+            return _Found(np.zeros(many), np.ones(many), np.zeros(many), found.leader)
+        ends, reached = edges
+        best, top, _, _ = found
         column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
         firsts, lasts = np.array(ends)[place], np.array(ends)[place + 1]
         wide = lasts - firsts > 1
         column, firsts, lasts = column[wide], firsts[wide], lasts[wide]
         while len(firsts):
             enough = np.maximum((1.0 + _SLACK) * best[column], _NEGLIGIBLE)
-            bounds = self._between(column, firsts, lasts, enough)
+            parts = range(0, len(firsts), _TOGETHER)
+            cut = [slice(at, at + _TOGETHER) for at in parts]
+            bounds = np.concatenate([self._between(column[c], firsts[c], lasts[c], enough[c]) for c in cut])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             done |= len(firsts) > _MOST_BLOCKS * many
@@ -214,18 +239,19 @@ class _Search:
             if not len(firsts):
                 break
             middles = (firsts + lasts) // 2
-            self._improve(column, middles, best, top, apart)
+            self._improve(column, middles, found)
             column, firsts, lasts = (
                 np.concatenate(pair) for pair in ((column, column), (firsts, middles), (middles, lasts))
             )
             wide = lasts - firsts > 1
             column, firsts, lasts = column[wide], firsts[wide], lasts[wide]
-        return best, np.minimum(1.0, top), apart
+        np.minimum(1.0, top, out=top)
+        return found
 
-    def _edges(self) -> tuple[list[int], tuple[Array, Array, Array], Whole] | None:
-        """Return numbers of coins that blocks lie between, brackets over these, and how many blocks each ε needs.
+    def _edges(self, found: _Found) -> tuple[list[int], Whole] | None:
+        """Return numbers of coins that blocks lie between, and how many blocks each ε needs; None beyond all reach.
 
-        The upper sides include a bound on all larger numbers.
+        The upper sides of what is found include a bound on all larger numbers.
         """
         k, p, many = self.channel.k, self.channel.p, len(self.epsilons)
         least = max(0, k - 1)
@@ -234,11 +260,11 @@ class _Search:
         while ends[-1] * p < k and ends[-1] != self.cap:
             ends.append(least + step if self.cap is None else min(least + step, self.cap))
             step *= 2
-        best, top, apart = np.zeros(many), np.zeros(many), np.zeros(many)
+        best, top, _, _ = found
         if any(_row(self.channel, m) is None for m in ends):
             return None
         column, place = (part.ravel() for part in np.indices((many, len(ends))))
-        self._improve(column, np.array(ends)[place], best, top, apart)
+        self._improve(column, np.array(ends)[place], found)
         reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
         while len(left):
             if ends[-1] == self.cap:
@@ -254,17 +280,19 @@ class _Search:
                 step *= 2
                 if _row(self.channel, ends[-1]) is None:
                     return None
-                self._improve(left, np.full(len(left), ends[-1]), best, top, apart)
-        return ends, (best, top, apart), reached
+                self._improve(left, np.full(len(left), ends[-1]), found)
+        return ends, reached
 
-    def _improve(self, column: Whole, people: Whole, best: Array, top: Array, apart: Array) -> None:
-        """Look at these places; `best`, `top` and `apart` take up what is found."""
+    def _improve(self, column: Whole, people: Whole, found: _Found) -> None:
+        """Look at these places, and enter what is there."""
         lower, upper = self._exact(column, people)
-        np.maximum.at(best, column, lower)
-        np.maximum.at(top, column, upper)
-        leading = lower >= 0.5 * best[column]
+        np.maximum.at(found.best, column, lower)
+        np.maximum.at(found.top, column, upper)
+        leading = lower >= 0.5 * found.best[column]
         wide = (upper - lower)[leading] / np.maximum(lower[leading], TINY)
-        np.maximum.at(apart, column[leading], np.minimum(1.0, wide))
+        np.maximum.at(found.apart, column[leading], np.minimum(1.0, wide))
+        first = (lower == found.best[column]) & (lower > 0.0)
+        found.leader[column[first]] = people[first]
 
     def _beyond(self, column: Whole, m: int) -> Array:
         """Return bounds on the divergence with m coins or more: that of the count without its threshold, and its rest.
@@ -380,15 +408,16 @@ class _Search:
         # -log(1 - x/i) is convex in i.
         first, last = -np.log1p(-x / (a + 1.0)), -np.log1p(-x / np.maximum(peak, a + 1.0))
         rise = np.minimum(700.0, (peak - a) * (0.5 * (first + last) + math.log1p(-p)))
-        return np.where(rise < 700.0, np.exp(rise), np.inf) * (1.0 + 1e-12 * (b - a + 1.0))
+        result: Array = np.exp(rise) * (1.0 + 1e-12 * (b - a + 1.0))
+        return result
 
     def _falling(self, x: Array, a: Array, b: Array) -> Array:
         """Return at least ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b]; 0 where x is above b."""
         p = self.channel.p
         peak = np.clip(np.floor(x / p), a, b)
         rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
-        fall = np.minimum(700.0, (peak - b) * rate)
-        ratio = np.where(fall < 700.0, np.exp(fall), np.inf) * (1.0 + 1e-12 * (b - a + 1.0))
+        # As large a ratio makes more than 1 of whatever may be lost in rounding.
+        ratio = np.exp(np.minimum(700.0, (peak - b) * rate)) * (1.0 + 1e-12 * (b - a + 1.0))
         return np.where(x > b, 0.0, ratio)
 
     def _least(self, x: Array, a: Array, b: Array) -> Array:
@@ -401,6 +430,29 @@ class _Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyThreshold(Threshold):
+    """Privacy profile of a count that is suppressed below `k`, noised, and suppressed again below a release threshold.
+
+    Parameters
+    ----------
+    theorem, k, p, cap
+        See `Threshold`; `k` is what is left of the threshold once all who are controlled are taken off.
+    noise : float
+        ε0 of the two-sided geometric noise.
+    release_threshold : int, optional
+        Less those who are controlled; None where every noisy value is published.
+
+    Notes
+    -----
+    The worst attacker has some number of people at `p`, and nobody else is counted. All numbers are covered: by blocks,
+    in each of which the number at either end bounds the whole block, and from some number on by the count without its
+    threshold, against whom more people only hide better.
+
+    *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
+    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1 % where at least 1e-250
+    is left, for thresholds of up to some thousands. Above ε = 300 and below 2^-11 the certified side is that of these ε,
+    and what a smaller ε can add. *Source*: `docs/mathematics.md`, theorem D.
+    """
+
     noise: float
     release_threshold: int | None = None
 
@@ -411,19 +463,56 @@ class NoisyThreshold(Threshold):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.repeat(np.minimum(1.0, EVALUATED + 4.0 * self._sides(epsilons)[2])[None], 2, axis=0)
+        return np.repeat(np.minimum(1.0, EVALUATED + 4.0 * self._found(epsilons).apart)[None], 2, axis=0)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        lower, upper, _ = self._sides(epsilons)
-        return lower, upper
+        found = self._found(epsilons)
+        return found.best, found.top
 
-    def _sides(self, epsilons: Array) -> tuple[Array, Array, Array]:
-        channel = _Channel(self.k, self.release_threshold, self.noise, max(self.p, _LEAST_P))
+    def smallest_epsilon(self, target: float) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
+        if self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > _WIDEST:
+            return Bound.smallest_epsilon(self, target)
+        most = math.ceil(2.0 * max(self.k, self.release_threshold or 0) / self.p)
+        ladder = max(0, self.k - 1) + most * (np.arange(_LADDER) / _LADDER) ** 2
+        looked = np.unique(np.minimum(ladder, math.inf if self.cap is None else self.cap).astype(np.int64))
+        leaders: set[int] = set()
+        share, best = 1.0 + 0.5 * _SLACK, math.inf
+        for _ in range(_ROUNDS):
+            epsilon = smallest_epsilon(partial(self._towards, looked, share), target, _CLOSE)
+            if math.isinf(epsilon):
+                break
+            found = self._found(np.array([epsilon]))
+            certain = float(found.top[0])
+            best = min(best, epsilon) if certain <= target else best
+            leaders.add(int(found.leader[0]))
+            looked = np.array(sorted(leaders))
+            near = self._towards(looked, 1.0, epsilon)
+            if (1.0 - 3.0 * _CLOSE) * target <= certain <= target or near == 0.0:
+                break
+            share = max(1.0, certain / near) * (1.0 + _CLOSE)
+        return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
+
+    def _towards(self, people: Whole, share: float, epsilon: float) -> float:
+        """Return `share` times the largest δ of some numbers of people."""
+        near = min(max(epsilon, _LEAST), _FLAT)
+        search = _Search(self._channel, self.cap, np.array([near]))
+        _, upper = search._exact(np.zeros(len(people), dtype=np.int64), people)
+        return min(1.0, share * float(upper.max()) + math.expm1(near) - math.expm1(min(near, epsilon)))
+
+    @property
+    def _channel(self) -> _Channel:
+        return _Channel(self.k, self.release_threshold, self.noise, max(self.p, _LEAST_P))
+
+    def _found(self, epsilons: Array) -> _Found:
+        if self.p == 0.0:
+            return replace(self, p=0.5, cap=0)._found(epsilons)
         near = np.clip(epsilons, _LEAST, _FLAT)
-        found = [
-            _Search(channel, self.cap, near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)
+        parts = [
+            _Search(self._channel, self.cap, near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)
         ]
-        lower, upper, apart = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        upper = np.minimum(1.0, upper + (np.expm1(near) - np.expm1(np.minimum(near, epsilons))))
-        return lower, upper, apart
+        best, top, apart, leader = (np.concatenate(part) for part in zip(*parts, strict=True))
+        # Of the events that the profile consists of none is likelier than 1.
+        top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, epsilons))))
+        return _Found(best, top, apart, leader)

@@ -7,22 +7,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-import flint
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_below, log_binomial_pmf, outward_from
+from pkdp_pipeline.theorems.binomial_tails import binomial_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.noisy_rows import LOST, WIDEST, Channel, Rows, Whole, row_of, rows_of
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Threshold
-
-Whole = NDArray[np.int64]
 
 _SLACK = 0.01
 """Blocks are divided until none exceeds the best attacker found by more than this, relatively."""
-
-_REACH = 92.0
-"""Counts whose probability is below e^-92 of what matters are bounded together."""
 
 _LEAST = 2.0**-11
 """Of a smaller ε the profile is bounded by the one here, and what a smaller ε can add."""
@@ -32,9 +26,6 @@ _NEGLIGIBLE = 1e-250
 
 _FLAT = 300.0
 """At a larger ε the profile is bounded by the one here; what k - 1 people attain does not depend on ε."""
-
-_WIDEST = 12_000
-"""Most noisy values looked at for one number of people; with more the search stops."""
 
 _LEAST_P = 1e-9
 """A smaller p is replaced by this one, which is sound."""
@@ -57,131 +48,8 @@ _LADDER = 24
 _NEAR = 1.0 - 2.0**-40
 """Up to this share of ε0 an ε is surely below that of the noise as it is drawn."""
 
-_MOST_BLOCKS = 200
+_MOST_BLOCKS = 1000
 """With more blocks than this to divide at once, the search stops, which widens the bracket."""
-
-_LOST = 1e5 * TINY
-"""What may have been lost to underflow in all numbers of a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Channel:
-    """Suppress below `k`, add noise, suppress below `release`; `p` is the chance of every coin."""
-
-    k: int
-    release: int | None
-    noise: float
-    p: float
-
-    def above(self, steps: Array) -> Array:
-        """Return ``P[Z ≥ s]``."""
-        tail = np.exp(-self.noise * np.where(steps >= 1, steps, 1 - steps)) / (1.0 + math.exp(-self.noise))
-        result: Array = np.where(steps >= 1, tail, 1.0 - tail)
-        return result
-
-    def below(self, steps: Array) -> Array:
-        """Return ``P[Z < s]``."""
-        return self.above(1 - steps)
-
-    @property
-    def appears(self) -> float:
-        """δ0: how often a count that has just reached k is published."""
-        return 1.0 if self.release is None else float(self.above(np.array([self.release - self.k]))[0])
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What is published of m coins: every number within its `budget`, relatively, but for `rest` and `under`.
-
-    `laws` has four rows. The first two are the laws of what is published in the target's two lives, from the least value
-    on, values of the same likelihood ratio merged. The others are ``P[S ≥ k, S + Z < t]`` for the same values t, and for
-    t - 1. `numbers` are those of `_Rows`.
-    """
-
-    laws: Array
-    numbers: tuple[float, ...]
-
-
-class _Rows(NamedTuple):
-    """Rows of several numbers of coins below each other; what is a number of one row is a column here.
-
-    `few` and `just` are P[S < k-1] and P[S = k-1]. Counts above `high` are left out, and so are very few: `rest` bounds
-    the former, `under` the latter.
-    """
-
-    present: Array
-    absent: Array
-    hidden: Array
-    before: Array
-    few: Array
-    just: Array
-    high: Array
-    rest: Array
-    under: Array
-    budget: Array
-
-
-@lru_cache(maxsize=8192)
-def _row(channel: _Channel, m: int) -> _Row | None:
-    """Return the row of m coins, at least k - 1; None where it would be too wide."""
-    k, release, p, noise = channel.k, channel.release, channel.p, channel.noise
-    mode = int((m + 1) * p)
-    spread = _REACH / 3.0 + math.sqrt(_REACH * _REACH / 9.0 + 2.0 * _REACH * m * p * (1.0 - p)) + 2.0
-    low = max(0, math.floor(min(mode, k - 1) - spread))
-    high = min(m, math.ceil(max(mode, k - 1) + spread))
-    first = k if release is None else max(k, release)
-    size = max(high + 1, first) - k + 1
-    if max(size, high - low, abs(first - (release or first))) > _WIDEST:
-        return None
-    steps = np.arange(low, high, dtype=np.float64)
-    anchor = min(mode, high)
-    with flint.ctx.workprec(96 + 2 * m.bit_length()):
-        peak = ball_above(log_binomial_pmf(m, anchor, p).exp())
-    with np.errstate(under="ignore"):
-        weights = outward_from(anchor - low, peak, (m - steps) * (p / (1.0 - p)) / (steps + 1.0))
-        falls = (m - high) * p / ((high + 1) * (1.0 - p))
-        rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + _LOST
-        sinks = low * (1.0 - p) / ((m - low + 1) * p)
-        under = float(weights[0]) * sinks / (1.0 - sinks) * 1.01 + _LOST if low else 0.0
-        below, counts = weights[: k - low], weights[k - low :]
-        sums, alpha, silent = _noised(counts, noise, size), math.exp(-noise), -math.expm1(-noise)
-        # P(y) = Q(y - 1) + P[S = k - 1] P[Z = y - k].
-        just = float(below[-1]) if k else 0.0
-        earlier = np.append(alpha * sums[0], sums[:-1])
-        present = earlier + just * (silent / (1.0 + alpha)) * np.exp(-noise * np.arange(size))
-        numbers = np.arange(k, k + len(counts))
-        told = float((counts * channel.below(first - numbers)).sum())
-        least = float((counts * channel.below(first - 1 - numbers)).sum())
-        absent, present = sums[first - k :].copy(), present[first - k :]
-        hidden = told + np.append(0.0, np.cumsum(absent[:-1]))
-        before = np.append(least, hidden[:-1])
-        factors = np.ones(len(absent))
-        if first != release:
-            # Values below k that are published have one likelihood ratio.
-            depth = math.inf if release is None else float(first - release)
-            hidden[0], before[0] = told * math.exp(-noise * depth), told * math.exp(-noise * (depth + 1.0))
-            before[1:2] = told
-            factors[0] -= alpha / silent * math.expm1(-noise * depth)
-        factors[-1] += alpha / silent
-    budget = (10.0 * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
-    laws = np.stack([present * factors, absent * factors, hidden, before])
-    return _Row(laws=laws, numbers=(float(below[:-1].sum()), just, high, rest, under, budget))
-
-
-def _noised(counts: Array, noise: float, size: int) -> Array:
-    """Return the law of the sum of noise and a count with these probabilities, on so many values."""
-    ahead = np.zeros(size)
-    ahead[: len(counts)] = counts
-    back, step = ahead.copy(), 1
-    while step < size and (decay := math.exp(-noise * step)) > 0.0:
-        # After this step every term within 2·step is there.
-        ahead[step:] += decay * ahead[:-step]
-        back[:-step] += decay * back[step:]
-        step *= 2
-    alpha = math.exp(-noise)
-    ahead[:-1] += alpha * back[1:]
-    result: Array = ahead * (-math.expm1(-noise) / (1.0 + alpha))
-    return result
 
 
 def _suffixes(values: Array) -> Array:
@@ -190,7 +58,7 @@ def _suffixes(values: Array) -> Array:
 
 
 class _Found(NamedTuple):
-    """For every ε: the best attacker's δ, a bound on all, how far the sides of one attacker are apart, and who it is."""
+    """For every ε: the best attacker's δ, a bound on all, how far apart the sides of one are, and who is the best."""
 
     best: Array
     top: Array
@@ -204,7 +72,7 @@ class _Search:
     A place is an ε and a number of coins; a block is an ε and two numbers, with all between.
     """
 
-    def __init__(self, channel: _Channel, cap: int | None, epsilons: Array) -> None:
+    def __init__(self, channel: Channel, cap: int | None, epsilons: Array) -> None:
         self.channel, self.cap, self.epsilons = channel, cap, epsilons
         alpha, rise = math.exp(-channel.noise), np.expm1(epsilons)
         self.growth = np.exp(epsilons)
@@ -216,12 +84,9 @@ class _Search:
     def sides(self) -> _Found:
         """Return what is found for every ε."""
         many = len(self.epsilons)
-        found = _Found(*np.zeros((3, many)), np.full(many, max(0, self.channel.k - 1)))
-        edges = self._edges(found)
-        if edges is None:
-            return _Found(np.zeros(many), np.ones(many), np.zeros(many), found.leader)
-        ends, reached = edges
-        best, top, _, _ = found
+        best, top, apart = np.zeros((3, many))
+        found = _Found(best, top, apart, np.full(many, max(0, self.channel.k - 1)))
+        ends, reached = self._edges(found)
         column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
         firsts, lasts = np.array(ends)[place], np.array(ends)[place + 1]
         wide = lasts - firsts > 1
@@ -248,44 +113,43 @@ class _Search:
         np.minimum(1.0, top, out=top)
         return found
 
-    def _edges(self, found: _Found) -> tuple[list[int], Whole] | None:
-        """Return numbers of coins that blocks lie between, and how many blocks each ε needs; None beyond all reach.
+    def _edges(self, found: _Found) -> tuple[list[int], Whole]:
+        """Return numbers of coins that blocks lie between, and how many blocks each ε needs.
 
         The upper sides of what is found include a bound on all larger numbers.
         """
         k, p, many = self.channel.k, self.channel.p, len(self.epsilons)
         least = max(0, k - 1)
-        ends, step = [least], 1
+        most = math.inf if self.cap is None else self.cap
+        ends, step, reached = [least], 1, np.zeros(many, dtype=np.int64)
         # Before about as many as make k likely no tail can be left out.
-        while ends[-1] * p < k and ends[-1] != self.cap:
-            ends.append(least + step if self.cap is None else min(least + step, self.cap))
+        while ends[-1] * p < k and ends[-1] < most:
+            ends.append(int(min(least + step, most)))
             step *= 2
-        best, top, _, _ = found
-        if any(_row(self.channel, m) is None for m in ends):
-            return None
+        if row_of(self.channel, ends[-1]) is None:
+            found.top[:] = 1.0
+            return ends, reached
         column, place = (part.ravel() for part in np.indices((many, len(ends))))
         self._improve(column, np.array(ends)[place], found)
-        reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
+        left = np.arange(many)
         while len(left):
-            if ends[-1] == self.cap:
-                beyond = np.zeros(len(left))
-            else:
-                beyond = self._beyond(left, ends[-1])
-            done = beyond <= np.maximum((1.0 + _SLACK) * best[left], _NEGLIGIBLE)
-            top[left[done]] = np.maximum(top[left[done]], beyond[done])
+            beyond = np.zeros(len(left)) if ends[-1] == most else self._beyond(left, ends[-1])
             reached[left] = len(ends) - 1
+            further = int(min(least + step, most))
+            done = beyond <= np.maximum((1.0 + _SLACK) * found.best[left], _NEGLIGIBLE)
+            # A bound that is not small enough holds as well.
+            done |= row_of(self.channel, further) is None
+            found.top[left[done]] = np.maximum(found.top[left[done]], beyond[done])
             left = left[~done]
             if len(left):
-                ends.append(least + step if self.cap is None else min(least + step, self.cap))
+                ends.append(further)
                 step *= 2
-                if _row(self.channel, ends[-1]) is None:
-                    return None
-                self._improve(left, np.full(len(left), ends[-1]), found)
+                self._improve(left, np.full(len(left), further), found)
         return ends, reached
 
     def _improve(self, column: Whole, people: Whole, found: _Found) -> None:
         """Look at these places, and enter what is there."""
-        lower, upper = self._exact(column, people)
+        lower, upper = self.exact(column, people)
         np.maximum.at(found.best, column, lower)
         np.maximum.at(found.top, column, upper)
         leading = lower >= 0.5 * found.best[column]
@@ -303,7 +167,7 @@ class _Search:
         free, growth = np.zeros(len(column)), self.growth[column]
         noisy = self.epsilons[column] < self.channel.noise
         if noisy.any():
-            row = _row(replace(self.channel, k=0, release=None), m)
+            row = row_of(replace(self.channel, k=0, release=None), m)
             if row is None:
                 return np.ones(len(column))
             budget, rest = row.numbers[-1], row.numbers[3]
@@ -313,21 +177,9 @@ class _Search:
             free = np.where(noisy, free, 0.0)
         return (free + (1.0 + growth) * few) * (1.0 + 1e-12)
 
-    def _rows(self, people: Whole) -> _Rows | None:
-        """Return the rows of these numbers of coins, the shorter ones continued where nothing is published."""
-        unique, place = np.unique(people, return_inverse=True)
-        rows = [_row(self.channel, m) for m in unique.tolist()]
-        laws = np.zeros((4, len(rows), max(row.laws.shape[1] for row in rows if row is not None)))
-        for at, row in enumerate(rows):
-            assert row is not None, "no row is wider than that of the largest number of coins"
-            laws[:, at, : row.laws.shape[1]] = row.laws
-            laws[2:, at, row.laws.shape[1] :] = row.laws[2, -1]
-        numbers = np.array([row.numbers for row in rows if row is not None])
-        return _Rows(*laws[:, place], *numbers[place].T[:, :, None])
-
-    def _exact(self, column: Whole, people: Whole) -> tuple[Array, Array]:
+    def exact(self, column: Whole, people: Whole) -> tuple[Array, Array]:
         """Return brackets of the divergence, the larger of both orders, at each place."""
-        rows, growth = self._rows(people), self.growth[column][:, None]
+        rows, growth = rows_of(self.channel, people), self.growth[column][:, None]
         shown = 1.0 - self.channel.appears
         one, other = rows.few + rows.just * shown + rows.before[:, :1], rows.few + rows.just + rows.hidden[:, :1]
         present, absent = np.hstack([rows.present, one]), np.hstack([rows.absent, other])
@@ -341,26 +193,26 @@ class _Search:
 
     def _between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
         """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
-        ends = self._rows(np.concatenate([firsts, lasts]))
-        near, far = (_Rows(*(part[half] for part in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :]))
+        ends = rows_of(self.channel, np.concatenate([firsts, lasts]))
+        near, far = (Rows(*(part[half] for part in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :]))
         a, b = firsts[:, None].astype(float), lasts[:, None].astype(float)
         # More coins publish more often.
         bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
         todo = np.flatnonzero(bounds > enough)
         if len(todo):
-            near, far = (_Rows(*(part[todo] for part in rows)) for rows in (near, far))
+            near, far = (Rows(*(part[todo] for part in rows)) for rows in (near, far))
             a, b, column = a[todo], b[todo], column[todo]
             found = np.maximum(self._right(near, far, a, b, column), self._left(near, far, a, b, column, enough[todo]))
             bounds[todo] = np.minimum(bounds[todo], found)
         return bounds * (1.0 + 1e-10)
 
-    def _right(self, near: _Rows, far: _Rows, a: Array, b: Array, column: Whole) -> Array:
+    def _right(self, near: Rows, far: Rows, a: Array, b: Array, column: Whole) -> Array:
         """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]`` for all t and all numbers of coins in each block."""
         growth = self.growth[column][:, None]
         # More coins publish larger numbers.
         bounds = _suffixes(far.present * (1.0 + far.budget)) + far.rest
         gains = near.present * (1.0 + near.budget) - growth * (1.0 - near.budget) * near.absent
-        gains = _suffixes(np.maximum(0.0, gains)) + _LOST
+        gains = _suffixes(np.maximum(0.0, gains)) + LOST
         least = float(max(0, self.channel.k - 1))
         turns = self._cutoffs(gains.shape[1]) + np.floor(self.turn[column] + 1e-6)[:, None]
         turns = np.where((self.epsilons[column] < self.channel.noise)[:, None], np.maximum(turns, least), least)
@@ -369,22 +221,23 @@ class _Search:
         result: Array = np.where(seen, np.minimum(bounds, gains * rising), bounds).max(axis=1)
         return result
 
-    def _left(self, near: _Rows, far: _Rows, a: Array, b: Array, column: Whole, enough: Array) -> Array:
+    def _left(self, near: Rows, far: Rows, a: Array, b: Array, column: Whole, enough: Array) -> Array:
         """Return bounds on the other order: events that hold less often with more coins, from the end of each block."""
         k, growth, turn = self.channel.k, self.growth[column][:, None], self.turn[column][:, None]
         cutoffs = self._cutoffs(far.present.shape[1] + 1)
         gains = far.absent * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.present
-        gains = np.where(growth < math.exp(self.channel.noise), np.cumsum(np.maximum(0.0, gains), axis=1) + far.rest, 0.0)
+        gains = np.cumsum(np.maximum(0.0, gains), axis=1) + far.rest
+        gains *= (self.epsilons[column] < self.channel.noise)[:, None]
         # With what is suppressed: fewer than k - 1 people, just as many, and more.
         more = far.hidden * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.before + far.rest
         jumps = np.maximum(0.0, 1.0 - growth * self.channel.below(cutoffs[:-1] - k) + 4.0 * UNIT * (1.0 + growth))
-        just = near.just * (1.0 + near.budget) + _LOST
+        just = near.just * (1.0 + near.budget) + LOST
         just = np.minimum(1.0, just * self._rising(np.full((1, 1), max(0.0, k - 1.0)), a, b))
         others = jumps * just - (growth - 1.0) * (1.0 - 1e-12) * far.few * (1.0 - far.budget)
         # The first cutoff falls least.
         falling = self._falling(np.maximum(float(k), np.floor(cutoffs[:1] - 1.0 - turn - 1e-6)), a, b)
-        coarse = np.maximum(gains[:, -1:] * falling, np.maximum(0.0, more.max(axis=1, keepdims=True)) * falling + others[:, :1])
-        bounds: Array = coarse[:, 0]
+        most = np.maximum(0.0, more.max(axis=1, keepdims=True)) * falling + others[:, :1]
+        bounds: Array = np.maximum(gains[:, -1:] * falling, most)[:, 0]
         todo = np.flatnonzero(bounds > enough)
         if len(todo):
             a, b, turn, more = a[todo], b[todo], turn[todo], more[todo]
@@ -448,9 +301,10 @@ class NoisyThreshold(Threshold):
     threshold, against whom more people only hide better.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
-    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1 % where at least 1e-250
-    is left, for thresholds of up to some thousands. Above ε = 300 and below 2^-11 the certified side is that of these ε,
-    and what a smaller ε can add. *Source*: `docs/mathematics.md`, theorem D.
+    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1.1 % where the search is
+    not cut short, as it is next to the end of the noise's profile and for thresholds of many thousands. Above ε = 300
+    and below 2^-11 the certified side is that of these ε, and what a smaller ε can add. *Source*: `docs/mathematics.md`,
+    theorem D.
     """
 
     noise: float
@@ -472,7 +326,7 @@ class NoisyThreshold(Threshold):
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
-        if self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > _WIDEST:
+        if self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > WIDEST:
             return Bound.smallest_epsilon(self, target)
         most = math.ceil(2.0 * max(self.k, self.release_threshold or 0) / self.p)
         ladder = max(0, self.k - 1) + most * (np.arange(_LADDER) / _LADDER) ** 2
@@ -497,22 +351,35 @@ class NoisyThreshold(Threshold):
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""
         near = min(max(epsilon, _LEAST), _FLAT)
-        search = _Search(self._channel, self.cap, np.array([near]))
-        _, upper = search._exact(np.zeros(len(people), dtype=np.int64), people)
+        search = _Search(self.channel, self.cap, np.array([near]))
+        _, upper = search.exact(np.zeros(len(people), dtype=np.int64), people)
         return min(1.0, share * float(upper.max()) + math.expm1(near) - math.expm1(min(near, epsilon)))
 
     @property
-    def _channel(self) -> _Channel:
-        return _Channel(self.k, self.release_threshold, self.noise, max(self.p, _LEAST_P))
+    def channel(self) -> Channel:
+        """What the count goes through."""
+        return Channel(self.k, self.release_threshold, self.noise, max(self.p, _LEAST_P))
 
     def _found(self, epsilons: Array) -> _Found:
-        if self.p == 0.0:
-            return replace(self, p=0.5, cap=0)._found(epsilons)
-        near = np.clip(epsilons, _LEAST, _FLAT)
-        parts = [
-            _Search(self._channel, self.cap, near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)
-        ]
-        best, top, apart, leader = (np.concatenate(part) for part in zip(*parts, strict=True))
-        # Of the events that the profile consists of none is likelier than 1.
-        top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, epsilons))))
-        return _Found(best, top, apart, leader)
+        return _looked(self, tuple(epsilons.tolist()))
+
+
+@lru_cache(maxsize=256)
+def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> _Found:
+    """Return what is found at these ε; a certificate asks for the same ones again."""
+    if bound.p == 0.0:
+        return _looked(replace(bound, p=0.5, cap=0), epsilons)
+    asked = np.array(epsilons)
+    near = np.clip(asked, _LEAST, _FLAT)
+    parts = [
+        _Search(bound.channel, bound.cap, near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)
+    ]
+    best, top, apart, leader = (np.concatenate(part) for part in zip(*parts, strict=True))
+    # Of the events that the profile consists of none is likelier than 1.
+    top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, asked))))
+    if (asked > _FLAT).any():
+        # What k - 1 people attain does not depend on ε.
+        search = _Search(bound.channel, bound.cap, np.array([_FLAT]))
+        reached = search.exact(np.zeros(1, dtype=np.int64), leader[:1] * 0 + max(0, bound.k - 1))[0]
+        best = np.where(asked > _FLAT, reached, best)
+    return _Found(best, top, apart, leader)

@@ -159,23 +159,28 @@ class _Search:
         found.leader[column[first]] = people[first]
 
     def _beyond(self, column: Whole, m: int) -> Array:
-        """Return bounds on the divergence with m coins or more: that of the count without its threshold, and its rest.
+        """Return bounds on the divergence with m coins or more, where these make k likely.
 
-        Without the threshold more coins only help to hide; it matters where fewer than k people count.
+        From ε0 on only a count that has just reached k tells anything. Below, the count without its threshold, which
+        more coins only help to hide, differs from it where fewer than k people count.
         """
-        few = binomial_below(m, self.channel.p, self.channel.k)
-        free, growth = np.zeros(len(column)), self.growth[column]
+        row, growth = row_of(self.channel, m), self.growth[column]
         noisy = self.epsilons[column] < self.channel.noise
+        if row is None or m * self.channel.p < self.channel.k:
+            return np.ones(len(column))
+        bounds = np.full(len(column), self.channel.appears * row.numbers[1] * (1.0 + row.numbers[-1]) + LOST)
         if noisy.any():
-            row = row_of(replace(self.channel, k=0, release=None), m)
-            if row is None:
-                return np.ones(len(column))
-            budget, rest = row.numbers[-1], row.numbers[3]
-            for first, second in (row.laws[:2], row.laws[1::-1]):
-                gains = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
-                free = np.maximum(free, np.maximum(0.0, gains).sum(axis=1) + rest)
-            free = np.where(noisy, free, 0.0)
-        return (free + (1.0 + growth) * few) * (1.0 + 1e-12)
+            free = row_of(replace(self.channel, k=0, release=None), m)
+            if free is None:
+                return np.where(noisy, 1.0, bounds)
+            budget, rest = free.numbers[-1], free.numbers[3]
+            gains = np.zeros(len(column))
+            for first, second in (free.laws[:2], free.laws[1::-1]):
+                apart = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
+                gains = np.maximum(gains, np.maximum(0.0, apart).sum(axis=1) + rest)
+            few = (1.0 + growth) * binomial_below(m, self.channel.p, self.channel.k)
+            bounds = np.where(noisy, gains + few, bounds)
+        return bounds * (1.0 + 1e-12)
 
     def exact(self, column: Whole, people: Whole) -> tuple[Array, Array]:
         """Return brackets of the divergence, the larger of both orders, at each place."""
@@ -189,7 +194,11 @@ class _Search:
             lower = np.maximum(lower, np.maximum(0.0, first * (1.0 - rows.budget) - second * less).sum(axis=1))
             upper = np.maximum(upper, np.maximum(0.0, first * (1.0 + rows.budget) - second * more).sum(axis=1))
         lost = ((1.0 + growth) * (rows.rest + rows.under))[:, 0]
-        return np.maximum(0.0, lower * (1.0 - 1e-12) - lost), upper * (1.0 + 1e-12) + rows.rest[:, 0]
+        return np.maximum(0.0, lower * (1.0 - 1e-12) - lost), upper * (1.0 + 1e-12) + self._left_out(column, rows)[:, 0]
+
+    def _left_out(self, column: Whole, rows: Rows) -> Array:
+        """Return at most how much the counts left out can add: from ε0 on only that of k - 1 people tells anything."""
+        return np.where((self.epsilons[column] < self.channel.noise)[:, None], rows.rest, LOST)
 
     def _between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
         """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
@@ -226,10 +235,11 @@ class _Search:
         k, growth, turn = self.channel.k, self.growth[column][:, None], self.turn[column][:, None]
         cutoffs = self._cutoffs(far.present.shape[1] + 1)
         gains = far.absent * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.present
-        gains = np.cumsum(np.maximum(0.0, gains), axis=1) + far.rest
+        rest = self._left_out(column, far)
+        gains = np.cumsum(np.maximum(0.0, gains), axis=1) + rest
         gains *= (self.epsilons[column] < self.channel.noise)[:, None]
         # With what is suppressed: fewer than k - 1 people, just as many, and more.
-        more = far.hidden * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.before + far.rest
+        more = far.hidden * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.before + rest
         jumps = np.maximum(0.0, 1.0 - growth * self.channel.below(cutoffs[:-1] - k) + 4.0 * UNIT * (1.0 + growth))
         just = near.just * (1.0 + near.budget) + LOST
         just = np.minimum(1.0, just * self._rising(np.full((1, 1), max(0.0, k - 1.0)), a, b))
@@ -301,10 +311,10 @@ class NoisyThreshold(Threshold):
     threshold, against whom more people only hide better.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
-    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1.1 % where the search is
-    not cut short, as it is next to the end of the noise's profile and for thresholds of many thousands. Above ε = 300
-    and below 2^-11 the certified side is that of these ε, and what a smaller ε can add. *Source*: `docs/mathematics.md`,
-    theorem D.
+    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1.1 % where the search
+    is not cut short, as it is next to the end of the noise's profile and for thresholds of many thousands. Above
+    ε = 300 and below 2^-11 the certified side is that of these ε, and what a smaller ε can add. *Source*:
+    `docs/mathematics.md`, theorem D.
     """
 
     noise: float
@@ -348,6 +358,10 @@ class NoisyThreshold(Threshold):
             share = max(1.0, certain / near) * (1.0 + _CLOSE)
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
+    def worst_number(self, epsilon: float) -> int:
+        """Return how many people at `p` are the worst attacker found."""
+        return int(self._found(np.array([epsilon])).leader[0])
+
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""
         near = min(max(epsilon, _LEAST), _FLAT)
@@ -380,6 +394,7 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> _Found:
     if (asked > _FLAT).any():
         # What k - 1 people attain does not depend on ε.
         search = _Search(bound.channel, bound.cap, np.array([_FLAT]))
-        reached = search.exact(np.zeros(1, dtype=np.int64), leader[:1] * 0 + max(0, bound.k - 1))[0]
-        best = np.where(asked > _FLAT, reached, best)
+        least = np.array([max(0, bound.k - 1)])
+        wide = row_of(bound.channel, int(least[0])) is None
+        best = np.where(asked > _FLAT, 0.0 if wide else search.exact(np.zeros(1, dtype=np.int64), least)[0], best)
     return _Found(best, top, apart, leader)

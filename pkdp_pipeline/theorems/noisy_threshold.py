@@ -66,7 +66,7 @@ class _Found(NamedTuple):
     leader: Whole
 
 
-class _Search:
+class Search:
     """The largest divergences of a channel over all numbers of coins, for several ε at once.
 
     A place is an ε and a number of coins; a block is an ε and two numbers, with all between.
@@ -95,7 +95,7 @@ class _Search:
             enough = np.maximum((1.0 + _SLACK) * best[column], _NEGLIGIBLE)
             parts = range(0, len(firsts), _TOGETHER)
             cut = [slice(at, at + _TOGETHER) for at in parts]
-            bounds = np.concatenate([self._between(column[c], firsts[c], lasts[c], enough[c]) for c in cut])
+            bounds = np.concatenate([self.between(column[c], firsts[c], lasts[c], enough[c]) for c in cut])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             done |= len(firsts) > _MOST_BLOCKS * many
@@ -133,7 +133,7 @@ class _Search:
         self._improve(column, np.array(ends)[place], found)
         left = np.arange(many)
         while len(left):
-            beyond = np.zeros(len(left)) if ends[-1] == most else self._beyond(left, ends[-1])
+            beyond = np.zeros(len(left)) if ends[-1] == most else self.beyond(left, ends[-1])
             reached[left] = len(ends) - 1
             further = int(min(least + step, most))
             done = beyond <= np.maximum((1.0 + _SLACK) * found.best[left], _NEGLIGIBLE)
@@ -158,7 +158,7 @@ class _Search:
         first = (lower == found.best[column]) & (lower > 0.0)
         found.leader[column[first]] = people[first]
 
-    def _beyond(self, column: Whole, m: int) -> Array:
+    def beyond(self, column: Whole, m: int) -> Array:
         """Return bounds on the divergence with m coins or more, where these make k likely.
 
         From ε0 on only a count that has just reached k tells anything. Below, the count without its threshold, which
@@ -200,7 +200,7 @@ class _Search:
         """Return at most how much the counts left out can add: from ε0 on only that of k - 1 people tells anything."""
         return np.where((self.epsilons[column] < self.channel.noise)[:, None], rows.rest, LOST)
 
-    def _between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
+    def between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
         """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
         ends = rows_of(self.channel, np.concatenate([firsts, lasts]))
         near, far = (Rows(*(part[half] for part in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :]))
@@ -365,7 +365,7 @@ class NoisyThreshold(Threshold):
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""
         near = min(max(epsilon, _LEAST), _FLAT)
-        search = _Search(self.channel, self.cap, np.array([near]))
+        search = self.search(np.array([near]))
         _, upper = search.exact(np.zeros(len(people), dtype=np.int64), people)
         return min(1.0, share * float(upper.max()) + math.expm1(near) - math.expm1(min(near, epsilon)))
 
@@ -373,6 +373,10 @@ class NoisyThreshold(Threshold):
     def channel(self) -> Channel:
         """What the count goes through."""
         return Channel(self.k, self.release_threshold, self.noise, max(self.p, _LEAST_P))
+
+    def search(self, epsilons: Array) -> Search:
+        """Return the search for the worst number of people."""
+        return Search(self.channel, self.cap, epsilons)
 
     def _found(self, epsilons: Array) -> _Found:
         return _looked(self, tuple(epsilons.tolist()))
@@ -385,15 +389,13 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> _Found:
         return _looked(replace(bound, p=0.5, cap=0), epsilons)
     asked = np.array(epsilons)
     near = np.clip(asked, _LEAST, _FLAT)
-    parts = [
-        _Search(bound.channel, bound.cap, near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)
-    ]
+    parts = [bound.search(near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)]
     best, top, apart, leader = (np.concatenate(part) for part in zip(*parts, strict=True))
     # Of the events that the profile consists of none is likelier than 1.
     top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, asked))))
     if (asked > _FLAT).any():
         # What k - 1 people attain does not depend on ε.
-        search = _Search(bound.channel, bound.cap, np.array([_FLAT]))
+        search = bound.search(np.array([_FLAT]))
         least = np.array([max(0, bound.k - 1)])
         wide = row_of(bound.channel, int(least[0])) is None
         best = np.where(asked > _FLAT, 0.0 if wide else search.exact(np.zeros(1, dtype=np.int64), least)[0], best)

@@ -336,7 +336,7 @@ class NoisyThreshold(Threshold):
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
-        if self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > WIDEST:
+        if self.out_of_reach or self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > WIDEST:
             return Bound.smallest_epsilon(self, target)
         most = math.ceil(2.0 * max(self.k, self.release_threshold or 0) / self.p)
         ladder = max(0, self.k - 1) + most * (np.arange(_LADDER) / _LADDER) ** 2
@@ -374,6 +374,12 @@ class NoisyThreshold(Threshold):
         """What the count goes through."""
         return Channel(self.k, self.release_threshold, self.noise, max(self.p, _LEAST_P))
 
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether everything is suppressed, whoever counts."""
+        most = 0 if self.p == 0.0 else self.cap
+        return most is not None and most < self.k - 1
+
     def search(self, epsilons: Array) -> Search:
         """Return the search for the worst number of people."""
         return Search(self.channel, self.cap, epsilons)
@@ -385,9 +391,11 @@ class NoisyThreshold(Threshold):
 @lru_cache(maxsize=256)
 def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> _Found:
     """Return what is found at these ε; a certificate asks for the same ones again."""
+    asked = np.array(epsilons)
+    if bound.out_of_reach:
+        return _Found(*np.zeros((3, len(asked))), np.zeros(len(asked), dtype=np.int64))
     if bound.p == 0.0:
         return _looked(replace(bound, p=0.5, cap=0), epsilons)
-    asked = np.array(epsilons)
     near = np.clip(asked, _LEAST, _FLAT)
     parts = [bound.search(near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)]
     best, top, apart, leader = (np.concatenate(part) for part in zip(*parts, strict=True))

@@ -111,7 +111,7 @@ def noisy_counting(dice: Dice, batch: int) -> Case:
 def _known(dice: Dice, k: int) -> tuple[int, bool, int]:
     """Return (known people, whether controlled, how many of them count if controlled)."""
     active = bool(dice.whole(0, 1))
-    known = dice.whole(0, max(0, min(3, k - 2)) if active else 3)
+    known = dice.whole(0, min(3, k - 2) if active else 3)
     return known, active, dice.whole(0, known)
 
 
@@ -127,7 +127,7 @@ def noisy_threshold(dice: Dice, batch: int) -> Case:
 
 def _thresholded(dice: Dice, batch: int, noise: float | None, least: int = 2) -> Case:
     m, k, high = dice.whole(0, 10), dice.whole(least, 7), _chance(dice)
-    known, active, ones = _known(dice, k)
+    known, active, ones = _known(dice, k) if k > 1 else (0, False, 0)
     attacker: dict[str, Any] = {"p_max": high, "known": known, "influence": "active" if active else "passive"}
     if dice.whole(0, 1):
         attacker["unknown_max"] = m + dice.whole(0, 2)

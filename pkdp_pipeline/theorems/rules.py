@@ -58,7 +58,7 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     """Theorem D: a threshold with noise after it, against whoever is not passive; elsewhere theorem A says why not."""
     k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
     controlled = attacker.known if attacker.influence == "active" else 0
-    if k is None or noise is None or p is None or p == 1.0 or controlled < attacker.known or k <= controlled:
+    if k is None or noise is None or p is None or p == 1.0 or controlled < attacker.known or k - controlled <= 1:
         return None
     if getattr(mechanism, "k_complement", None) is not None:
         return None

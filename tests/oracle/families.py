@@ -122,12 +122,12 @@ def thresholding(dice: Dice, batch: int) -> Case:
 
 def noisy_threshold(dice: Dice, batch: int) -> Case:
     """The same, always with noise after it."""
-    return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)], least=1)
+    return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)])
 
 
-def _thresholded(dice: Dice, batch: int, noise: float | None, least: int = 2) -> Case:
-    m, k, high = dice.whole(0, 10), dice.whole(least, 7), _chance(dice)
-    known, active, ones = _known(dice, k) if k > 1 else (0, False, 0)
+def _thresholded(dice: Dice, batch: int, noise: float | None) -> Case:
+    m, k, high = dice.whole(0, 10), dice.whole(2, 7), _chance(dice)
+    known, active, ones = _known(dice, k)
     attacker: dict[str, Any] = {"p_max": high, "known": known, "influence": "active" if active else "passive"}
     if dice.whole(0, 1):
         attacker["unknown_max"] = m + dice.whole(0, 2)

@@ -32,7 +32,7 @@ def found(mechanism, protects="presence", **attacker):
             ["thresholding", "noisy_thresholding", "counting"],
             True,
         ),
-        (Count(k=1, noise=NOISE, release_threshold=9), {"p_max": 0.6}, "presence", ["noisy_thresholding"], True),
+        (Count(k=1, noise=NOISE, release_threshold=9), {"p_max": 0.6}, "presence", [], True),
         (Count(k=9, noise=NOISE), {"p_max": 0.6, "known": 2}, "presence", ["thresholding"], False),
         (Count(k=9, k_complement=9, noise=NOISE), {"p_max": 0.6}, "presence", ["thresholding"], False),
         (Histogram(k=9, noise=NOISE), {"p_max": 0.5}, "presence", ["histogram_presence", "noisy_presence"], False),

@@ -156,3 +156,35 @@ def rows_of(channel: Channel, people: Whole) -> Rows:
         laws[2:, at, row.laws.shape[1] :] = row.laws[2, -1]
     numbers = np.array([row.numbers for row in rows])
     return Rows(*laws[:, place], *numbers[place].T[:, :, None])
+
+
+def suffixes(values: Array) -> Array:
+    """Return for every entry the sum of itself and what follows in its row."""
+    return np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
+
+
+def rising_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
+    """Return at least ``P[Bin(m) = x] / P[Bin(a) = x]`` for all m in [a, b]; x is at most a."""
+    peak = np.clip(np.floor(x / p), a, b)
+    # -log(1 - x/i) is convex in i.
+    first, last = -np.log1p(-x / (a + 1.0)), -np.log1p(-x / np.maximum(peak, a + 1.0))
+    rise = np.minimum(700.0, (peak - a) * (0.5 * (first + last) + math.log1p(-p)))
+    result: Array = np.exp(rise) * (1.0 + 1e-12 * (b - a + 1.0))
+    return result
+
+
+def falling_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
+    """Return at least ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b]; 0 where x is above b."""
+    peak = np.clip(np.floor(x / p), a, b)
+    rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
+    # As large a ratio makes more than 1 of whatever may be lost in rounding.
+    ratio = np.exp(np.minimum(700.0, (peak - b) * rate)) * (1.0 + 1e-12 * (b - a + 1.0))
+    return np.where(x > b, 0.0, ratio)
+
+
+def least_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
+    """Return at most ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b], and at most 1."""
+    inside = np.minimum(x, a)
+    rate = 0.5 * (-np.log1p(-inside / (a + 1.0)) - np.log1p(-inside / b)) + math.log1p(-p)
+    ratio = np.exp(np.minimum(0.0, (a - b) * rate)) * (1.0 - 1e-12 * (b - a + 1.0))
+    return np.where(x > a, 0.0, ratio)

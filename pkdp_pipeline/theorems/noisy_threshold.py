@@ -11,7 +11,19 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.noisy_rows import LOST, WIDEST, Channel, Rows, Whole, row_of, rows_of
+from pkdp_pipeline.theorems.noisy_rows import (
+    LOST,
+    WIDEST,
+    Channel,
+    Rows,
+    Whole,
+    falling_ratio,
+    least_ratio,
+    rising_ratio,
+    row_of,
+    rows_of,
+    suffixes,
+)
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Threshold
 
@@ -50,11 +62,6 @@ _NEAR = 1.0 - 2.0**-40
 
 _MOST_BLOCKS = 1000
 """With more blocks than this to divide at once, the search stops, which widens the bracket."""
-
-
-def _suffixes(values: Array) -> Array:
-    """Return for every entry the sum of itself and what follows in its row."""
-    return np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
 
 
 class _Found(NamedTuple):
@@ -219,14 +226,14 @@ class Search:
         """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]`` for all t and all numbers of coins in each block."""
         growth = self.growth[column][:, None]
         # More coins publish larger numbers.
-        bounds = _suffixes(far.present * (1.0 + far.budget)) + far.rest
+        bounds = suffixes(far.present * (1.0 + far.budget)) + far.rest
         gains = near.present * (1.0 + near.budget) - growth * (1.0 - near.budget) * near.absent
-        gains = _suffixes(np.maximum(0.0, gains)) + LOST
+        gains = suffixes(np.maximum(0.0, gains)) + LOST
         least = float(max(0, self.channel.k - 1))
         turns = self._cutoffs(gains.shape[1]) + np.floor(self.turn[column] + 1e-6)[:, None]
         turns = np.where((self.epsilons[column] < self.channel.noise)[:, None], np.maximum(turns, least), least)
         seen = turns <= np.minimum(near.high, a)
-        rising = self._rising(np.minimum(turns, a), a, b)
+        rising = rising_ratio(self.channel.p, np.minimum(turns, a), a, b)
         result: Array = np.where(seen, np.minimum(bounds, gains * rising), bounds).max(axis=1)
         return result
 
@@ -242,17 +249,17 @@ class Search:
         more = far.hidden * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.before + rest
         jumps = np.maximum(0.0, 1.0 - growth * self.channel.below(cutoffs[:-1] - k) + 4.0 * UNIT * (1.0 + growth))
         just = near.just * (1.0 + near.budget) + LOST
-        just = np.minimum(1.0, just * self._rising(np.full((1, 1), max(0.0, k - 1.0)), a, b))
+        just = np.minimum(1.0, just * rising_ratio(self.channel.p, np.full((1, 1), max(0.0, k - 1.0)), a, b))
         others = jumps * just - (growth - 1.0) * (1.0 - 1e-12) * far.few * (1.0 - far.budget)
         # The first cutoff falls least.
-        falling = self._falling(np.maximum(float(k), np.floor(cutoffs[:1] - 1.0 - turn - 1e-6)), a, b)
+        falling = falling_ratio(self.channel.p, np.maximum(float(k), np.floor(cutoffs[:1] - 1.0 - turn - 1e-6)), a, b)
         most = np.maximum(0.0, more.max(axis=1, keepdims=True)) * falling + others[:, :1]
         bounds: Array = np.maximum(gains[:, -1:] * falling, most)[:, 0]
         todo = np.flatnonzero(bounds > enough)
         if len(todo):
             a, b, turn, more = a[todo], b[todo], turn[todo], more[todo]
-            falling = self._falling(np.maximum(float(k), np.floor(cutoffs - 1.0 - turn - 1e-6)), a, b)
-            least = self._least(np.maximum(float(k), np.ceil(cutoffs[:-1] - turn)), a, b)
+            falling = falling_ratio(self.channel.p, np.maximum(float(k), np.floor(cutoffs - 1.0 - turn - 1e-6)), a, b)
+            least = least_ratio(self.channel.p, np.maximum(float(k), np.ceil(cutoffs[:-1] - turn)), a, b)
             more = np.where(more > 0.0, more * falling[:, :-1], more * least * self.inside[column[todo]][:, None])
             bounds[todo] = np.maximum((gains[todo] * falling[:, 1:]).max(axis=1), (more + others[todo]).max(axis=1))
         return bounds
@@ -263,32 +270,6 @@ class Search:
         cutoffs = np.arange(size, dtype=np.float64) + (k if release is None else max(k, release))
         cutoffs[0] = -np.inf if release is None else release
         return cutoffs
-
-    def _rising(self, x: Array, a: Array, b: Array) -> Array:
-        """Return at least ``P[Bin(m) = x] / P[Bin(a) = x]`` for all m in [a, b]; x is at most a."""
-        p = self.channel.p
-        peak = np.clip(np.floor(x / p), a, b)
-        # -log(1 - x/i) is convex in i.
-        first, last = -np.log1p(-x / (a + 1.0)), -np.log1p(-x / np.maximum(peak, a + 1.0))
-        rise = np.minimum(700.0, (peak - a) * (0.5 * (first + last) + math.log1p(-p)))
-        result: Array = np.exp(rise) * (1.0 + 1e-12 * (b - a + 1.0))
-        return result
-
-    def _falling(self, x: Array, a: Array, b: Array) -> Array:
-        """Return at least ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b]; 0 where x is above b."""
-        p = self.channel.p
-        peak = np.clip(np.floor(x / p), a, b)
-        rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
-        # As large a ratio makes more than 1 of whatever may be lost in rounding.
-        ratio = np.exp(np.minimum(700.0, (peak - b) * rate)) * (1.0 + 1e-12 * (b - a + 1.0))
-        return np.where(x > b, 0.0, ratio)
-
-    def _least(self, x: Array, a: Array, b: Array) -> Array:
-        """Return at most ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b], and at most 1."""
-        inside = np.minimum(x, a)
-        rate = 0.5 * (-np.log1p(-inside / (a + 1.0)) - np.log1p(-inside / b)) + math.log1p(-self.channel.p)
-        ratio = np.exp(np.minimum(0.0, (a - b) * rate)) * (1.0 - 1e-12 * (b - a + 1.0))
-        return np.where(x > a, 0.0, ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

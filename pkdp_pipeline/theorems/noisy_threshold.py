@@ -374,7 +374,8 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> _Found:
     """Return what is found at these ε; a certificate asks for the same ones again."""
     asked = np.array(epsilons)
     if bound.out_of_reach:
-        return _Found(*np.zeros((3, len(asked))), np.zeros(len(asked), dtype=np.int64))
+        nothing = np.zeros(len(asked))
+        return _Found(nothing, nothing, nothing, nothing.astype(np.int64))
     if bound.p == 0.0:
         return _looked(replace(bound, p=0.5, cap=0), epsilons)
     near = np.clip(asked, _LEAST, _FLAT)

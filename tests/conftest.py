@@ -1,5 +1,6 @@
 """What all tests share: the same property cases on every run, or fresh ones on request, and what marked tests need.
 
+``PKDP_HYPOTHESIS=full`` tries all cases of a property, as ``make slow`` does, a quarter of them being tried otherwise;
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
 
 A test marked ``spark``, ``ibis``, ``dbt``, ``dagster``, ``airflow`` or ``browser`` is skipped where what it needs is
@@ -9,23 +10,46 @@ tests and fixtures. All Spark tests of a run share one process, as they share on
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
+from thorough import few
 
 from pkdp_pipeline.certificates import target
+from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 __all__ = ["cluster", "postgres_url"]
 
 #: What tests publish is small and promises little. Those of the target itself, and of what users run, are marked.
 target.DEFAULT = None
 
-settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# No test pulls the plug of the machine: nothing waits for a disk. What a killed process wrote, the system holds.
+os.fsync = lambda descriptor: None
+_prepare = SqliteDatabase._prepare
+
+
+@functools.wraps(_prepare)
+def _prepared(database: SqliteDatabase) -> None:
+    _prepare(database)
+    database._connection.execute("PRAGMA synchronous = OFF")
+
+
+SqliteDatabase._prepare = _prepared
+
+# Typer reads the signatures of all commands anew for each call.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+house = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("full", house)
+settings.register_profile("house", house, max_examples=few(100))
 settings.register_profile("search", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("PKDP_HYPOTHESIS", "house"))
 
@@ -68,10 +92,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process: what a module makes once is made once.
 
     The largest groups are handed out first, single tests last, so that both processes end at about the same time.
+    Spark takes a second where others take hundredths: of the cases of a test of jobs two in three are slow.
     """
+    cases: Counter[str] = Counter()
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+            test = item.nodeid.partition("[")[0]
+            if item.path.parent.name == "jobs" and cases[test] % 3:
+                item.add_marker(pytest.mark.slow)
+            cases[test] += 1
         elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 

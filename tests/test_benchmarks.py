@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_engines_measures_what_is_here(tmp_path):
     command = [sys.executable, str(BENCHMARKS / "bench_engines.py"), "--quick", "--only", "Parquet", "--text"]
     done = subprocess.run([*command, "--cache", str(tmp_path)], capture_output=True, text=True, check=False)

@@ -26,6 +26,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from typer.testing import CliRunner
 
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.theorems import THEOREMS
@@ -87,6 +90,23 @@ def tidy(text: str) -> list[str]:
 def matches(shown: list[str], printed: list[str]) -> bool:
     pattern = "\n".join("(?:.*\n)*?.*" if line.strip() == "…" else re.escape(line) for line in shown)
     return re.fullmatch(pattern, "\n".join(printed)) is not None
+
+
+def ran(command: str) -> tuple[int, str]:
+    """Run a command, in this process where it is one of pkdp; return its exit code and what it prints."""
+    if command.startswith("pkdp ") and not re.search(r"[|;&<>$*#~\\]", command):
+        told = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, shlex.split(command)[1:])
+        return told.exit_code, told.output
+    place = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PATH": place, "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
 
 
 class Runner:
@@ -148,19 +168,11 @@ class Runner:
                     stdout=subprocess.DEVNULL,
                 )
                 continue
-            place = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-            done = subprocess.run(
-                ["bash", "-c", command],
-                env={**os.environ, "PATH": place, "COLUMNS": "80"},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
+            code, printed = ran(command)
             where = f"{self.name}, line {snippet.line}: {command}"
-            assert done.returncode == 0, f"{where}\nends with exit code {done.returncode}:\n{done.stdout}"
+            assert code == 0, f"{where}\nends with exit code {code}:\n{printed}"
             if shown.strip():
-                assert matches(tidy(shown), tidy(done.stdout)), f"{where}\nshows:\n{shown}\nprints:\n{done.stdout}"
+                assert matches(tidy(shown), tidy(printed)), f"{where}\nshows:\n{shown}\nprints:\n{printed}"
 
     def text(self, snippet: Snippet) -> None:
         pass

@@ -349,6 +349,16 @@ def test_every_theorem_is_on_the_page_of_oracles_with_its_tests():
         assert (ROOT / path).exists(), path
 
 
+def test_the_page_of_proofs_names_every_theorem_under_its_file():
+    page = (DOCS / "proofs.md").read_text(encoding="utf-8")
+    parts = re.split(r"\]\(\.\./(proofs/\S+?\.v)\)", page)
+    assert set(parts[1::2]) == {str(path.relative_to(ROOT)) for path in (ROOT / "proofs").glob("*.v")}
+    for file, text in zip(parts[1::2], parts[2::2], strict=True):
+        source = (ROOT / file).read_text(encoding="utf-8")
+        proved = re.findall(r"^(?:Theorem|Corollary) (\w+)", source, re.MULTILINE)
+        assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == proved
+
+
 def named_tests(text: str) -> list[str]:
     """Return the tests a text names, each of which must be in the file named before it."""
     found = []

@@ -182,6 +182,12 @@ class ReleaseCertificate(Certificate):
             return bracketed(partial, worst, epsilons)
         return attained.copy(), certified.copy()
 
+    def _document(self) -> dict[str, Any]:
+        if self.context is None:
+            return Certificate._document(self)
+        own = {"context": self.context.to_dict(), "sentence": self.sentence()}
+        return {**_document_of(replace(self, context=None)), **own}
+
     def _subject(self) -> dict[str, Any]:
         return {
             "mechanism": mechanism_to_dict(self.mechanism),
@@ -246,12 +252,17 @@ def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str) -
     return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim)
 
 
+# A job that runs every day states the same numbers again and again.
 @functools.lru_cache(maxsize=64)
 def _remembered(
     partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: tuple[float, ...]
 ) -> tuple[Array, Array]:
-    # A job that runs every day states the same numbers again and again.
     return bracketed(partial, worst, np.array(epsilons))
+
+
+@functools.lru_cache(maxsize=64)
+def _document_of(certificate: ReleaseCertificate) -> dict[str, Any]:
+    return certificate._document()
 
 
 @reads("mechanism")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -25,8 +25,6 @@ from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.jobs import Job, JobRelease, JobResult
 from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
-from pkdp_pipeline.jobs.edits import Offer
-from pkdp_pipeline.jobs.repair import Repairs
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.model import VERSION
@@ -34,6 +32,10 @@ from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.derived import expected_error
 from pkdp_pipeline.releases.release import Release
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.edits import Offer
+    from pkdp_pipeline.jobs.repair import Repairs
 
 _ROWS_SHOWN = 20
 _LISTED = 5
@@ -125,7 +127,7 @@ def _print_release(console: Console, period: str, published: JobRelease) -> None
 def print_release(release: Release, delta: float = DELTA, *more: str, console: Console | None = None) -> None:
     """Print a release's table, what its noise does, its guarantee, and more lines."""
     console = console or Console(markup=False, highlight=False, emoji=False)
-    header, rows, left = public_rows(release.table, _ROWS_SHOWN)
+    header, rows, left = public_rows(release, _ROWS_SHOWN)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
     for row in rows:
         table.add_row(*map(Text, row))

@@ -109,7 +109,7 @@ class PairLosses(Losses):
         return split_ratios(*_ratios(_pair(self.k, self.p, self.cap, self.known), self.order), step)
 
     def spread(self) -> float:
-        """See `Losses`; of a pair without its far tails, or as of a normal law, within 3 %.
+        """See `Losses`; of a pair without its far tails, or as of a normal law, within 4 %.
 
         That spares a year of different releases half of its pairs (benchmarks/bench_composition.py).
         """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pkdp_pipeline.engines.narwhals_draws import backend_of
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source
-from pkdp_pipeline.engines.narwhals_queries import backend_of
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.model.question import Selection
 

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
+from pkdp_pipeline.engines.draws import unit_number
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, numbered
 from pkdp_pipeline.engines.rows import Rows, asked, cells_statement
 from pkdp_pipeline.model.question import Selection
@@ -129,7 +130,9 @@ _NARROW = 1 << 16
 def cells_in_memory(table: Any, question: Selection) -> Any:
     """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells); keys have the types they came with.
 
-    Where a hash draws, columns n0, n1, … hold the numbers of units whose columns are codes.
+    Where a hash draws, columns n0, n1, … hold the numbers of units whose columns are codes. Those of others are made
+    here, once for each distinct value: for a million rows of 50,000 people it halves the time (T3 in
+    benchmarks/bench_engines.py).
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -147,6 +150,7 @@ def cells_in_memory(table: Any, question: Selection) -> Any:
         by_place = _by_place(table["u0"], cells) if units == 1 else None
         return _by_unit(table, cells, units) if by_place is None else by_place
     if rule in DRAWN:
+        table = _with_numbers(table, units)
         people = [name for name in table.column_names if name[0] in "un"]
         rows = table.select(people).append_column("code", pa.array(cells.codes))
         with _rows(rows.append_column("pick", pa.array(cells.picks()))) as selected:
@@ -288,6 +292,25 @@ def _encoded(column: Any, *, ordered: bool) -> tuple[Any, _Integers]:
         return keys, codes
     order = pc.array_sort_indices(keys)
     return keys.take(order), np.append(np.argsort(order.to_numpy()), len(keys)).astype(np.int32)[codes]
+
+
+def _with_numbers(table: Any, units: int) -> Any:
+    """Return a table with the numbers by which a hash draws, n0, …, of all columns of the unit, which become codes."""
+    import pyarrow as pa
+
+    for name, number in zip(numbered("u", units), numbered("n", units), strict=True):
+        if number in table.column_names:
+            continue
+        column = table.column_names.index(name)
+        values, codes = asked(partial(_encoded, table.column(column), ordered=False))
+        with _rows(pa.table({"u0": values, "code": np.arange(len(values))})) as rows:
+            text_number = unit_number(1, {"u0": str(rows.relation.types[0])})
+            found = rows.run(f"SELECT code, {text_number} AS number FROM pkdp_rows")
+        numbers = np.zeros(len(values) + 1, dtype=np.int64)
+        numbers[found["code"].to_numpy()] = found["number"].to_numpy()
+        table = table.set_column(column, name, pa.array(codes, mask=codes == len(values)))
+        table = table.append_column(number, pa.array(numbers[codes]))
+    return table
 
 
 def _by_place(units: Any, cells: _Cells) -> Any:

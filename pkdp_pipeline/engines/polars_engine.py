@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from pkdp_pipeline.engines.codes import WIDEST
 from pkdp_pipeline.engines.memory import cells_in_memory
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, collected
 from pkdp_pipeline.engines.narwhals_queries import cells_query, most_frequent
@@ -39,19 +38,21 @@ class PolarsEngine(NarwhalsEngine):
         units, keys = numbered("u", len(question.unit)), numbered("b", len(question.by))
         if not units or question.one_cell == "first":
             return super()._counted(rows, question, frame)
-        if question.one_cell in DRAWN or question.cells_per_unit > 1:
-            # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
-            frequent = question.one_cell == "most_frequent"
-            pairs = most_frequent(rows, units, keys) if frequent else rows.unique()
-            drawn = question if question.one_cell == "error" else replace(question, one_cell="hash")
-            return cells_in_memory(collected(pairs), drawn)
-        if isinstance(frame, pl.DataFrame) and len(units) == 1:
+        drawn = question.one_cell in DRAWN or question.cells_per_unit > 1
+        if isinstance(frame, pl.DataFrame) and (drawn or len(units) == 1):
             # It is in memory already: its columns are named, not copied.
             native: pl.DataFrame = rows.to_native().collect()
-            counted = _by_hash(native, keys) if native["u0"].dtype == pl.String else None
+            by_hash = not drawn and native["u0"].dtype == pl.String
+            counted = _by_hash(native, keys) if by_hash else None
             if counted is not None:
                 return counted.to_arrow()
             return cells_in_memory(pa.table({name: _in_arrow(native[name]) for name in native.columns}), question)
+        if drawn:
+            # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
+            frequent = question.one_cell == "most_frequent"
+            pairs = most_frequent(rows, units, keys) if frequent else rows.unique()
+            drawn_by = question if question.one_cell == "error" else replace(question, one_cell="hash")
+            return cells_in_memory(collected(pairs), drawn_by)
         if len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
             return cells_query(rows, question).to_native().collect(engine="streaming").to_arrow()
         return _by_cell(rows, keys)
@@ -69,15 +70,7 @@ def _in_arrow(column: pl.Series) -> Any:
     if column.dtype != pl.String:
         return column.to_arrow()
     # Categories of their own: shared ones would keep the keys after this.
-    categories = pl.Categories.random()
-    text = column.cast(pl.Categorical(categories))
-    codes = text.to_physical()
-    last = codes.max()
-    distinct = 0 if last is None else int(last) + 1  # type: ignore[arg-type]
-    if distinct > WIDEST:
-        return column.to_arrow()
-    values = [categories[code] for code in range(distinct)]
-    return pa.DictionaryArray.from_arrays(codes.to_arrow(), pa.array(values, pa.large_string()))
+    return column.cast(pl.Categorical(pl.Categories.random())).to_arrow()
 
 
 def _by_hash(rows: pl.DataFrame, cell: list[str]) -> pl.DataFrame | None:

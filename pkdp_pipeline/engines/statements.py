@@ -22,21 +22,21 @@ def code_of(cell: str) -> str:
 
 
 def tally_statement(*, units: int, everybody: bool = True, texts: Sequence[str] = ()) -> str:
-    """Return the query for (satisfying, population, missing_unit, spaced); ``hit`` says whether a row satisfies.
+    """Return the query for (satisfying, population, missing_unit, spaced, n); ``hit`` says whether a row satisfies.
 
-    Without `everybody` the population is NULL, and with `texts` see `spaced`.
+    Without `everybody` the population is NULL, and with `texts` see `spaced`; n is 0 of no rows.
     """
     if units == 0:
         return (
             "SELECT count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit, "
-            "false AS spaced FROM pkdp_rows"
+            "false AS spaced, count(*) AS n FROM pkdp_rows"
         )
     unit, nobody = ", ".join(numbered("u", units)), missing(units)
     looked = "" if everybody or texts else f" WHERE hit OR {nobody}"
     return (
         f"SELECT count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
         f"{f'count(*) FILTER (WHERE NOT ({nobody}))' if everybody else 'NULL::BIGINT'} AS population, "
-        f"coalesce(bool_or({nobody}), false) AS missing_unit, {spaced(texts)} AS spaced "
+        f"coalesce(bool_or({nobody}), false) AS missing_unit, {spaced(texts)} AS spaced, count(*) AS n "
         f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows{looked} GROUP BY {unit})"
     )
 
@@ -85,7 +85,7 @@ def spaced(texts: Sequence[str]) -> str:
 
 
 def alike_statement(*, units: int, texts: Sequence[str]) -> str:
-    """Return the query for (alike, n): whether two units are one when their texts are trimmed; n is 0 of no rows."""
+    """Return the query for (alike): whether two units are one when the columns of text among theirs are trimmed."""
     names = numbered("u", units)
     spaces = " || ".join(f"chr({ord(space)})" for space in SPACES)
     around = f"'^[' || {spaces} || ']+|[' || {spaces} || ']+$'"  # many times quicker than to trim so many signs
@@ -94,6 +94,6 @@ def alike_statement(*, units: int, texts: Sequence[str]) -> str:
     )
     differ = " OR ".join(f"min({name}) <> max({name})" for name in names)
     return (
-        f"SELECT coalesce(bool_or(differ AND NOT nobody), false) AS alike, count(*) AS n FROM (SELECT {differ} AS "
-        f"differ, bool_or({missing(units)}) AS nobody FROM pkdp_rows GROUP BY {trimmed})"
+        f"SELECT count(*) > 0 AS alike FROM (SELECT 1 FROM pkdp_rows WHERE NOT ({missing(units)}) "
+        f"GROUP BY {trimmed} HAVING {differ})"
     )

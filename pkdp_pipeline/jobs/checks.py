@@ -6,20 +6,19 @@ A rule is a text, which names columns and what must hold, never what was found, 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from pkdp_pipeline.errors import ArgumentError, InputCheckError
 from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectations
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source, check_named, declared_columns
 from pkdp_pipeline.jobs.tables import ReleaseTable
-from pkdp_pipeline.model.keys import Domain, canonical_key, sort_rank
+from pkdp_pipeline.model.keys import Domain, sort_rank
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units
 from pkdp_pipeline.releases.release import Release
@@ -257,7 +256,8 @@ def check_output(release: Release, asked: ReleaseTable, *, rows: int | None = No
     """
     problems = [*_schema(release, asked), *_file(release)]
     if not problems:
-        problems = [*_counts(release.table, asked, rows), *_cells(release.table, asked)]
+        table = release.sealed.rows
+        problems = [*_counts(table, asked, rows), *_cells(table, asked)]
     if problems:
         raise RuntimeError(
             f"the output check of release {asked.name!r} failed, which is a defect of pkdp; nothing was written: "
@@ -266,16 +266,14 @@ def check_output(release: Release, asked: ReleaseTable, *, rows: int | None = No
 
 
 def _schema(release: Release, asked: ReleaseTable) -> list[str]:
-    table, problems = release.table, []
-    if list(table.columns) != [*(asked.by or ()), "count"]:
+    table, problems = release.sealed.cells, []
+    if [name for name, _ in table.columns] != [*(asked.by or ()), "count"]:
         problems.append("its columns must be the by-columns and count")
-    elif table["count"].dtype != pd.Int64Dtype():
+    elif not table.counted:
         problems.append("count must hold whole numbers")
-    if not isinstance(table.index, pd.RangeIndex) or table.index.name is not None:
-        problems.append("it must have no index")
     if release.certificate.mechanism != asked.mechanism:
         problems.append("its certificate must be about the mechanism that the job asks for")
-    if asked.by is None and table.shape != (1, 1):
+    if asked.by is None and list(map(len, table.rows)) != [1]:
         problems.append("a count must be one number")
     return problems
 
@@ -285,38 +283,39 @@ def _file(release: Release) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(pa.BufferReader(release.to_bytes()))
-    metadata = file.metadata.metadata or {}
-    problems = []
-    if not set(metadata) <= _METADATA or json.loads(metadata.get(b"pandas", b"{}")).get("attributes"):
+    file = pq.read_metadata(pa.BufferReader(release.to_bytes()))
+    metadata, problems = file.metadata or {}, []
+    stated = json.loads(metadata.get(b"pandas", b"{}"))
+    if not set(metadata) <= _METADATA or stated.get("attributes"):
         problems.append("its file must hold no metadata but the certificate")
-    if file.schema_arrow.names != list(release.table.columns):
+    if stated.get("index_columns"):
+        problems.append("it must have no index")
+    if file.schema.names != [name for name, _ in release.sealed.cells.columns]:
         problems.append("its file must hold no other columns")
     return problems
 
 
-def _counts(table: pd.DataFrame, asked: ReleaseTable, rows: int | None) -> list[str]:
-    mechanism, published = asked.mechanism, table["count"].dropna()
-    problems = []
+def _counts(table: Sequence[Sequence[Key]], asked: ReleaseTable, rows: int | None) -> list[str]:
+    mechanism, published = asked.mechanism, [count for *_, count in table if count is not None]
+    smallest, problems = min(published, default=math.inf), []
     if mechanism.noise is None:
         # Without k, a cell that was found has somebody in it; one that was declared may be empty.
         least = mechanism.k or (1 if asked.by is not None and asked.domain is None else 0)
-        if bool((published < least).any()):
+        if smallest < least:
             problems.append("no cell may be under k")
-        if rows is not None and sum(map(int, published)) > rows:
+        if rows is not None and sum(published) > rows:
             problems.append("its cells must not add up to more than the rows that were read")
-    elif mechanism.release_threshold is not None and bool((published < mechanism.release_threshold).any()):
+    elif mechanism.release_threshold is not None and smallest < mechanism.release_threshold:
         problems.append("no cell may be under the release threshold")
     if asked.by is not None and asked.domain is None and len(published) < len(table):
         problems.append("a cell that is suppressed must be left out where no domain is declared")
     return problems
 
 
-def _cells(table: pd.DataFrame, asked: ReleaseTable) -> list[str]:
+def _cells(table: Sequence[Sequence[Key]], asked: ReleaseTable) -> list[str]:
     if asked.by is None:
         return []
-    columns = [list(map(canonical_key, table[column].array)) for column in asked.by]
-    cells: list[tuple[Key, ...]] = list(zip(*columns, strict=True))
+    cells: list[tuple[Key, ...]] = [tuple(cell) for *cell, _ in table]
     if asked.domain is not None:
         declared = Domain.parse(asked.by, asked.domain)
         return [] if cells == list(declared.cells) else ["its cells must be those of the domain, in its order"]

@@ -19,6 +19,7 @@ from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.releases.publish import Publication
 
 DELTA = 1e-6
 """Where ε is stated."""
@@ -169,10 +170,21 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False, ahead: boo
         )
 
 
-def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False, ahead: bool = False) -> PlannedDay:
-    """Return what would become of a day's period, and charge it to a copy of the ledger; see `plan_job`."""
+def plan_day(
+    job: Job,
+    ledger: Ledger,
+    day: date,
+    *,
+    revise: bool = False,
+    ahead: bool = False,
+    publications: Sequence[Publication] | None = None,
+) -> PlannedDay:
+    """Return what would become of a day's period, and charge it to a copy of the ledger; see `plan_job`.
+
+    `publications` are those of the day, where they are at hand.
+    """
     releases: list[PlannedRelease] = []
-    for asked in job.publications(day):
+    for asked in job.publications(day) if publications is None else publications:
         name = str(asked.question.label)
         try:
             if not ahead:
@@ -181,8 +193,10 @@ def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False, ahead
                 found = replace(asked, ledger=ledger, revise=revise).reserve()
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
-        outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
-        text = found.certificate if isinstance(found, Entry) else found.certificate.to_json()
-        certificate = certificate_of(describe(text))
-        releases.append(PlannedRelease(name=name, outcome=outcome, certificate=certificate))
+        if isinstance(found, Entry):
+            certificate = certificate_of(describe(found.certificate))
+            releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
+        else:
+            certificate = replace(found.certificate, context=None)  # which names the copy's head
+            releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

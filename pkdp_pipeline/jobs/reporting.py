@@ -32,8 +32,6 @@ from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
 from pkdp_pipeline.model.spelling import in_markdown, table_line
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.jobs.records import JobResult
     from pkdp_pipeline.releases.release import Release
@@ -257,7 +255,7 @@ def summarise(result: JobResult, head: str) -> str:
     period = result.job.period.text(result.day)
     lines = [f"# {result.job.dataset}, {period}", ""]
     for asked, release in ((one.asked, one.release) for one in result.releases):
-        lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release.table)]
+        lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release)]
         if noise := noise_line(release):
             lines += ["", noise]
         lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
@@ -271,9 +269,9 @@ def summarise(result: JobResult, head: str) -> str:
     return "\n".join(lines)
 
 
-def markdown_table(table: pd.DataFrame, most: int | None = None) -> list[str]:
+def markdown_table(release: Release, most: int | None = None) -> list[str]:
     """Return the lines of a public table in Markdown, with `most` rows at most."""
-    header, rows, more = public_rows(table, len(table) if most is None else most)
+    header, rows, more = public_rows(release, len(release.sealed.rows) if most is None else most)
     listed = [header, ["---"] * (len(header) - 1) + ["---:"], *rows]
     lines = [table_line([*map(in_markdown, cells)]) for cells in listed]
     lines += [] if rows else ["", "Nothing reached the rule for publishing."]
@@ -290,9 +288,9 @@ def noise_line(release: Release) -> str:
     return "" if release.certificate.mechanism.noise is None else noise_sentence(release.error)
 
 
-def public_rows(table: pd.DataFrame, most: int) -> tuple[list[str], list[list[str]], int]:
+def public_rows(release: Release, most: int) -> tuple[list[str], list[list[str]], int]:
     """Return a public table as a report shows it: columns, `most` rows at most, and how many rows more there are."""
-    shown = published_table(table, most)
+    shown = published_table(release, most)
     counts = ["suppressed" if count is None else str(count) for count in shown.counts]
     rows = [[*keys, count] for keys, count in zip(shown.keys, counts, strict=True)]
-    return [*shown.columns, str(table.columns[-1])], rows, shown.more
+    return [*shown.columns, "count"], rows, shown.more

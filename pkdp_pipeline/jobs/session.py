@@ -183,7 +183,7 @@ class JobSession:
         if all(one.published() is not None for one in asked):
             return []
         with rehearsal(self._ledger) as trial:
-            planned = plan_day(self.job, trial, day, revise=asked[0].revise)
+            planned = plan_day(self.job, trial, day, revise=asked[0].revise, publications=asked)
         if planned.refused is not None:
             raise planned.refused
         return [one.question for one, made in zip(asked, planned.releases, strict=True) if made.outcome == "publish"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -259,8 +259,9 @@ def add_up(
     *Guarantee*: that of `compose`; a component's total is that of all its releases. *Source*:
     `docs/composition.md`, rules 1 to 8.
     """
+    needed = tuple((key, parts[key]) for key in dict.fromkeys(key for bundle in held for key, _ in bundle.parts))
     try:
-        return _added_up(held, parts, evidence, beside_others=beside_others)
+        return _added_up(tuple(held.items()), needed, evidence, beside_others)
     except NoEvidenceError as error:
         message = error.args[0]
         if not isinstance(message, Worded):
@@ -269,13 +270,16 @@ def add_up(
         raise NoEvidenceError(Worded(lambda say: message.spoken(say).replace(say.same_people, ""))) from None
 
 
+# The same job holds the same releases of every period.
+@lru_cache(maxsize=64)
 def _added_up(
-    held: Held,
-    parts: Mapping[str, ReleaseCertificate],
+    bundles: tuple[tuple[Bundle, int], ...],
+    certificates: tuple[tuple[str, ReleaseCertificate], ...],
     evidence: tuple[Evidence, ...],
-    *,
     beside_others: bool,
 ) -> Certificate:
+    held: Held = dict(bundles)
+    parts = dict(certificates)
     kinds = {type(one) for one in evidence}
     if BoundedDependence in kinds:
         # What is declared covers releases about the same period too, so each counts with its own certificate.

@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named
 from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import json_text
-from pkdp_pipeline.ledger.records import Parts, Records
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row, certificate_of, compared, describe
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
@@ -60,10 +60,10 @@ class Charging:
         PkdpError
             If it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
         """
-        published = None if revise else self.records.published(self.key)
+        latest = self.records.charged(self.key)
+        published = None if revise or latest is None else self.records.published(self.key)
         if published is not None:
             return published
-        latest = self.records.charged(self.key)
         if latest is not None and latest.state == "reserved":
             return self._taken_over(latest)
         return self._reserved(1 if latest is None else latest.revision + 1)
@@ -133,9 +133,8 @@ def _hold_charged(records: Records, entry: Entry, terms: Terms) -> None:
     if terms.evidence:
         # The evidence may be about another kind of release, which no total could hold.
         component = Account(records.account(row).component(row.id))
-        parts = Parts(records)
         for unit in component.units:
-            add_up(component.bundles(unit), parts, terms.evidence, beside_others=False)
+            add_up(component.bundles(unit), records.parts, terms.evidence, beside_others=False)
     if not terms.budgets and not _is_new(records, row, terms):
         return
     totals = LedgerTotals.read(records, terms)

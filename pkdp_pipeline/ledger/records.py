@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, Temporar
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.rows import Entry, Row, after, certificate_of, describe, sha256
+from pkdp_pipeline.ledger.rows import Entry, Row, after, certificate_of, describe, facts_of, sha256
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import folded
@@ -56,7 +56,7 @@ class Records:
     """
 
     def __init__(self, database: Database, dataset: str) -> None:
-        self.database = database
+        self.database, self.parts = database, Parts(self)
         self._name, self._settled = dataset, False
         self._name = self._spelled() or dataset
 
@@ -271,7 +271,7 @@ class Records:
         """Return what an entry is about."""
         ((text,),) = self.execute("SELECT standing FROM event WHERE sequence = :entry", entry=entry)
         try:
-            return Facts.from_dict(json.loads(text))
+            return facts_of(text)
         except ValueError:  # an ArgumentError is one
             raise LedgerError("a release the ledger holds cannot be read: it was altered.") from None
 
@@ -309,7 +309,7 @@ class Records:
                 **row._asdict(),
             )
         try:
-            standing, terms = Facts.from_dict(json.loads(others[0])), terms_of(others[1])
+            standing, terms = facts_of(others[0]), terms_of(others[1])
         except (PkdpError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise LedgerError(
                 f"the ledger's entry {row.id} cannot be read: {error}. It was altered, or written by another version; "

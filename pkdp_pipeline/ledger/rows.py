@@ -187,8 +187,15 @@ def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> R
     )
 
 
+@lru_cache(maxsize=256)
+def facts_of(text: str) -> Facts:
+    """Return what a reservation has recorded of its release."""
+    # It is read each time that something becomes of the release.
+    return Facts.from_dict(json.loads(text))
+
+
 def _reserved(event: Event) -> Row:
-    standing = Facts.from_dict(json.loads(str(event.standing)))
+    standing = facts_of(str(event.standing))
     description = describe(str(event.certificate))
     certified = certificate_of(description)
     if certified.mechanism != standing.mechanism or certified.protects != standing.protects:

@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.keys import canonical_key, json_key, kind_of_dtype
+from pkdp_pipeline.model.keys import Key, canonical_key, json_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 
@@ -25,6 +26,7 @@ CERTIFICATE_KEY = b"pkdp.certificate"
 RELEASE_KEY = b"pkdp.release"
 RELEASE_SCHEMA = "pkdp-release/1"
 PERIOD_COLUMN = "period"
+_PANDAS = b"pandas"
 _PERIOD_KEY = "period_column"
 
 
@@ -96,18 +98,40 @@ def _plain_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...] | None:
     return tuple((name, kind) for name, (_, kind) in zip(schema.names, kinds, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sealed:
-    """A sealed table as it was read: what it says, its certificate's text and the id of both."""
+    """A sealed table as it was read: what it says, its certificate's text, the id of both, and the file.
+
+    `names_period`: whether the file's first column names the period, which the table leaves out.
+    """
 
     cells: Cells
     text: str
     identity: str
+    content: bytes
+    names_period: bool
     _arrow: pa.Table
 
-    def table(self) -> pd.DataFrame:
-        """Return the table as pandas has it."""
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The table as pandas has it."""
         return _frame(self._arrow)
+
+    @cached_property
+    def rows(self) -> list[list[Key]]:
+        """Its rows as canonical keys and counts; None is what is missing or suppressed."""
+        if _plain_columns(self._arrow.schema) is not None:
+            return self.cells.rows
+        columns = [map(canonical_key, column.array) for _, column in self.frame.items()]
+        return list(map(list, zip(*columns, strict=True)))
+
+    def file(self, *, names_period: bool) -> bytes:
+        """Return the file, with or without a first column that names the period."""
+        if names_period == self.names_period:
+            return self.content
+        stated = {key: text for key, text in (self._arrow.schema.metadata or {}).items() if key == _PANDAS}
+        arrow = self._arrow.replace_schema_metadata(stated)
+        return _written(arrow, self.text, self.identity, names_period=names_period)
 
 
 def opened(content: bytes) -> Sealed:
@@ -131,7 +155,7 @@ def opened(content: bytes) -> Sealed:
     identity = cells.identity(text)
     if stated.get("id") != identity:
         raise ArgumentError("the release's table or certificate is not the one its id was made from: it was altered.")
-    return Sealed(cells, text, identity, arrow)
+    return Sealed(cells, text, identity, content, has_period_column(metadata), arrow)
 
 
 def release_id(table: pd.DataFrame, certificate_json: str) -> str:
@@ -142,15 +166,21 @@ def release_id(table: pd.DataFrame, certificate_json: str) -> str:
 def parquet_bytes(table: pd.DataFrame, certificate_json: str, *, period_column: bool = False) -> bytes:
     """Return a release's file; with `period_column` its first column names the certificate's period in each row."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     # Statistics are of published values only; attrs are dropped so that nothing but the columns is written.
     plain = table.copy(deep=False)
     plain.attrs = {}
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
-    stated = {"id": Cells.read(arrow).identity(certificate_json), "schema": RELEASE_SCHEMA}
+    return _written(arrow, certificate_json, Cells.read(arrow).identity(certificate_json), names_period=period_column)
+
+
+def _written(arrow: pa.Table, certificate_json: str, identity: str, *, names_period: bool) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stated = {"id": identity, "schema": RELEASE_SCHEMA}
     metadata = arrow.schema.metadata or {}
-    if period_column:
+    if names_period:
         label = pa.scalar(Period.parse(_period(certificate_json)).value)
         arrow = arrow.add_column(0, PERIOD_COLUMN, pa.repeat(label, len(arrow)))
         stated[_PERIOD_KEY] = PERIOD_COLUMN
@@ -211,14 +241,6 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise ArgumentError(_UNREADABLE) from None
     return frame
-
-
-def names_period(content: bytes) -> bool:
-    """Return whether the first column of a release's file names the period."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    return has_period_column(pq.read_metadata(pa.BufferReader(content)).metadata or {})
 
 
 def has_period_column(metadata: Mapping[bytes, bytes]) -> bool:

@@ -16,7 +16,7 @@ from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named, whole_parts
-from pkdp_pipeline.ledger.records import Parts, Records
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
@@ -154,7 +154,7 @@ class LedgerTotals:
     @classmethod
     def read(cls, records: Records, terms: Terms) -> LedgerTotals:
         """Return those of a data set as it is charged now; inside a transaction or a snapshot."""
-        return cls(dataset=records.dataset, account=records.account(), parts=Parts(records), terms=terms)
+        return cls(dataset=records.dataset, account=records.account(), parts=records.parts, terms=terms)
 
     def of(self, held: Held) -> Certificate:
         """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""

@@ -69,9 +69,11 @@ _MARKS = re.compile(r"([\\`*_\[\]<>|~&!$@{}])|(?<=[A-Za-z])(:)(?=//)|(?<=[Ww]{3}
 
 def printable(value: object) -> str:
     """Return a value as one line of text that cannot steer a terminal."""
+    text = str(value)
+    if text.isprintable():
+        return text
     return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in str(value)
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -76,12 +77,17 @@ def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
     check_noise(noise)
     if not counts:
         return []
+    return [int(value) for value in _sampler(noise)([int(count) for count in counts])]
+
+
+@lru_cache(maxsize=64)
+def _sampler(noise: GeometricNoise) -> Any:
+    """Return what draws noise, which has no state."""
     import opendp.prelude as opendp
 
     opendp.enable_features("contrib")
     space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
-    measurement = opendp.m.make_laplace(*space, scale=noise_scale(noise))
-    return [int(value) for value in measurement([int(count) for count in counts])]
+    return opendp.m.make_laplace(*space, scale=noise_scale(noise))
 
 
 def expected_error(mechanism: Mechanism) -> ExpectedError:

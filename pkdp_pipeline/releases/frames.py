@@ -15,7 +15,6 @@ import pandas as pd
 
 from pkdp_pipeline.engines.pandas_engine import holds_intervals
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.sealed import release_id
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.publish import Publication
@@ -58,7 +57,7 @@ def warn_of_another_frame(frame: object, publication: Publication, release: Rele
     ledger, question = publication.ledger, publication.question
     if ledger is None:
         return
-    asked = question.key(ledger.dataset), release_id(release.table, "")
+    asked = question.key(ledger.dataset), release.sealed.cells.identity("")
     known = _ASKED.get(asked)
     if release.replayed and known is not None:
         if known() is not frame:

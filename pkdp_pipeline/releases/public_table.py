@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
@@ -199,7 +200,9 @@ def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = Non
     ]
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         kept = [keep and others is not None and others >= mechanism.k_complement for keep in kept]
-    return pd.array([noisy if keep else None for noisy, keep in zip(shown, kept, strict=True)], dtype="Int64")
+    # Not a list with None: pandas looks at each value of one several times.
+    values = np.array([noisy if keep else 0 for noisy, keep in zip(shown, kept, strict=True)], dtype=np.int64)
+    return pd.arrays.IntegerArray(values, ~np.array(kept, dtype=bool))
 
 
 def _untyped(frame: Any) -> frozenset[str]:

@@ -105,6 +105,7 @@ class Publication:
         """
         assert self.ledger is not None
         dataset, question = self.ledger.dataset, self.question
+        key = question.key(dataset)
 
         def offer(admission: Admission, head: str) -> ReleaseCertificate:
             context = replace(question.context(dataset), beside=not (self.alone and admission.alone), head=head)
@@ -114,8 +115,9 @@ class Publication:
             self._check_target(certificate)
             return certificate
 
-        return self.published() or self.ledger.reserve(
-            question.key(dataset), question.facts(), offer, revise=self.revise, attacker=self.attacker
+        published = None if self.revise else self.ledger.find(key)
+        return published or self.ledger.reserve(
+            key, question.facts(), offer, revise=self.revise, attacker=self.attacker
         )
 
     def replayed(self, entry: Entry) -> Release:

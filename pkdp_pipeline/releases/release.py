@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger.sealed import check_table, names_period, opened, parquet_bytes
+from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
 from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.wording import rounded_up
@@ -40,13 +40,14 @@ class Release:
         sha256, in hex, of the canonical table and the certificate.
     replayed : bool
         Whether a ledger had it already: no data was read for it.
+    sealed : Sealed
+        The file, and what it says.
     """
 
     certificate: ReleaseCertificate
     id: str
     replayed: bool
-    _table: pd.DataFrame
-    _content: bytes
+    sealed: Sealed
 
     @classmethod
     def seal(cls, table: pd.DataFrame, certificate: ReleaseCertificate) -> Release:
@@ -63,10 +64,9 @@ class Release:
         Release
         """
         certificate = certificate.written()
-        content = parquet_bytes(table, certificate.to_json())
         # The table is the one that readers of the file see.
-        sealed = opened(content)
-        return cls(certificate, sealed.identity, False, sealed.table(), content)
+        sealed = opened(parquet_bytes(table, certificate.to_json()))
+        return cls(certificate, sealed.identity, False, sealed)
 
     @classmethod
     def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
@@ -86,10 +86,7 @@ class Release:
         from pkdp_pipeline.certificates.release_certificate import release_certificate
 
         sealed = opened(content)
-        table, text = sealed.table(), sealed.text
-        if names_period(content):
-            content = parquet_bytes(table, text)
-        return cls(release_certificate(text), sealed.identity, replayed, table, content)
+        return cls(release_certificate(sealed.text), sealed.identity, replayed, sealed)
 
     def to_bytes(self, *, period_column: bool = False) -> bytes:
         """Return the Parquet file's bytes; equal public content has equal bytes.
@@ -100,9 +97,7 @@ class Release:
             Whether the file begins with a column ``period``, which names the certificate's period in each row: tables
             of several periods can be read together. `read_release` leaves it out. Needs a period.
         """
-        if period_column:
-            return parquet_bytes(self._table, self.certificate.to_json(), period_column=True)
-        return self._content
+        return self.sealed.file(names_period=period_column)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write the table, with its certificate inside, as a Parquet file.
@@ -117,14 +112,14 @@ class Release:
             If the file cannot be written.
         """
         try:
-            Path(path).write_bytes(self._content)
+            Path(path).write_bytes(self.to_bytes())
         except OSError as error:
             raise ConfigError(f"the release cannot be written to {str(path)!r}: {error.strerror}.") from error
 
     @property
     def table(self) -> pd.DataFrame:
         """The by-columns and ``count``; ``<NA>`` in suppressed cells of a declared domain. A copy each time."""
-        table = self._table.copy()
+        table = self.sealed.frame.copy()
         table.attrs = {"release_id": self.id}
         return table
 
@@ -139,8 +134,8 @@ class Release:
         """
         if not isinstance(self.certificate.mechanism, Count):
             raise ArgumentError("value is of a count; a histogram's counts are in table.")
-        value = self._table["count"].iloc[0]
-        return None if pd.isna(value) else int(value)
+        ((value,),) = self.sealed.rows
+        return None if value is None else int(value)
 
     @property
     def error(self) -> ExpectedError:
@@ -247,7 +242,7 @@ class Release:
         context = self.certificate.context
         # Whether the table lists every cell there is.
         declared = context is not None and context.cells == "declared"
-        derived = derive(self._table, self.certificate.mechanism, *asked, declared=declared)
+        derived = derive(self.sealed.frame, self.certificate.mechanism, *asked, declared=declared)
         derived.attrs = {"release_id": self.id}
         return derived
 
@@ -264,7 +259,7 @@ class Release:
         ArgumentError
             If something does not fit; the release was altered or is not ours.
         """
-        check_table(self._table, self.certificate)
+        self.sealed.cells.check(self.certificate)
         return self.certificate.verify(any_version=True)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
@@ -291,8 +286,8 @@ class Release:
         epsilon = self.certificate.epsilon(_DELTA)
         promise = f"ε = {rounded_up(epsilon, 4)}" if epsilon < math.inf else "no ε"
         return (
-            f"Release(id={self.id!r}, replayed={self.replayed})\n{self._table}\n{promise} at δ = {_DELTA:g}; against "
-            "whom, and what it does not protect: certificate.sentence()"
+            f"Release(id={self.id!r}, replayed={self.replayed})\n{self.sealed.frame}\n{promise} at δ = {_DELTA:g}; "
+            "against whom, and what it does not protect: certificate.sentence()"
         )
 
     def _repr_html_(self) -> str:
@@ -300,7 +295,7 @@ class Release:
 
         state = " It was replayed from the ledger." if self.replayed else ""
         return (
-            f"<div>{_shown(self._table)}<p>{escape(self.error.suppression)}</p>"
+            f"<div>{_shown(self.sealed.frame)}<p>{escape(self.error.suppression)}</p>"
             f"{Statement.of(self.certificate).to_html()}<p><small>Release {self.id}.{state}</small></p></div>"
         )
 

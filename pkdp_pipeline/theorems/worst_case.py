@@ -69,7 +69,7 @@ class NoiseCurve(WorstCase):
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""
-        return float_above(self.changes * Fraction(self.noise)), self._beyond()
+        return _end(self)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -119,6 +119,12 @@ class NoiseCurve(WorstCase):
                     loss = told + hidden * first - other * second * growth
                     lower, upper = max(lower, ball_below(loss)), max(upper, ball_above(loss))
         return max(0.0, lower), upper
+
+
+@lru_cache(maxsize=512)
+def _end(curve: NoiseCurve) -> tuple[float, float]:
+    """Return the (ε, δ) at which a curve ends."""
+    return float_above(curve.changes * Fraction(curve.noise)), curve._beyond()
 
 
 @lru_cache(maxsize=512)

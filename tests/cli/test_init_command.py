@@ -30,8 +30,9 @@ def run(*words):
     return CliRunner().invoke(cli.app, [str(word) for word in words])
 
 
-@pytest.mark.parametrize("how", [EXACT, NOISED, [*NOISED[:4], "--noise", "0.5"]])
-@pytest.mark.parametrize("every", ["day", "week", "year"])
+@pytest.mark.parametrize(
+    ("how", "every"), [(EXACT, "day"), (NOISED, "week"), ([*NOISED[:4], "--noise", "0.5"], "year")]
+)
 def test_the_job_runs_as_it_is_written(folder, how, every):
     made = run("init", "besuche.csv", *CSV, *how, "--every", every)
     assert made.exit_code == 0, made.stderr

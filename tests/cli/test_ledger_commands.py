@@ -17,6 +17,7 @@ import jsonschema
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
+from thorough import one_in
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -36,7 +37,7 @@ CERTIFICATE = json.loads((SCHEMAS / "certificate.v1.json").read_text(encoding="u
 FRAME = pd.DataFrame({"u": range(200), "carrier": ["AA"] * 120 + ["UA"] * 80})
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 HABITS = pkdp.IndependentGivenHabits()
-DAYS = 24
+DAYS = 12
 WHOLE = pkdp.Budget(12.0, 1e-6, part="partial_knowledge")
 WEEK = pkdp.Budget(3.0, 1e-6, part="partial_knowledge", window_days=7)
 
@@ -150,7 +151,7 @@ def test_show_says_what_stands_and_what_it_adds_up_to(path, facts):
         assert "ε = 0.1" in text
         assert facts["entries"][-2].release_id[:12] in text
         assert f"{DAYS + 3} releases together, ε = {total:.2f}"[:-1] in text
-        assert "17 earlier releases; --all lists them too" in text
+        assert f"{DAYS - 7} earlier releases; --all lists them too" in text
         assert "budget" in text
         assert "any 7 days" in text
         assert "█" in text
@@ -374,7 +375,7 @@ def test_the_head_before_the_first_event_is_refused(path, facts):
     assert facts["entries"][0].head == "0" * 64, "a first release's certificate names it"
 
 
-@pytest.mark.parametrize(("command", "width"), [("verify", 40), ("explain", 200)])
+@pytest.mark.parametrize(("command", "width"), one_in(2, [("verify", 40), ("explain", 200)]))
 def test_the_command_that_is_shown_can_be_pasted(path, facts, command, width):
     text = run(command, path, width=width).stdout
     shown = "pkdp ledger verify" + text.rpartition("pkdp ledger verify")[2]
@@ -568,7 +569,7 @@ def test_the_export_goes_into_a_file_whole_or_not_at_all(path, tmp_path):
     assert run("export", path, "--out", path).exit_code == 2
     assert path.read_bytes() == before
     out.unlink()
-    altered(path, "UPDATE event SET created_at = '1999' WHERE sequence = 40")
+    altered(path, "UPDATE event SET created_at = '1999' WHERE sequence = 20")
     assert run("export", path, "--out", out).exit_code == 2
     assert sorted(one.name for one in tmp_path.iterdir()) == ["ledger.sqlite"]
 

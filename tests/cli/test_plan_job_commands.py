@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pandas as pd
 import pytest
+from thorough import one_in
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli.main import app
@@ -107,7 +108,7 @@ def test_as_json(tmp_path):
 def test_the_json_is_what_its_schema_describes(tmp_path, terms, more, refused, kinds):
     path = written(tmp_path, k=60, terms=terms)
     path.write_text(path.read_text(encoding="utf-8").replace("\n[output]", f"{more}\n[output]"), encoding="utf-8")
-    last = "2020-01-01" if refused is None else "2020-01-12"
+    last = "2020-01-01" if refused is None else "2020-01-06"
     done = plan(path, "--from", "2020-01-01", "--to", last, "--json")
     told = json.loads(done.output)
     VALID.validate(told)
@@ -117,7 +118,7 @@ def test_the_json_is_what_its_schema_describes(tmp_path, terms, more, refused, k
     assert (told["refused"] or {"day": None})["day"] == refused
     if refused:
         assert [one["day"] for one in told["releases"]] == [f"2020-01-0{day}" for day in range(1, 5)]
-        assert told["tried_days"] == 12
+        assert told["tried_days"] == 6
 
 
 def test_a_target_may_be_asked_for(tmp_path):
@@ -144,7 +145,8 @@ def test_the_changed_file_is_written_with_its_comments_and_only_to_a_new_one(tmp
 
 
 @pytest.mark.parametrize(
-    ("k", "after", "days"), [(1, "k = 60 ", ["2020-01-01"]), (60, "release_threshold = ", ["2020-01-01", "2020-01-02"])]
+    ("k", "after", "days"),
+    one_in(2, [(60, "release_threshold = ", ["2020-01-01", "2020-01-02"]), (1, "k = 60 ", ["2020-01-01"])]),
 )
 def test_what_is_written_runs(tmp_path, k, after, days):
     rows = [(date.fromisoformat(day), f"{town} {n}", town) for day in days for town in ("Ås", "Bø") for n in range(150)]

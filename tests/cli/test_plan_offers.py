@@ -100,7 +100,7 @@ def check(certificate, name, place):
 
 
 @pytest.mark.default_target
-@pytest.mark.parametrize("name", one_in(3, PLANS))
+@pytest.mark.parametrize("name", one_in(6, PLANS))
 def test_what_is_printed_reaches_the_target(name, tmp_path):
     for place in range(1, len(document(name)["choices"]) + 1):
         (tmp_path / f"{place}").mkdir()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.losses import enumerated, noise_pair, reversed_pair, waiting_times
+from thorough import few
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.grid_law import GridLaw
@@ -50,7 +51,7 @@ days_of_release = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=few(40), deadline=None)
 @given(days=days_of_release, epsilon=st.sampled_from([0.0, 0.03, 0.4, 1.1, 2.3]))
 def test_a_total_is_never_below_any_choice_of_directions(days, epsilon):
     released = total(*((presence(k, p, k - 1 + more), 1) for k, p, more in days))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.losses import ball, noise_pair, profile, reversed_pair, waiting_times
+from thorough import few
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.grid_law import envelope, product, profile_at, split
@@ -123,7 +124,7 @@ def whole_profile(law, step, epsilon):
     return math.fsum((law.masses * -np.expm1(np.minimum(0.0, epsilon - losses))).tolist()) * (1 - 1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=few(40), deadline=None)
 @given(
     first=st.tuples(st.integers(2, 9), st.floats(0.05, 0.95)),
     second=st.tuples(st.integers(2, 9), st.floats(0.05, 0.95)),

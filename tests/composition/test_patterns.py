@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.losses import enumerated, reversed_pair, waiting_times
+from thorough import few, one_in
 
 from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
@@ -47,7 +48,7 @@ days_of_release = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few(60), deadline=None)
 @given(days=days_of_release, epsilon=st.sampled_from([0.0, 0.03, 0.4, 1.1, 2.3]))
 def test_covered_choices_are_never_below_any_one_of_them(days, epsilon):
     with pytest.MonkeyPatch.context() as patched:
@@ -122,7 +123,7 @@ def test_a_year_of_different_days_is_within_a_tenth_of_a_percent():
     assert right.smallest_epsilon(1e-9) * (1 - 1e-4) <= epsilon <= right.smallest_epsilon(1e-9) * 1.001
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=few(200), deadline=None)
 @given(data=st.data(), days=st.integers(1, 6), frequencies=st.integers(1, 5), alike=st.booleans())
 def test_a_cover_holds_for_all_weights(data, days, frequencies, alike):
     size = days * frequencies
@@ -150,7 +151,7 @@ def law(draw, seed):
     return GridLaw(start=int(draw.integers(-60, 60)), masses=masses / masses.sum(), infinite=0.0)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", one_in(3, range(3)))
 @pytest.mark.parametrize(("period", "most"), [(64, None), (1024, None), (32, None), (4096, 700)])
 def test_a_table_of_laws_has_their_moments_and_transforms(seed, period, most):
     draw = np.random.default_rng(seed)

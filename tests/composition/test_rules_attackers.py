@@ -9,15 +9,15 @@ from oracle.schedule_attacks import attack
 @pytest.mark.parametrize(
     ("family", "schedules", "tight"),
     [
-        ("habits", 30, 0.9),
-        ("known_people", 30, 0.7),
-        ("one_day", 40, 0.9),
+        ("habits", 15, 0.9),
+        ("known_people", 15, 0.7),
+        ("one_day", 20, 0.9),
         ("group", 30, 0.3),
-        ("participation", 20, 0.5),
-        ("once_each", 60, 0.999),
-        ("disjoint", 30, 0.9),
-        ("beside_noise", 40, 0.999),
-        ("anybody", 30, 0.999),
+        ("participation", 10, 0.5),
+        ("once_each", 30, 0.999),
+        ("disjoint", 15, 0.9),
+        ("beside_noise", 20, 0.999),
+        ("anybody", 15, 0.999),
     ],
 )
 def test_no_crowd_tells_more_than_the_total(family: str, schedules: int, tight: float) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from contextlib import contextmanager
 
 import duckdb
 import pandas as pd
@@ -31,11 +32,24 @@ def p_max(connection):
     return [float(value) for (value,) in connection.execute(query).fetchall()]
 
 
-@pytest.fixture
-def con():
+@contextmanager
+def installed():
     with duckdb.connect() as connection:
         events(connection)
         install(connection, attacker=ATTACKER, unit="uid")
+        yield connection
+
+
+@pytest.fixture
+def con():
+    with installed() as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def refusing():
+    """A connection through which no test publishes anything."""
+    with installed() as connection:
         yield connection
 
 
@@ -181,9 +195,9 @@ def test_names_differ_where_duckdb_tells_them_apart(con):
 @pytest.mark.parametrize(
     "name", ["", " ", ".", "a.", ".a", "a..b", "a.b.c.d", '"a', 'a"b', '""', "a.b; DROP TABLE events"]
 )
-def test_what_is_no_name_is_refused(con, name):
+def test_what_is_no_name_is_refused(refusing, name):
     with pytest.raises(duckdb.InvalidInputException, match="ArgumentError: table"):
-        con.execute(f"SELECT pkdp_count('{name}', k := 20)")
+        refusing.execute(f"SELECT pkdp_count('{name}', k := 20)")
 
 
 def test_views_are_read(con):
@@ -295,9 +309,9 @@ def test_nothing_changes_when_installing_fails(con, monkeypatch):
         ({"order_by": "at"}, "order_by"),
     ],
 )
-def test_malformed_arguments_are_refused(con, arguments, rule):
+def test_malformed_arguments_are_refused(refusing, arguments, rule):
     with pytest.raises(pkdp.ArgumentError, match=rule):
-        install(con, **{"attacker": ATTACKER, "unit": "uid", **arguments})
+        install(refusing, **{"attacker": ATTACKER, "unit": "uid", **arguments})
 
 
 def test_only_a_connection_takes_macros():
@@ -409,10 +423,10 @@ con.close()
     ],
 )
 @pytest.mark.parametrize("function", ["pkdp_plan", "pkdp_release"])
-def test_the_functions_behind_the_macros_check_what_they_are_given(con, function, question, rule):
+def test_the_functions_behind_the_macros_check_what_they_are_given(refusing, function, question, rule):
     with pytest.raises(duckdb.InvalidInputException, match=f"ArgumentError: .*{rule}"):
-        con.execute(f"SELECT {function}({question})")
-    assert con.execute("FROM pkdp_releases()").fetchall() == []
+        refusing.execute(f"SELECT {function}({question})")
+    assert refusing.execute("FROM pkdp_releases()").fetchall() == []
 
 
 def test_errors_of_others_do_not_show_their_text(con):

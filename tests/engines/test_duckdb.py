@@ -15,7 +15,7 @@ import pytest
 from drawn import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import examples
+from thorough import examples, one_in
 
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for
 from pkdp_pipeline.engines.relation_engine import predicate_sql
@@ -87,9 +87,9 @@ def answered(frame, question):
 
 
 @pytest.mark.parametrize("one_cell", RULES)
-@pytest.mark.parametrize("by", [("c 1",), ('d"2',), ("c 1", 'd"2')])
-@pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
-@examples(quick=3, full=30)
+@pytest.mark.parametrize("by", one_in(2, [(("c 1",),), (('d"2',),), (("c 1", 'd"2'),)]))
+@pytest.mark.parametrize("unit", one_in(2, [(("p",),), (("q",),), (("p", "q"),)]))
+@examples(quick=2, full=30)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
 
@@ -99,13 +99,13 @@ def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples
         expected = counted(rows, unit, by, one_cell)
         frame = frame_of(rows)
         assert answered(frame, question) == expected
-        with duckdb.connect() as connection:
-            assert answered(relation_of(connection, frame), question) == expected
+        assert answered(relation_of(connection, frame), question) == expected
 
-    check()
+    with duckdb.connect() as connection:
+        check()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(rows=ROWS)
 def test_a_tally_counts_units_with_any_satisfying_row(rows):
     frame = frame_of(rows)

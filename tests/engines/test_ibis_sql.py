@@ -5,6 +5,8 @@ Nobody connects anywhere: the tables are unbound, and the query is compiled inst
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -158,9 +160,33 @@ def test_rows_are_grouped_and_not_numbered(compiled, dialect, asked):
 
 def test_bigquery_is_asked_for_the_digits_of_a_hash_that_it_gives_as_bytes(compiled, monkeypatch):
     assert "TO_HEX" not in compiled("snowflake", QUESTIONS["hash"])
-    monkeypatch.setattr("pkdp_pipeline.engines.narwhals_queries.backend_of", lambda table: "bigquery")
+    monkeypatch.setattr("pkdp_pipeline.engines.narwhals_draws.backend_of", lambda table: "bigquery")
     text = compiled("bigquery", QUESTIONS["hash"])
     assert text.count("MD5(") == text.count("TO_HEX(MD5(") == 4
+
+
+@pytest.mark.parametrize("asked", ["hash", "several cells", "most frequent"])
+def test_each_unit_and_each_cell_is_hashed_once(compiled, asked):
+    from sqlglot import exp
+
+    # PostgreSQL computes an expression wherever it is written, but an aggregate once.
+    hashes = list(parsed(compiled("postgres", QUESTIONS[asked]), "postgres").find_all(exp.MD5))
+    assert len(hashes) == len(QUESTIONS[asked].unit) + 1
+    assert all(one.find_ancestor(exp.Max, exp.Select).key == "max" for one in hashes)
+
+
+@pytest.mark.parametrize("asked", ["cells", "hash", "most frequent"])
+def test_rows_that_are_drawn_at_random_are_read_once(asked):
+    import ibis
+
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE visits AS SELECT i AS person, i % 7 AS town FROM range(4000) r(i)")
+        connection.execute("CREATE VIEW half AS SELECT * FROM visits WHERE random() < 0.5")
+        tables = ibis.duckdb.from_connection(connection)
+        question = replace(QUESTIONS[asked], unit=("person",), by=("town",))
+        for rows in (tables.table("visits").filter(ibis.random() < 0.5), tables.table("half")):
+            # Two readings would keep a quarter of them.
+            assert 1700 < engine_for(rows).cells(rows, question).counts.sum() < 2300
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -86,10 +86,10 @@ def test_ten_days_killed_at_every_kind_of_place_end_as_if_nothing_had_happened(t
 
 
 def test_ten_days_stopped_by_signals_finish_what_they_began_and_end_as_if_nothing_had_happened(tmp_path, ten_days):
-    plan = [{"signal": "SIGTERM", "at": place, "number": 1} for place in PLACES]
+    plan = [{"signal": "SIGTERM", "at": place, "number": 1} for place in PLACES[::2]]
     plan += [{"signal": "SIGTERM", "after": 0.1}, {"signal": "SIGINT", "after": 0.05}]
     folder = tmp_path / "stopped"
-    assert backfilled(folder, "2013-01-10", plan) == [143] * 5 + [130, 0]
+    assert backfilled(folder, "2013-01-10", plan) == [143] * 3 + [130, 0]
     check_same(folder, ten_days)
     assert "stopped by SIGTERM" in (folder / "report.log").read_text(encoding="utf-8")
 

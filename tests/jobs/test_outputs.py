@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from public_releases import plain, release, releases, rows, seal
+from thorough import few
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
@@ -124,7 +125,7 @@ def test_a_suppressed_count_without_keys_is_a_line_that_no_reader_skips():
 
 
 @given(made=releases(kinds=("text", "integer", "boolean", "date")))
-@settings(max_examples=40)
+@settings(max_examples=few(40))
 def test_csv_comes_back_through_duckdb_as_it_is_in_the_release(tmp_path_factory, made):
     path = tmp_path_factory.mktemp("csv") / "table.csv"
     path.write_bytes(csv_bytes(made))
@@ -148,7 +149,7 @@ def _sql_type(column):
 
 
 @given(made=releases())
-@settings(max_examples=40)
+@settings(max_examples=few(40))
 def test_csv_has_the_rows_and_columns_that_rfc_4180_says(made):
     text = csv_bytes(made).decode()
     read = list(csv.reader(io.StringIO(text, newline=""), strict=True))

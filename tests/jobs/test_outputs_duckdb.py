@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from public_releases import plain, release, releases, rows, seal
+from thorough import few
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, TemporaryError
@@ -105,7 +106,7 @@ def test_a_release_without_rows_leaves_only_its_entry(job, ask):
 
 
 @given(made=releases())
-@settings(max_examples=25)
+@settings(max_examples=few(25))
 def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, made):
     folder = tmp_path_factory.mktemp("table")
     (folder / "job.toml").write_text(

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from interrupted_backfill import FixedClock
 from test_kill_campaign import public_files, whole_ledger
+from thorough import one_in
 
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.errors import ConfigError, InputCheckError
@@ -32,7 +33,7 @@ HEAD = """
 """
 TOWNS = '[[release]]\nname = "towns"\nby = "town"\nk = 5\n'
 CHOSEN = '[[release]]\nname = "drawn"\nby = ["town", "kind"]\none_cell = "hash"\nk = 3\n'
-FIRST, LAST = date(2020, 3, 25), date(2020, 4, 6)
+FIRST, LAST = date(2020, 3, 25), date(2020, 4, 2)
 
 #: Days with nobody, without a date, with a person in two towns, with spaces around a name, with nobody's row.
 VISITS = """
@@ -114,15 +115,15 @@ FOLDERS = '{ files = "data/*/*.parquet", hive = { day = "date" } }'
 FILE = "{ table = 'visits', duckdb = 'visits.duckdb' }"
 
 
-@pytest.mark.parametrize("source", [PARQUET, FOLDERS, FILE])
+@pytest.mark.parametrize("source", one_in(2, [PARQUET, FOLDERS, FILE]))
 def test_days_that_fail_and_days_without_anybody(tmp_path, asked, source):
     check_same(tmp_path, DAY + TOWNS, source, failed=["2020-03-27", "2020-03-31", "2020-04-02"])
-    assert len(asked) == 3  # the rows, the cells, and who is in which, of thirteen days
+    assert len(asked) == 3  # the rows, the cells, and who is in which, of nine days
 
 
 def test_csv_is_read_as_before(tmp_path, asked):
     rows = f"SELECT day, person, town FROM ({VISITS}) WHERE day < DATE '2020-05-01'"
-    check_same(tmp_path, DAY + TOWNS, '"visits.csv"', rows)
+    check_same(tmp_path, DAY + TOWNS, '"visits.csv"', rows, last=date(2020, 3, 27))
     assert asked == []
 
 
@@ -142,16 +143,16 @@ def test_rules_expectations_retention_and_freshness(tmp_path, asked):
     assert [file.read_bytes() for file in copies[0]] == [file.read_bytes() for file in copies[1]]
 
 
-@pytest.mark.parametrize("every", ["week", "month", "quarter", "year"])
+@pytest.mark.parametrize("every", ["week", "quarter"])
 def test_longer_periods_of_which_some_are_closed(tmp_path, asked, every):
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"
     period = f'period = {{ column = "day", every = "{every}", closed = ["2020-03-30/2020-04-05"] }}\n'
     people = '[[release]]\nname = "people"\nk = 5\nk_complement = 1\n'
-    check_same(tmp_path, period + people, PARQUET, rows, first=date(2019, 12, 1), failed=[])
+    check_same(tmp_path, period + people, PARQUET, rows, first=date(2020, 1, 1), last=date(2020, 4, 6), failed=[])
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize(("column", "zone"), [("at", ""), ("moment", ', time_zone = "Europe/Oslo"')])
+@pytest.mark.parametrize(("column", "zone"), one_in(2, [("moment", ', time_zone = "Europe/Oslo"'), ("at", "")]))
 def test_times_and_instants_over_a_change_of_clocks(tmp_path, asked, column, zone):
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"
     check_same(tmp_path, f'period = {{ column = "{column}"{zone} }}\n' + TOWNS, PARQUET, rows)
@@ -190,7 +191,7 @@ def test_what_is_published_is_not_read_again(tmp_path, asked):
         backfill(job, FIRST, LAST)
     assert spans == [(FIRST, date(2020, 3, 29)), (date(2020, 3, 31), LAST)]
     asked.clear()
-    assert len(backfill(job, FIRST, LAST).replayed) == 13
+    assert len(backfill(job, FIRST, LAST).replayed) == 9
     assert asked == []
 
 

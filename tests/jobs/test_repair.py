@@ -14,6 +14,7 @@ import pytest
 import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import one_in
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.target import Target
@@ -168,26 +169,29 @@ def first(offers, kind: str = "change"):
 
 @pytest.mark.parametrize(
     ("releases", "attacker", "edits"),
-    [
-        (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
-        (
-            TOWNS + "k = 20\n",
-            '[attacker]\np_max = 0.3\nknown = 30\ninfluence = "active"\n',
-            [(("release", 0, "k"), 71)],
-        ),
-        (
-            TOWNS + "k = 20\n",
-            "",
-            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
-        ),
-        (ADULTS + "k = 20\nnoise = { epsilon = 0.5 }\n", "", [(("release", 0, "k"), None)]),
-        (ADULTS, "", [(("release", 0, "noise"), {"epsilon": 1.0})]),
-        (
-            ADULTS + "k_complement = 5\n",
-            "",
-            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "k_complement"), None)],
-        ),
-    ],
+    one_in(
+        2,
+        [
+            (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
+            (
+                TOWNS + "k = 20\n",
+                '[attacker]\np_max = 0.3\nknown = 30\ninfluence = "active"\n',
+                [(("release", 0, "k"), 71)],
+            ),
+            (
+                TOWNS + "k = 20\n",
+                "",
+                [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
+            ),
+            (ADULTS + "k = 20\nnoise = { epsilon = 0.5 }\n", "", [(("release", 0, "k"), None)]),
+            (ADULTS, "", [(("release", 0, "noise"), {"epsilon": 1.0})]),
+            (
+                ADULTS + "k_complement = 5\n",
+                "",
+                [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "k_complement"), None)],
+            ),
+        ],
+    ),
 )
 def test_what_is_not_certifiable_is_mended_by_the_least(tmp_path, releases, attacker, edits):
     path = written(tmp_path, job(releases, attacker=attacker))
@@ -252,6 +256,7 @@ def test_the_second_day_needs_noise_or_evidence(tmp_path):
     assert all(offer.claim for offer in offers if offer.kind == "question")
 
 
+@pytest.mark.slow
 def test_a_budget_over_days_is_kept_by_the_smallest_k(tmp_path):
     terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL
     path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
@@ -288,6 +293,7 @@ def test_windows_are_looked_at_one_by_one(tmp_path):
     assert first(offers, "less").last_day == DAYS[1]
 
 
+@pytest.mark.slow
 def test_two_releases_share_what_there_is(tmp_path):
     both = "".join(f'[[release]]\nname = "r{n}"\nwhere = "adult == {n}"\nnoise = {{ epsilon = 0.5 }}\n' for n in (0, 1))
     terms = "budget = { epsilon = 2.0, delta = 0.0 }\n"
@@ -317,6 +323,7 @@ def test_views_that_may_not_stand_together_are_cross_tabulated_or_noised(tmp_pat
     assert Edit(("attacker",), None) in noised.edits
 
 
+@pytest.mark.slow
 def test_releases_of_several_kinds_are_noised_together_each_in_its_way(tmp_path):
     own = '\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 5\nattacker = { p_max = 0.2 }\n\n'
     path = written(tmp_path, job(TOWNS + "k = 60\n" + own + ADULTS))
@@ -489,10 +496,11 @@ def refusable(draw):
     return job(releases, attacker=attacker, terms=terms), rng.choice([1, 1, 2])
 
 
-def campaign(tmp_path, examples: int) -> dict[str, int]:
+@pytest.mark.slow
+def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp_path):
     seen = {"jobs": 0, "refused": 0, "change": 0, "less": 0, "question": 0, "nothing": 0}
 
-    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @settings(max_examples=100, deadline=None, derandomize=True)
     @given(made=refusable())
     def every_job(made):
         text, number = made
@@ -513,17 +521,5 @@ def campaign(tmp_path, examples: int) -> dict[str, int]:
         seen["nothing"] += not any(offer.kind == "change" for offer in offers)
 
     every_job()
-    return seen
-
-
-def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp_path):
-    seen = campaign(tmp_path, 1)
-    assert seen["refused"] >= 1
-    assert seen["change"] >= 1
-
-
-@pytest.mark.slow
-def test_whatever_is_offered_for_many_generated_jobs(tmp_path):
-    seen = campaign(tmp_path, 100)
     assert seen["refused"] >= 30
     assert min(seen["change"], seen["less"], seen["question"]) >= 5

@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 from postgres_server import PASSWORD
 from source_jobs import job_of
+from thorough import one_in
 
 from pkdp_pipeline.errors import ConfigError, InputCheckError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
@@ -128,7 +129,7 @@ def _moments():
     return found + [midnight + timedelta(seconds=n) for n in (-1, 0, 59, 60, 61, 3659, 3660)]
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", one_in(3, ZONES))
 def test_days_are_cut_on_the_clocks_of_the_zone_whatever_they_do(opened, database, zone):
     found, local = _moments(), zoneinfo.ZoneInfo(zone)
     database.ask('CREATE TABLE visits ("at" TIMESTAMPTZ, n INTEGER)')
@@ -278,7 +279,7 @@ def published(path: Path) -> dict[str, bytes]:
     return {Path(file).name: Path(file).read_bytes() for one in result.releases for file in one.files}
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", one_in(2, RULES))
 @pytest.mark.parametrize("period", [{}, {"column": "seen", "time_zone": "America/St_Johns"}], ids=["dates", "instants"])
 def test_the_same_bytes_are_published_as_from_parquet(flights, database, tmp_path, monkeypatch, rule, period):
     import pyarrow.parquet as pq

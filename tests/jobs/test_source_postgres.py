@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from postgres_server import PASSWORD
 from source_jobs import job_of
+from thorough import one_in
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
@@ -67,7 +68,7 @@ def quiet(error) -> str:
     return said
 
 
-@pytest.mark.parametrize("zone", ["Europe/Oslo", "America/St_Johns", "Asia/Kolkata", "UTC"])
+@pytest.mark.parametrize("zone", one_in(2, ["America/St_Johns", "Asia/Kolkata", "Europe/Oslo", "UTC"]))
 def test_days_are_cut_on_the_clocks_of_the_zone_whatever_they_do(opened, ask, zone):
     # Clocks go forward and back in Oslo and, over midnight, in St. John's; some moments are in 1950.
     begins = [datetime(2010, 11, 6, 20, 0, 30), datetime(2010, 3, 27, 20), datetime(2010, 10, 30, 20)]

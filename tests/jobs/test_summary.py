@@ -6,22 +6,26 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.reporting import describe, noise_line, public_rows
 from pkdp_pipeline.releases.release import Release
 
 
+def public(towns, counts):
+    table = pd.DataFrame({"town": towns, "count": pd.array(counts, dtype="Int64")})
+    return public_rows(Release.seal(table, certify(pkdp.Histogram(k=60), pkdp.AttackerModel(p_max=0.5))), 9)
+
+
 def test_a_missing_count_reads_suppressed_and_nothing_steers_a_terminal():
-    table = pd.DataFrame({"town": ["a|b", "\x1b[31mred"], "count": pd.array([3, None], dtype="Int64")})
-    header, rows, _ = public_rows(table, 9)
+    header, rows, _ = public(["a|b", "\x1b[31mred"], [3, None])
     assert header == ["town", "count"]
     assert rows == [["a|b", "3"], ["\\x1b[31mred", "suppressed"]]
 
 
 def test_different_cells_look_different():
     towns = ["\n", "\\n", "", " ", "(empty)", "(missing)", None, "None", "nan"]
-    table = pd.DataFrame({"town": towns, "count": pd.array(range(9), dtype="Int64")})
-    _, rows, _ = public_rows(table, 9)
+    _, rows, _ = public(towns, range(9))
     assert len({town for town, _ in rows}) == len(towns)
     assert all(town.strip() == town != "" for town, _ in rows)
     assert rows[6] == ["(missing)", "6"]

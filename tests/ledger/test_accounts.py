@@ -9,6 +9,7 @@ import pytest
 from accounts_book import ATTACKER, Book, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
@@ -323,7 +324,7 @@ EVIDENCE = st.sampled_from([(), (IndependentGivenHabits(),), (OneDayProtected(),
 
 
 @given(st.lists(st.tuples(MECHANISMS, PERIODS, UNITS), max_size=12), EVIDENCE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few(60), deadline=None)
 def test_the_database_admits_what_the_rule_admits(asked, evidence):
     book, standing_by = Book(Terms(evidence=evidence)), []
     for mechanism, period, unit in asked:
@@ -374,7 +375,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=few(100), deadline=None)
 def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
     book = Book()
     for kind, *rest in steps:
@@ -392,7 +393,7 @@ def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
 
 
 @given(st.lists(st.tuples(NOISY, PERIODS, UNITS), min_size=1, max_size=8), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=few(30), deadline=None)
 def test_the_order_of_releases_does_not_change_the_total(asked, random):
     one, other = Book(), Book()
     for mechanism, period, unit in asked:

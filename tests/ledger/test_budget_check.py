@@ -11,6 +11,7 @@ import pytest
 from accounts_book import ATTACKER, Book, certified, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
@@ -207,7 +208,7 @@ def all_windows(standings, days):
     ),
     st.lists(st.tuples(st.sampled_from([0.3, 0.5, 1.0]), st.sampled_from([None, 1, 2, 3, 7])), min_size=1, max_size=2),
 )
-@settings(max_examples=60)
+@settings(max_examples=few(60))
 def test_noise_is_refused_exactly_when_some_window_would_hold_too_much(steps, limits):
     book = opened(*(Budget(epsilon, 0, window_days=days) for epsilon, days in limits))
     for kind, *rest in steps:
@@ -266,7 +267,7 @@ def measured(standings, held, unit, evidence):
     st.sampled_from([0.35, 1.0, 1.6, 2.1]),
     st.sampled_from(["partial_knowledge", "worst_case", None]),
 )
-@settings(max_examples=40)
+@settings(max_examples=few(40))
 def test_no_window_of_any_unit_ever_holds_more_than_is_allowed(asked, days, allowed, part):
     budget = Budget(allowed, 1e-6, part=part, window_days=days)
     book = opened(budget, evidence=(OneDayProtected(),))

@@ -10,6 +10,7 @@ import pytest
 from accounts_book import Book, certified
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import (
@@ -148,7 +149,7 @@ HAIR = 1e-12
         max_size=2,
     ),
 )
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=few(35), deadline=None)
 def test_no_total_is_above_a_budget(asked, evidence, limits):
     budgets = tuple(Budget(epsilon, delta, part=part) for epsilon, delta, part in limits)
     book = Book(Terms(evidence=evidence, budgets=budgets))

@@ -15,7 +15,7 @@ from pkdp_pipeline.ledger import Ledger, sqlite_database
 from pkdp_pipeline.ledger.database import schema_script
 from pkdp_pipeline.ledger.reading import copied
 from pkdp_pipeline.ledger.records import open_database
-from pkdp_pipeline.ledger.sqlite_database import split_statements
+from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase, split_statements
 
 
 def in_child(work):
@@ -36,7 +36,8 @@ def in_child(work):
     return said
 
 
-def test_the_file_is_durable_and_append_only(path):
+def test_the_file_is_durable_and_append_only(path, monkeypatch):
+    monkeypatch.setattr(SqliteDatabase, "_prepare", SqliteDatabase._prepare.__wrapped__)  # as it is outside tests
     with Ledger.open(path) as ledger:
         publish(ledger)
         assert ledger.records.database.execute("PRAGMA synchronous") == [(2,)]

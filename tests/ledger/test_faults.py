@@ -232,7 +232,7 @@ def test_killed_at_any_moment(location, tmp_path, kills):
     check_in_the_end(location, range(number + 1))
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(1000, marks=slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(1000, marks=slow)])
 def test_a_publication_killed_at_any_line(tmp_path, kills):
     campaign = Path(__file__).with_name("publication_campaign.py")
     done = subprocess.run(

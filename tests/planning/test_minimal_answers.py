@@ -7,12 +7,12 @@ from planning_questions import KINDS, answered
 
 #: How many questions of each kind are asked in one go: 64 in all; `make slow` asks six thousand.
 ASKED = {
-    "smallest_k": 15,
-    "smallest_unknown": 6,
-    "largest_p_max": 12,
-    "largest_p_max_between": 10,
-    "smallest_noise": 8,
-    "smallest_release_threshold": 13,
+    "smallest_k": 8,
+    "smallest_unknown": 4,
+    "largest_p_max": 6,
+    "largest_p_max_between": 6,
+    "smallest_noise": 5,
+    "smallest_release_threshold": 7,
 }
 
 

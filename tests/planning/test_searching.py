@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 from pkdp_pipeline.planning.searching import first_whole, last_float
 
@@ -68,7 +69,7 @@ def test_close_enough_is_close_enough():
     st.floats(1e-12, 0.9),
     st.integers(0, 50),
 )
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 def test_the_first_whole_number(delay, slope, guess, target, start):
     def loss(number):
         return math.inf if number < delay // 2 else math.exp(-slope * max(0, number - delay))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Count, Histogram, NotCertifiableError, certify, smallest_k
 
@@ -33,7 +34,7 @@ def assert_minimal(k, attacker, epsilon, delta, protects):
     st.sampled_from(["passive", "active"]),
     st.sampled_from([None, None, 30, 300]),
 )
-@settings(max_examples=120)
+@settings(max_examples=few(120))
 def test_presence_is_minimal(p_max, epsilon, delta, known, influence, unknown_max):
     attacker = AttackerModel(p_max=p_max, known=known, influence=influence, unknown_max=unknown_max)
     k = smallest_k(attacker, epsilon=epsilon, delta=delta)
@@ -56,7 +57,7 @@ def test_no_smaller_threshold_holds_either():
 
 
 @given(st.floats(0.02, 0.7), st.floats(0.3, 4.0), st.floats(1e-12, 0.2), st.sampled_from([0, 1, 2]))
-@settings(max_examples=15)
+@settings(max_examples=few(15))
 def test_value_is_minimal(p_max, epsilon, delta, known):
     attacker = AttackerModel(p_max=p_max, known=known, influence="active")
     assert_minimal(
@@ -65,7 +66,7 @@ def test_value_is_minimal(p_max, epsilon, delta, known):
 
 
 @given(st.floats(0.5, 0.97), st.floats(0.1, 4.0), st.floats(1e-30, 0.2), st.integers(0, 6))
-@settings(max_examples=50)
+@settings(max_examples=few(50))
 def test_between_is_minimal(between, epsilon, delta, known):
     attacker = AttackerModel(p_max_between=between, known=known)
     assert_minimal(

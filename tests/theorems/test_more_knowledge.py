@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 import pkdp_pipeline as pkdp
 
@@ -33,7 +34,7 @@ def assert_not_less(mechanism: Any, weaker: Any, stronger: Any, protects: str = 
     assert np.all(more * (1.0 + slack + ROUNDED) + 1e-280 >= less), (mechanism, weaker, stronger, less, more)
 
 
-@settings(max_examples=15)
+@settings(max_examples=few(15))
 @given(
     k=st.integers(2, 12),
     p=probabilities,
@@ -63,7 +64,7 @@ def test_thresholds(
         assert_not_less(mechanism, weaker, attacker, protects)
 
 
-@settings(max_examples=6)
+@settings(max_examples=few(6))
 @given(
     low=probabilities,
     high=probabilities,
@@ -90,7 +91,7 @@ def test_boxes(
         assert_not_less(mechanism, weaker, attacker, slack=SEARCHED)
 
 
-@settings(max_examples=15)
+@settings(max_examples=few(15))
 @given(
     low=probabilities,
     high=probabilities,
@@ -112,7 +113,7 @@ def test_two_sided_thresholds(low: float, high: float, above: int, k: int | None
         assert_not_less(mechanism, weaker, attacker)
 
 
-@settings(max_examples=10)
+@settings(max_examples=few(10))
 @given(
     least=st.floats(0.01, 0.5),
     down=st.floats(0.0, 1.0),

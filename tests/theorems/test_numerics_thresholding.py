@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 from pkdp_pipeline.theorems.binomial_tails import (
     binomial_below,
@@ -184,7 +185,7 @@ def test_tails_with_few_unknown_people(t, p, epsilon):
     st.floats(0.0, 6.0),
     st.one_of(st.none(), st.integers(0, 300)),
 )
-@settings(max_examples=120)
+@settings(max_examples=few(120))
 def test_random_tails(t, p, epsilon, cap):
     with flint.ctx.workprec(BITS + 200):
         exact = largest([exact_right(t, p, epsilon, cap), exact_left(t, p, epsilon, cap)])

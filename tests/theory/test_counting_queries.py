@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 import pkdp_pipeline as pkdp
 
@@ -72,7 +73,7 @@ def test_the_sensitivity_of_some_families():
     assert (twice.sensitivity(), twice.sensitivity("value")) == (3, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few(60), deadline=None)
 @given(data=st.data())
 def test_the_sensitivity_is_the_largest_change_of_any_two_lives(data):
     columns = {
@@ -98,7 +99,7 @@ def test_the_sensitivity_is_the_largest_change_of_any_two_lives(data):
     assert presence <= value <= 2 * presence
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=few(200), deadline=None)
 @given(epsilon=st.floats(min_value=1e-300, max_value=1e300), changes=st.integers(1, 60), protects=st.booleans())
 def test_the_noise_is_the_least_that_suffices(epsilon, changes, protects):
     family = pkdp.CountingQueries.over({"a": [0, 1]}, {str(j): {"a": 1} for j in range(changes)})

@@ -201,7 +201,7 @@ def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str
             raise BrokenError(f"{path} is not in the ledger: no published release has its id.")
         if (entry.period, entry.revision) != (shown["period"], shown["revision"]):
             raise BrokenError(f"{path} is about another period or revision there.")
-        fresh = document_of(published_table(Release.from_bytes(entry.content).table))
+        fresh = document_of(published_table(Release.from_bytes(entry.content)))
         no_bolder(differences(f"{path}.table", shown["table"], fresh))
         stored, its = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
         if its is None:

@@ -149,7 +149,7 @@ def plot_release(release: Release, *, axes: Axes | None = None) -> Axes:
     from pkdp_pipeline.display.report.gathering import published_table
 
     drawn = new_axes() if axes is None else axes
-    draw_counts(published_table(release.table), release.certificate.mechanism.k, drawn)
+    draw_counts(published_table(release), release.certificate.mechanism.k, drawn)
     return drawn
 
 

@@ -60,13 +60,13 @@ Key = tuple[str, Hashable]
 Cell = tuple[Key, ...]
 
 
-def published_table(table: pd.DataFrame, most: int = MOST_ROWS) -> PublishedTable:
+def published_table(release: Release, most: int = MOST_ROWS) -> PublishedTable:
     """Return a public table as text, with `most` rows at most."""
-    rows = _rows(table)
+    rows = release.sealed.rows
     return PublishedTable(
-        columns=tuple(key_text(column) for column in table.columns[:-1]),
-        keys=tuple(tuple(key_text(value) for _, value in cell) for cell, _ in rows[:most]),
-        counts=tuple(count for _, count in rows[:most]),
+        columns=tuple(key_text(name) for name, _ in release.sealed.cells.columns[:-1]),
+        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:most]),
+        counts=tuple(count for *_, count in rows[:most]),
         more=max(0, len(rows) - most),
     )
 
@@ -254,7 +254,7 @@ def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> Rel
         period=one.entry.period,
         asked=printable(subject.asked[one.name]),
         rule=release.error.suppression,
-        table=published_table(release.table),
+        table=published_table(release),
         k=mechanism.k,
         error=None if mechanism.noise is None else release.error,
         sentence=one.certificate().sentence(delta),

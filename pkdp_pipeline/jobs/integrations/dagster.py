@@ -152,7 +152,7 @@ def _metadata(published: JobRelease) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "guarantee": value.text(shown["guarantee"]),
         "release": value.text(shown["id"]),
-        "table": value.md("\n".join(markdown_table(published.release.table, _ROWS_SHOWN))),
+        "table": value.md("\n".join(markdown_table(published.release, _ROWS_SHOWN))),
         "dagster/row_count": value.int(shown["rows"]),
         "delta": value.float(shown["delta"]),
     }

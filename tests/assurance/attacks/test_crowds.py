@@ -10,6 +10,7 @@ from attack_cases import EXACT, certified, crowds, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.families import FAMILIES
+from thorough import few
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, is_admitted, vertices
@@ -33,7 +34,7 @@ def test_the_matching_attacker_reaches_an_exact_theorem_and_finds_a_lowered_numb
     assert attained > Fraction(0.99 * delta)
 
 
-@settings(max_examples=15)
+@settings(max_examples=few(15))
 @given(st.sampled_from(sorted(FAMILIES)), st.integers(0, 10_000), st.floats(0.0, 3.0), st.data())
 def test_no_admitted_crowd_tells_more_than_is_certified(
     family: str, seed: int, epsilon: float, data: st.DataObject

@@ -252,10 +252,10 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (k_off_by_one, "histogram, controlled people", 30, "pandas"),
     (k_of_a_count_off_by_one, "count, k", 80, "polars"),
     (half_the_noise, "histogram, more noise", 30, "pandas"),
-    (epsilon_for_the_scale, "histogram, more noise", 30, "pandas"),
+    (rows_that_name_nobody, "histogram, controlled people", 30, "pandas"),
     (one_noise_for_all_cells, "histogram, noise", 30, "pandas"),
     (rows_for_units, "histogram, one_cell first", 30, "pandas"),
-    (rows_that_name_nobody, "histogram, controlled people", 30, "pandas"),
+    (epsilon_for_the_scale, "histogram, more noise", 30, "pandas"),
     (order_by_an_unreleased_total, "whole table, cells found", 60, "polars"),
     (a_row_for_observed_keys, "histogram, cells found", 30, "pandas"),
     (zero_where_nobody_is, "histogram, cells declared", 30, "polars"),
@@ -291,7 +291,7 @@ def named(value: object) -> str:
 
 
 @pytest.mark.usefixtures("_noise_with_a_seed")
-@pytest.mark.parametrize(("fault", "case", "samples", "engine"), one_in(3, FAULTS), ids=named)
+@pytest.mark.parametrize(("fault", "case", "samples", "engine"), one_in(6, FAULTS), ids=named)
 def test_a_seeded_fault_is_found(fault, case, samples, engine, monkeypatch):
     fault(monkeypatch)
     found = audited(case, samples=samples, engine=engine)
@@ -308,7 +308,7 @@ def test_more_seeded_faults_are_found(fault, case, samples, engine, monkeypatch)
 
 
 def test_the_shipped_operators_pass():
-    cases = [dataclasses.replace(case, trials=case.trials[-1:]) for case in battery()[::2]]
+    cases = [dataclasses.replace(case, trials=case.trials[-1:]) for case in battery()[::5]]
     found = audit_cases(cases, engines=("polars",), samples=8)
     assert found.passed, str(found)
     assert not found.not_audited

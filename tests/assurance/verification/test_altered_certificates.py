@@ -6,6 +6,7 @@ import json
 
 import pytest
 from published_files import MADE, altered, certificate, composed, outcome, written
+from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import verify
@@ -35,7 +36,7 @@ def test_every_single_lowered_delta_is_found_by_recomputing_and_by_an_attack(tmp
     assert attack.evidence["epsilon"] == stored()["grid"][place]["epsilon"]
 
 
-@pytest.mark.parametrize("theorem", [theorem for theorem in MADE if theorem not in ("options", "histogram_value")])
+@pytest.mark.parametrize("theorem", one_in(2, (one for one in MADE if one not in ("options", "histogram_value"))))
 def test_lowered_numbers_of_every_theorem_are_found_by_an_attack(tmp_path, theorem):
     document = stored(theorem)
     for point in document["grid"]:
@@ -67,7 +68,7 @@ def test_a_raised_attained_delta_is_found(tmp_path):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("attacker", "p_max"), 0.05),
+        (("attacker", "p_max"), 0.09),
         (("attacker", "unknown_max"), 50),
         (("attacker", "known"), 3),
         (("mechanism", "k"), 21),
@@ -170,7 +171,7 @@ class TestTotals:
 
 
 def test_a_consistent_certificate_for_other_assumptions_passes_alone_and_the_report_says_so(tmp_path):
-    weaker = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.05))
+    weaker = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.09))
     found = verify(written(tmp_path, weaker.to_json()))
     assert found.passed
     claim = outcome(found, "assumptions.declared")

@@ -42,7 +42,7 @@ def test_what_was_published_is_held(tmp_path, book):
 
 def test_assumptions_edited_consistently_are_found(tmp_path, book):
     place, (release, _), _ = book
-    weaker = pkdp.certify(release.certificate.mechanism, pkdp.AttackerModel(p_max=0.01))
+    weaker = pkdp.certify(release.certificate.mechanism, pkdp.AttackerModel(p_max=0.09))
     text = weaker.in_context(release.certificate.context).to_json()
     forged = resealed(release.to_bytes(), certificate=lambda _: json.loads(text))
     for content in (forged, text):
@@ -75,7 +75,7 @@ def test_a_total_that_has_grown_since_is_not_held(tmp_path, book):
 def test_a_newer_certificate_is_mentioned(tmp_path, book):
     place, (_, release), _ = book
     with pkdp.Ledger.open(place, dataset="clinic") as ledger:
-        again = publish(ledger, "2020-01-02", pkdp.AttackerModel(p_max=0.05))
+        again = publish(ledger, "2020-01-02", pkdp.AttackerModel(p_max=0.09))
     assert (
         "newer certificate"
         in outcome(verify(written(tmp_path, release.to_bytes()), ledger=place), "ledger.holds").detail
@@ -88,7 +88,7 @@ def test_a_newer_certificate_that_promises_less_undoes_the_older_one(tmp_path, b
     path = written(tmp_path, release.to_bytes())
     assert verify(path, ledger=place).passed
     with pkdp.Ledger.open(place, dataset="clinic") as ledger:
-        again = publish(ledger, "2020-01-02", pkdp.AttackerModel(p_max=0.3))
+        again = publish(ledger, "2020-01-02", pkdp.AttackerModel(p_max=0.12))
     found = verify(path, ledger=place)
     assert outcome(found, "ledger.holds").outcome == "pass"
     assert "promises less" in outcome(found, "ledger.standing").detail

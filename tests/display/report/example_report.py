@@ -103,7 +103,7 @@ WIDE = """
     period = { column = "day" }
     unit = "person"
     ledger = "ledger.sqlite"
-    evidence = { kind = "independent_given_habits" }
+    evidence = { kind = "one_day_protected" }
 
     [attacker]
     p_max = 0.2
@@ -145,10 +145,10 @@ def noisy_report() -> Report:
 
 @functools.cache
 def hostile_report() -> Report:
-    """Three days of 200 cells with six wide columns, and names that no page may take for anything but text."""
+    """Three days of 60 cells with six wide columns, and names that no page may take for anything but text."""
     rows = []
     for day in range(3):
-        for cell in range(200):
+        for cell in range(60):
             name = HOSTILE[cell % len(HOSTILE)]
             key = (
                 f"{name} {cell}" if cell >= len(HOSTILE) else name,

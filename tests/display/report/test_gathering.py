@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from example_report import day_report, noisy_report, year_report
+from thorough import one_in
 from visit_jobs import BASIC, DAY, NOISY, TOWNS, dates, visits
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -299,7 +300,7 @@ def all_numbers(report):
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("later", [0, 1])
+@pytest.mark.parametrize("later", one_in(2, [0, 1]))
 def test_no_number_is_below_the_total_when_another_unit_stands_in_the_ledger(job, later):
     frame = visits().assign(house=lambda table: table["person"])
     read = job(PARTLY, frame)
@@ -365,6 +366,7 @@ def test_without_evidence_other_dates_undo_it_too(job):
         assert report.lead.epsilon > 0.69
 
 
+@pytest.mark.slow
 def test_with_what_is_declared_each_date_keeps_what_it_promises(job, monkeypatch):
     for long in ("knowledge_curves", "what_if"):
         monkeypatch.setattr(published, long, lambda *arguments, **named: ())
@@ -501,18 +503,17 @@ def test_what_is_withheld_appears_nowhere(job):
     towns = {"Ås": 8111, "Bø": 9222, "Secretville": 7393, "Hushtown": 6481}
     read = job(BASIC.replace("k = 20", "k = 8000"), visits(days=1, towns=towns))
     run_job(read, DAY)
-    for audience in ("public", "auditor"):
-        for report in (report_of(read, DAY, audience=audience), report_of(read, audience=audience)):
-            for form in ("md", "json", "html"):
-                text = render(report, form)
-                assert "Bø" in text
-                assert "9222" in text.replace(",", "").replace("\u202f", "")
-                for secret in ("Secretville", "Hushtown"):
-                    assert secret not in text
-                # Alone, in all, together withheld, and how many cells.
-                for number in (7393, 6481, sum(towns.values()), 7393 + 6481):
-                    digits = re.sub(r"(?<=\d)[,\u202f\u00a0](?=\d{3})", "", text)
-                    assert not re.search(rf"(?<![\d.a-f]){number}(?![\d.a-f])", digits)
+    for report in (report_of(read, DAY), report_of(read, audience="auditor")):
+        for form in ("md", "json", "html"):
+            text = render(report, form)
+            assert "Bø" in text
+            assert "9222" in text.replace(",", "").replace("\u202f", "")
+            for secret in ("Secretville", "Hushtown"):
+                assert secret not in text
+            # Alone, in all, together withheld, and how many cells.
+            for number in (7393, 6481, sum(towns.values()), 7393 + 6481):
+                digits = re.sub(r"(?<=\d)[,\u202f\u00a0](?=\d{3})", "", text)
+                assert not re.search(rf"(?<![\d.a-f]){number}(?![\d.a-f])", digits)
 
 
 def test_a_report_is_made_of_frozen_values():

@@ -24,4 +24,4 @@ def one_of_two(table: pa.Table) -> OnePeriod:
     return OnePeriod(Periods(rows, '"pkdp_day"'), DAY, partial(relation, table))
 
 
-ADAPTERS.append(Adapter(name="duckdb one of two periods", frame=plain(one_of_two), unheld=_UNHELD))
+ADAPTERS.append(Adapter(name="duckdb one of two periods", frame=plain(one_of_two), unheld=_UNHELD, other=True))

@@ -47,14 +47,20 @@ def references():
 
 
 def held(cases):
-    """Return each adapter with the cases that its frame can hold: all, or every third of another kind of frame."""
+    """Return each adapter with the cases that its frame can hold.
+
+    Of all kinds but two, two thirds are slow.
+    """
+
+    def marks(number, place, adapter):
+        thinned = adapter.name not in ("pandas", "duckdb") and (number + place) % 3
+        return (*adapter.marks, *([pytest.mark.slow] if thinned else []))
+
     return [
-        pytest.param(adapter, case, id=f"{adapter.name}-{case.name}", marks=adapter.marks)
+        pytest.param(adapter, case, id=f"{adapter.name}-{case.name}", marks=marks(number, place, adapter))
         for number, adapter in enumerate(adapters())
         for place, case in enumerate(cases)
-        if case.name not in adapter.unheld
-        and not (adapter.name == "pandas" and case.name in PANDAS_HAS_NOT)
-        and (not adapter.other or (number + place) % 3 == 0)
+        if case.name not in adapter.unheld and not (adapter.name == "pandas" and case.name in PANDAS_HAS_NOT)
     ]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_pairs import laws, line
 from thorough import examples as examples_of
+from thorough import few
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.theory.bounded_leakage import ExponentialMechanism, growth_above, growth_below, one_record_apart
@@ -85,7 +86,7 @@ def test_theorem_38_the_tail_is_never_above(examples):
     check()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=few(25), deadline=None)
 @given(mechanisms())
 def test_the_spread_is_between_the_sensitivity_and_twice_of_it_or_less(mechanism):
     for leaked in values(mechanism):
@@ -99,7 +100,7 @@ def test_the_spread_is_between_the_sensitivity_and_twice_of_it_or_less(mechanism
         assert sensitivity <= everywhere
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=few(25), deadline=None)
 @given(mechanisms())
 def test_the_ideal_law_is_enclosed_and_the_exact_one_is_close(mechanism):
     for leaked in values(mechanism):

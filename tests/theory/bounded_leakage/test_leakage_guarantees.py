@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_pairs import apart, binary, bit, coin, growths, line, pairs, step, told
 from thorough import examples as examples_of
+from thorough import few
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems.rounding import float_above
@@ -53,7 +54,7 @@ def test_theorem_4_is_never_above_for_output_and_leakage_together(examples):
     check()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=few(50), deadline=None)
 @given(pairs(databases=3, outputs=2, leaked=3), growths, growths)
 def test_theorem_4_in_rational_numbers_without_any_rounding(pair, first, second):
     bound = told(pair.delta(first), pair.leakage_delta(second))
@@ -176,7 +177,7 @@ def test_the_printed_delta_of_theorem_9_is_the_same_while_it_is_small():
     assert given_leakage((1.0, 0.01), (0.5, 0.2))[1] < 0.9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few(60), deadline=None)
 @given(st.data(), growths)
 def test_lemma_7_keeps_the_numbers_exactly(data, growth):
     # Independent: what leaks has randomness of its own, or is a function of the database.
@@ -199,7 +200,7 @@ def test_lemma_7_is_the_default(epsilon, delta):
     assert given_leakage((epsilon, delta)) == (epsilon, delta)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few(60), deadline=None)
 @given(pairs(databases=3, outputs=2, leaked=3), growths)
 def test_theorem_12_revealing_what_leaks_changes_nothing(pair, growth):
     assert pair.revealed().delta(growth) == pair.delta(growth)

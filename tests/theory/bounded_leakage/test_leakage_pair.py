@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_pairs import apart, coin, growths, laws, line, pairs
+from thorough import few
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.theory.bounded_leakage import LeakagePair, one_record_apart
@@ -24,7 +25,7 @@ def given_by_hand(pair, database, leaked):
     return {y: p / total for y, p in here.items()} if total else None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=few(40), deadline=None)
 @given(pairs(databases=3, outputs=3, leaked=2), growths)
 def test_numbers_are_those_of_their_definitions_over_all_events(pair, growth):
     bounded, independent = [], []
@@ -72,7 +73,7 @@ def test_theorem_11_post_processing_never_tells_more(pair, growth, table):
     assert both.delta(growth) <= pair.delta(growth)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=few(40), deadline=None)
 @given(st.data(), growths, st.integers(0, 4))
 def test_lemma_10_mixtures_never_tell_more(data, growth, weight):
     leaks = {x: data.draw(laws([0, 1])) for x in range(2)}

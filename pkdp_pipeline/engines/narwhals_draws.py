@@ -1,0 +1,128 @@
+"""How a hash draws cells in the lazy queries of Spark and of Ibis, by the rule of `engines.draws`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+
+from pkdp_pipeline.engines.draws import PRIME, SPREAD, WHOLE
+
+Rows: TypeAlias = "nw.LazyFrame[Any]"
+
+
+def drawn(rows: Rows, unit: list[str], cell: list[str], most: int) -> Rows:
+    """Return at most so many cells of each unit, those of its smallest draws, each once."""
+    draw = _by_ibis if rows.implementation.is_ibis() else _by_spark
+    chosen: Rows = nw.from_native(draw(rows, unit, cell, most)).lazy()
+    return chosen
+
+
+def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
+    """Number each row, so that the rows are read once and, where one cell is drawn, change places once, by unit.
+
+    To make pairs distinct first took a million rows half as long again (T3 in benchmarks/bench_engines.py).
+    """
+    from pyspark.sql import Window, functions
+
+    native = rows.select(*unit, *cell).to_native()
+    pairs: Rows = nw.from_native(native if most == 1 else native.distinct()).lazy()
+    numbers = _texts(pairs, unit) | {"pick": _cell_text(pairs, cell)}
+    native = pairs.with_columns(**numbers).to_native()
+    for name in numbers:
+        digits = (functions.substring(functions.md5(name), at, 2) for at in (7, 5, 3, 1))
+        native = native.withColumn(name, functions.conv(functions.concat(*digits), 16, 10).cast("long") % PRIME)
+    draw = _draw([functions.col(f"{name}_number") for name in unit], functions.col("pick"))
+    # Of equal draws the smallest cell comes first, missing keys last.
+    order = [part for name in cell for part in (functions.col(name).isNull(), functions.col(name))]
+    place = functions.row_number().over(Window.partitionBy(*unit).orderBy(draw, *order))
+    return native.withColumn("place", place).where(functions.col("place") <= most).select(*unit, *cell)
+
+
+def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
+    """Number each pair once, behind groupings, so that the rows are read once.
+
+    PostgreSQL takes a microsecond for each MD5, and computes anew what is written twice, but not what is aggregated.
+    One million rows took 160 MD5s each and more than five minutes when every pair was numbered where it is used (T3 in
+    benchmarks/bench_engines.py).
+    """
+    import ibis
+
+    pairs = _numbered(rows, [*unit, *cell], _texts(rows, unit) | {"pick": _cell_text(rows, cell)})
+    draw = _draw([pairs[f"{name}_number"] for name in unit], pairs.pick)
+    drawn = pairs.select(*unit, *cell, draw=draw)
+    # Of equal draws the smallest cell comes first, missing keys last.
+    order = ["draw", *(part for name in cell for part in (drawn[name].isnull(), name))]
+    ranked = drawn.mutate(place=ibis.row_number().over(group_by=unit, order_by=order))
+    return ranked.filter(ranked.place < most).select(*unit, *cell)
+
+
+def _numbered(rows: Rows, keys: list[str], texts: dict[str, nw.Expr]) -> Any:
+    """Return an Ibis table of the distinct keys, with the numbers of their texts."""
+    import ibis
+
+    # Declared by their signatures: Ibis has no rule of its own for MD5 in BigQuery and in Snowflake.
+    builtin = ibis.udf.scalar.builtin
+    md5 = builtin(lambda text: None, name="md5", signature=(("string",), "string"))
+    substr = builtin(lambda text, at, length: None, name="substr", signature=(("string", "int64", "int64"), "string"))
+    to_hex = builtin(lambda digest: None, name="to_hex", signature=(("string",), "string"))
+
+    def number(digest: Any) -> Any:
+        # The first of four bytes counts least, in each the first digit most. Twice the prime changes nothing, but that
+        # PostgreSQL would multiply smaller factors in 32 bits.
+        digits = (ibis.literal("0123456789abcdef").find(substr(digest, at + 1, 1)) for at in range(8))
+        places = (1, 0, 3, 2, 5, 4, 7, 6)
+        return sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, places, strict=True)) % PRIME
+
+    table = rows.with_columns(**texts).to_native()
+    digests = {
+        name: to_hex(md5(table[name])) if backend_of(table) == "bigquery" else md5(table[name]) for name in texts
+    }
+    table = table.group_by(keys).agg(**{name: digest.max() for name, digest in digests.items()})
+    return table.group_by(keys).agg(**{name: number(table[name]).max() for name in texts})
+
+
+def _draw(units: list[Any], cell: Any) -> Any:
+    """Return the draw of a unit, whose columns have these numbers, and a cell; for Spark and Ibis alike."""
+    person = units[0]
+    for number in units[1:]:
+        person = (person * SPREAD + number) % PRIME
+    x = (person + cell) % PRIME
+    y = x * x % PRIME
+    return (y * y % PRIME) * x % PRIME
+
+
+def _texts(rows: Rows, unit: list[str]) -> dict[str, nw.Expr]:
+    schema = rows.collect_schema()
+    return {f"{name}_number": _text(name, schema[name]) for name in unit}
+
+
+def _cell_text(rows: Rows, cell: list[str]) -> nw.Expr:
+    """Return the text of a cell: those of its keys, each with its length before it."""
+    schema = rows.collect_schema()
+    texts = [_text(name, schema[name]) for name in cell]
+    parts = (nw.concat_str(text.str.len_chars().cast(nw.String), text, separator=":") for text in texts)
+    return nw.concat_str(*(part.fill_null("-") for part in parts))
+
+
+def _text(name: str, dtype: Any) -> nw.Expr:
+    """Return a value's text as `engines.draws` has it: whole numbers are written out, decimals without ending zeros."""
+    column = nw.col(name)
+    text = column.cast(nw.String)
+    if isinstance(dtype, nw.Decimal):
+        shorter = text.str.replace_all(r"\.?0+$", "")
+        return nw.when(text.str.contains(".", literal=True)).then(shorter).otherwise(text)
+    if dtype != nw.Float64:
+        return text
+    whole = nw.when(column.abs() < nw.lit(WHOLE)).then(column.cast(nw.Int64))
+    return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(text)
+
+
+def backend_of(table: Any) -> str:
+    """Return the name of an Ibis table's backend; none of a table that has none."""
+    from ibis.common.exceptions import IbisError
+
+    with suppress(IbisError):
+        return str(table.get_backend().name)
+    return ""

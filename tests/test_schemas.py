@@ -26,6 +26,12 @@ MADE = {
     "thresholding_complement": (pkdp.Count(k_complement=30), pkdp.AttackerModel(p_min=0.2), "presence"),
     "counting": (pkdp.Count(), BOX, "presence"),
     "noisy_counting": (pkdp.Count(noise=NOISE), BOX, "presence"),
+    "noisy_thresholding": (pkdp.Count(k=20, noise=NOISE), pkdp.AttackerModel(p_max=0.1), "presence"),
+    "noisy_presence": (
+        pkdp.Histogram(k=20, noise=NOISE, release_threshold=40),
+        pkdp.AttackerModel(p_max=0.1),
+        "presence",
+    ),
     "histogram_presence": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, unknown_max=99), "presence"),
     "histogram_value": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, known=2), "value"),
     "histogram_between": (pkdp.Histogram(k=40), pkdp.AttackerModel(p_max_between=0.7), "value"),

@@ -19,6 +19,7 @@ from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation
 from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived, Guarantee
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
@@ -32,11 +33,15 @@ def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Tota
     return _whole(rule, parts, most, convolved(rule, parts, None if most is None else most * at_once(parts)))
 
 
-def _laws(part: Part) -> tuple[tuple[Directions, int], ...]:
-    """Return the losses of a part, and how often each; those of a person's several cells one by one."""
+def _laws(part: Part, apart: type[Bound] | None = None) -> tuple[tuple[Directions, int], ...]:
+    """Return the losses of a part, and how often each; those of a person's several cells one by one.
+
+    Bounds of the class `apart` are left out where others are left.
+    """
     if len(part.bounds) == 1 and isinstance(cells := part.bounds[0], Convolved) and THEOREMS[cells.theorem].about:
         return tuple((law, times * part.times) for law, times in cells.parts)
-    return ((replace(directions(part.bounds, part.protects), attack=_repeatable(part)), part.times),)
+    others = tuple(bound for bound in part.bounds if apart is None or not isinstance(bound, apart))
+    return ((replace(directions(others or part.bounds, part.protects), attack=_repeatable(part)), part.times),)
 
 
 def _whole(
@@ -80,7 +85,15 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     if not several and not any(isinstance(law.right, ProfileLosses) for law, _ in laws):
         return (total,)
     # Where laws are read off profiles, or all taken for the most telling ones, the plain sum may be smaller.
-    return total, Applied(bound=_split_sum(theorem, parts), attack=None)
+    found = [total, Applied(bound=_split_sum(theorem, parts), attack=None)]
+    # Where noise adds little to a threshold, the threshold's own losses are closer than those of the better profile.
+    exact = tuple(law for part in parts for law in _laws(part, NoisyThreshold))
+    if any(
+        isinstance(law.right, ProfileLosses) > isinstance(was.right, ProfileLosses)
+        for (law, _), (was, _) in zip(laws, exact, strict=True)
+    ):
+        found.append(Applied(bound=replace(bound, parts=exact), attack=None))
+    return tuple(found)
 
 
 def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 0.0) -> SplitSum:

@@ -10,11 +10,12 @@ import flint
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.counting import Counting, Options
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
@@ -51,6 +52,25 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
     attained = mechanism.noise is None and (mechanism.k is None or ceiling == 1.0)
     obstacle = _hides_nothing("k_complement", "1 - p_min", bound)
     return obstacle or Applied(bound=bound, attack=below if attained else None)
+
+
+def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem D: a threshold with noise after it, against whoever is not passive; elsewhere theorem A says why not."""
+    k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
+    controlled = attacker.known if attacker.influence == "active" else 0
+    if k is None or noise is None or p is None or p == 1.0 or controlled < attacker.known or k - controlled <= 1:
+        return None
+    if getattr(mechanism, "k_complement", None) is not None:
+        return None
+    bound = NoisyThreshold(
+        theorem=theorem,
+        k=k - controlled,
+        p=p,
+        cap=attacker.unknown_max,
+        noise=noise.epsilon,
+        release_threshold=None if release is None else release - controlled,
+    )
+    return Applied(bound=bound, attack=None if attacker.p_min else bound)
 
 
 def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -223,6 +243,8 @@ _TOLD_ABSENT = (
 _SECTION_4 = f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}"
 _SECTION_5 = f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}"
 
+_SECTION_6 = f"docs/mathematics.md, section 6; sharpens section 5.2 of {PAPER}"
+
 _SEVERAL_CELLS: tuple[tuple[str, Protects], ...] = (("several_cells", "presence"), ("several_cells_value", "value"))
 
 RECORDS = (
@@ -257,6 +279,26 @@ RECORDS = (
         told_absent=True,
         about=(Histogram, "presence"),
         rule=_presence,
+    ),
+    Theorem(
+        key="noisy_thresholding",
+        title="Theorem D: a threshold with noise after it",
+        citation=_SECTION_6,
+        against=whom.thresholding,
+        rests_on=("known", "p_max"),
+        about=(Count, "presence"),
+        rule=partial(_behind_noise, "noisy_thresholding"),
+    ),
+    Theorem(
+        key="noisy_presence",
+        title="Theorem D for a cell: a k-anonymous histogram with noise after its threshold",
+        citation=_SECTION_6,
+        against=whom.through_absence,
+        assumes=(_TOLD_ABSENT,),
+        rests_on=("known", "p_max"),
+        told_absent=True,
+        about=(Histogram, "presence"),
+        rule=partial(_behind_noise, "noisy_presence"),
     ),
     Theorem(
         key="histogram_value",

@@ -117,6 +117,15 @@ def _known(dice: Dice, k: int) -> tuple[int, bool, int]:
 
 def thresholding(dice: Dice, batch: int) -> Case:
     """A thresholded count: any number of people, zeros included, a cap, known people, noise after it."""
+    return _thresholded(dice, batch, dice.real(0.2, 3.0) if dice.whole(0, 2) == 0 else None)
+
+
+def noisy_threshold(dice: Dice, batch: int) -> Case:
+    """The same, always with noise after it."""
+    return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)])
+
+
+def _thresholded(dice: Dice, batch: int, noise: float | None) -> Case:
     m, k, high = dice.whole(0, 10), dice.whole(2, 7), _chance(dice)
     known, active, ones = _known(dice, k)
     attacker: dict[str, Any] = {"p_max": high, "known": known, "influence": "active" if active else "passive"}
@@ -126,8 +135,7 @@ def thresholding(dice: Dice, batch: int) -> Case:
     if m and dice.whole(0, 2) == 0:
         low = dice.real(0.001, high)
         attacker |= {"p_min": low, "unknown": dice.whole(1, m)}
-    noise = dice.real(0.2, 3.0) if dice.whole(0, 2) == 0 else None
-    release = dice.whole(0, k + 3) if noise is not None and dice.whole(0, 1) else None
+    release = dice.whole(0, k + 5) if noise is not None and dice.whole(0, 2) else None
     people = m if active else m + known
     return Case(
         count=True,
@@ -317,6 +325,7 @@ FAMILIES: dict[str, Callable[[Dice, int], Case]] = {
     "counting": counting,
     "noisy_counting": noisy_counting,
     "thresholding": thresholding,
+    "noisy_threshold": noisy_threshold,
     "two_sided": two_sided,
     "presence": presence,
     "value": value,

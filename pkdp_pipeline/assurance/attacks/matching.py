@@ -20,6 +20,7 @@ from pkdp_pipeline.assurance.attacks.crowd import (
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
 MOST_PEOPLE = 10**9
 """Attackers with more unknown people than this are not tried."""
@@ -90,6 +91,17 @@ def _thresholding(certificate: ReleaseCertificate, epsilon: float, counted: bool
                 crowd = Crowd(cells=1, unknown=(*unknown, *padding), known=known, controlled=controlled)
                 # Those who are not counted are counted here: their presence is the target's absence.
                 yield crowd if first == counted else crowd.reversed()
+
+
+def _behind_noise(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    """Yield who tells most of a threshold with noise after it."""
+    k, attacker, ends = certificate.mechanism.k, certificate.attacker, counted_shapes(certificate.attacker)
+    assert k is not None
+    bounds = (applied.bound for applied in certificate.partial_bounds)
+    people = next(bound.worst_number(epsilon) for bound in bounds if isinstance(bound, NoisyThreshold))
+    for known, controlled, _ in _knowing(attacker, k, ends[0]):
+        for unknown in _filled(attacker, ends[0], ends[-1], people):
+            yield from _both(Crowd(cells=1, unknown=unknown, known=known, controlled=controlled))
 
 
 def _sides(k: int, p: float, epsilon: float) -> Iterator[tuple[int, bool]]:
@@ -249,6 +261,8 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "counting_beside_leakage": _counting,
         "noisy_counting": _counting,
         "histogram_presence": _thresholding,
+        "noisy_thresholding": _behind_noise,
+        "noisy_presence": _behind_noise,
         "histogram_value": _value,
         "histogram_between": _value,
         "options": _options,

@@ -47,7 +47,7 @@ def place(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
 
 
 def _place(keys: tuple[str, ...], the: str) -> str:
-    if "thresholding" in keys:
+    if "thresholding" in keys or "noisy_thresholding" in keys:
         other = " or outside it" if "thresholding_complement" in keys else ""
         return f"in {the} group{other}"
     return f"outside {the} group" if "thresholding_complement" in keys else f"in {the} table"
@@ -143,7 +143,7 @@ def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
             f"{percent(other.p_max or 0.0)} instead of between {percent(attacker.p_min or 0.0, up=True)} and "
             f"{percent(attacker.p_max or 0.0)}"
         ]
-    if at_most and "thresholding" in keys:
+    if at_most and ("thresholding" in keys or "noisy_thresholding" in keys):
         clauses.append(f"that another person is in the group: {at_most}")
     if at_most and any(THEOREMS[key].told_absent for key in keys):
         clauses.append(f"of another person's cell, told that it is that or absent: {at_most}")

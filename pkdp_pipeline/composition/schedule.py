@@ -19,6 +19,7 @@ from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation
 from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived, Guarantee
+from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -33,14 +34,14 @@ def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Tota
     return _whole(rule, parts, most, convolved(rule, parts, None if most is None else most * at_once(parts)))
 
 
-def _laws(part: Part, apart: type[Bound] | None = None) -> tuple[tuple[Directions, int], ...]:
+def _laws(part: Part, apart: tuple[type[Bound], ...] = ()) -> tuple[tuple[Directions, int], ...]:
     """Return the losses of a part, and how often each; those of a person's several cells one by one.
 
-    Bounds of the class `apart` are left out where others are left.
+    Bounds of the classes `apart` are left out where others are left.
     """
     if len(part.bounds) == 1 and isinstance(cells := part.bounds[0], Convolved) and THEOREMS[cells.theorem].about:
         return tuple((law, times * part.times) for law, times in cells.parts)
-    others = tuple(bound for bound in part.bounds if apart is None or not isinstance(bound, apart))
+    others = tuple(bound for bound in part.bounds if not isinstance(bound, apart))
     return ((replace(directions(others or part.bounds, part.protects), attack=_repeatable(part)), part.times),)
 
 
@@ -86,8 +87,8 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
         return (total,)
     # Where laws are read off profiles, or all taken for the most telling ones, the plain sum may be smaller.
     found = [total, Applied(bound=_split_sum(theorem, parts), attack=None)]
-    # Where noise adds little to a threshold, the threshold's own losses are closer than those of the better profile.
-    exact = tuple(law for part in parts for law in _laws(part, NoisyThreshold))
+    # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile.
+    exact = tuple(law for part in parts for law in _laws(part, (NoisyThreshold, BoxedThreshold)))
     if any(
         isinstance(law.right, ProfileLosses) > isinstance(was.right, ProfileLosses)
         for (law, _), (was, _) in zip(laws, exact, strict=True)

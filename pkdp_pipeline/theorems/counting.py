@@ -142,7 +142,8 @@ class Counting(_Uncertain):
             found = smallest_epsilon(partial(self._towards, vertices, share), target, _CLOSE)
             if math.isinf(found) or (self.noise is not None and found > _INVERTED * self.noise):
                 return min(found, best)
-            _, upper, _, leader = self._cover(np.array([found]), self._whole_box(1))
+            point = np.array([found])
+            _, upper, _, leader = self._cover(point, self._whole_box(point))
             certain = float(upper[0])
             if certain <= target:
                 best = min(best, found)
@@ -163,6 +164,11 @@ class Counting(_Uncertain):
         )
 
     def _directions(self) -> list[TwoCoinTails]:
+        """Return what has to be looked at: `_both`, or one of them."""
+        # A box symmetric around 1/2 is its own mirror image: j people at p_max become m - j.
+        return self._both()[: 1 if 1.0 - self.p_min == self.p_max and 1.0 - self.p_max == self.p_min else 2]
+
+    def _both(self) -> list[TwoCoinTails]:
         """Return right tails of the count and of its mirror image; the second's are the count's left tails."""
         low, high = self.p_min, self.p_max
         low_complement, high_complement = 1.0 - low, 1.0 - high
@@ -172,8 +178,7 @@ class Counting(_Uncertain):
         mirrored = TwoCoinTails(
             low=low_complement, low_complement=low, high=high_complement, high_complement=high, noise=self.noise
         )
-        # A box symmetric around 1/2 is its own mirror image: j people at p_max become m - j.
-        return [ahead] if low_complement == high and high_complement == low else [ahead, mirrored]
+        return [ahead, mirrored]
 
     def _search(self, epsilons: Array) -> tuple[Array, Array]:
         """Return the bracket of the supremum over all vertices, for every ε."""
@@ -185,17 +190,17 @@ class Counting(_Uncertain):
                 lower, upper = np.maximum(lower, sides[0]), np.maximum(upper, sides[1])
             return lower, np.minimum(upper, 1.0)
         if people <= _FEW_PEOPLE:
-            return self._cover(epsilons, self._whole_box(len(epsilons)))[:2]
+            return self._cover(epsilons, self._whole_box(epsilons))[:2]
         # Many blocks: those of the next smaller ε are a good start for an ε.
-        blocks = self._whole_box(1)
+        blocks = self._whole_box(epsilons[:1])
         for row in np.argsort(epsilons):
             lower[row : row + 1], upper[row : row + 1], blocks, _ = self._cover(epsilons[row : row + 1], blocks)
         return lower, upper
 
-    def _whole_box(self, points: int) -> Blocks:
-        """Return blocks of all vertices, for each direction and so many ε."""
-        starts, ends = _first_blocks(self.unknown)
-        times = len(self._directions()) * points
+    def _whole_box(self, epsilons: Array) -> Blocks:
+        """Return blocks of all vertices, for each direction and ε."""
+        starts, ends = first_blocks(self.unknown)
+        times = len(self._directions()) * len(epsilons)
         return np.repeat(np.arange(times, dtype=np.int64), len(starts)), np.tile(starts, times), np.tile(ends, times)
 
     def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, tuple[int, int]]:
@@ -246,7 +251,7 @@ def _anchor(bound: Counting, epsilon: float) -> float:
     return float(bound._search(np.array([epsilon]))[1][0])
 
 
-def _first_blocks(people: int) -> tuple[Whole, Whole]:
+def first_blocks(people: int) -> tuple[Whole, Whole]:
     """Return blocks that cover 0 … people and double away from both ends."""
     cuts = {0, people + 1}
     step = 1

@@ -33,7 +33,8 @@ class Theorem:
     protection : str
         What it protects and what not, where that is not what the mechanism says.
     rests_on : tuple of {"known", "p_max", "p_max_between", "unknown"}
-        The fields that its number rests on. One that rests on ``unknown`` lets the attacker know everybody else.
+        The fields that its number rests on. One that rests on ``unknown`` but not on ``known`` lets the attacker know
+        everybody else.
     averages : bool
         Whether it averages over how many of the merely known people count.
     told_absent : bool

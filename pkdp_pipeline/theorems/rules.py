@@ -11,10 +11,10 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
-from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import whom
 from pkdp_pipeline.theorems.bound import Applied
-from pkdp_pipeline.theorems.counting import Counting, Options
+from pkdp_pipeline.theorems.box_rules import IN_A_BOX
+from pkdp_pipeline.theorems.counting import Options
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
@@ -171,50 +171,6 @@ def _hides_nothing(name: str, source: str, bound: Threshold) -> str | None:
     return None
 
 
-def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    """Section 3: the count without its threshold and noise, which only take away from it."""
-    bound, suppressed = _box("counting", attacker), _suppresses(mechanism)
-    if bound is None:
-        return None if suppressed else _certain(attacker)
-    # Beside noise it stands where the sum cannot be inverted.
-    return Applied(bound=bound, attack=None if suppressed or mechanism.noise is not None else bound)
-
-
-def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    bound = _box("noisy_counting", attacker)
-    if mechanism.noise is None or _suppresses(mechanism) or bound is None:
-        return None
-    bound = replace(bound, noise=mechanism.noise.epsilon)
-    return Applied(bound=bound, attack=bound if mechanism.release_threshold is None else None)
-
-
-def _box(theorem: str, attacker: AttackerModel) -> Counting | None:
-    """Return the bound for an attacker who is uncertain about everybody in a box of probabilities."""
-    p_min, p_max, unknown = attacker.p_min, attacker.p_max, attacker.unknown
-    if not p_min or p_max is None or p_max == 1.0 or not unknown:
-        return None
-    return Counting(theorem=theorem, unknown=unknown, p_min=p_min, p_max=p_max)
-
-
-def _suppresses(mechanism: Count) -> bool:
-    return mechanism.k is not None or mechanism.k_complement is not None
-
-
-def _certain(attacker: AttackerModel) -> str:
-    """Return why nothing is uncertain about the other people."""
-    missing = [name for name in ("p_min", "p_max", "unknown") if getattr(attacker, name) is None]
-    if missing:
-        return (
-            "a count published without k is protected by the other people's uncertainty, which needs "
-            f"{listed(missing)} declared"
-        )
-    if attacker.p_min == 0.0:
-        return "p_min = 0 lets the attacker be certain that nobody else is counted"
-    if attacker.p_max == 1.0:
-        return "p_max = 1 lets the attacker be certain that everybody else is counted"
-    return "unknown = 0 leaves the attacker nothing to be uncertain about"
-
-
 def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     p_min, unknown = attacker.p_min, attacker.unknown
     obstacle = "p_min = 0 or unknown = 0 lets the attacker know what everybody else chose"
@@ -324,25 +280,7 @@ RECORDS = (
         about=(Histogram, "value"),
         rule=_value_between,
     ),
-    Theorem(
-        key="noisy_counting",
-        title="Lemmas 1 to 3 on the sum of the count and its noise",
-        citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
-        against=whom.counting,
-        rests_on=("unknown",),
-        about=(Count, "presence"),
-        rule=_noised,
-    ),
-    Theorem(
-        key="counting",
-        title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
-        citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
-        against=whom.counting,
-        rests_on=("unknown",),
-        beside_private=True,
-        about=(Count, "presence"),
-        rule=_exact,
-    ),
+    *IN_A_BOX,
     Theorem(
         key="options",
         title="Exact counts of several options hide which one a person chose",

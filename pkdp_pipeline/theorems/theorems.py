@@ -106,7 +106,7 @@ class Surviving:
             key
             for key in _partial()
             if (not leaks or (present and THEOREMS[key].reveals_who) or (private and THEOREMS[key].beside_private))
-            and (not dependent or (conditional and "unknown" in THEOREMS[key].rests_on))
+            and (not dependent or (conditional and _allows_known(THEOREMS[key])))
         )
 
     def beside(self, bound: Bound) -> Bound:
@@ -157,6 +157,11 @@ class Surviving:
         if "counting" in self.theorems:
             return f"{start}: only an exact count with p_min, p_max and unknown keeps a guarantee beside it"
         return start
+
+
+def _allows_known(theorem: Theorem) -> bool:
+    """Return whether the attacker may know everybody else."""
+    return "unknown" in theorem.rests_on and "known" not in theorem.rests_on
 
 
 def _partial() -> frozenset[str]:

@@ -125,17 +125,27 @@ class TwoCoinTails:
         `docs/mathematics.md`, "Counting"; `docs/numerics.md`, "Tilted inversion".
         """
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
-        nodes = self._nodes(n_low, n_high, epsilons)
-        order = np.argsort(nodes, kind="stable")
-        at = 0
-        while at < len(order):
-            # Rows of like size share a rectangle of nodes.
-            size = max(1, int(_CELLS // nodes[order[at]]))
-            rows = order[at : at + size]
-            rows = rows[nodes[rows] <= 2.0 * nodes[rows[0]]]
+        for rows in self._like_sized(n_low, n_high, epsilons):
             lower[rows], upper[rows] = self._bracket(n_low[rows], n_high[rows], epsilons[rows])
-            at += len(rows)
         return lower, upper
+
+    def falls(self, n_low: Array, n_high: Array, epsilons: Array, at: Array) -> tuple[Array, Array]:
+        """Return how far the tilted law falls from `at`, near its mean, to `at` + 1, and a bound on the error."""
+        fall, doubt = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        for rows in self._like_sized(n_low, n_high, epsilons):
+            row = self._waves(n_low[rows], n_high[rows], epsilons[rows])
+            _, fall[rows], doubt[rows] = _density(row, at[rows] - row.centre)
+        return fall, doubt
+
+    def _like_sized(self, n_low: Array, n_high: Array, epsilons: Array) -> Iterator[NDArray[np.intp]]:
+        """Yield rows that share a rectangle of nodes."""
+        nodes = self._nodes(n_low, n_high, epsilons)
+        left = np.argsort(nodes, kind="stable")
+        while len(left):
+            rows = left[: max(1, int(_CELLS // nodes[left[0]]))]
+            rows = rows[nodes[rows] <= 2.0 * nodes[rows[0]]]
+            left = left[len(rows) :]
+            yield rows
 
     def _tilted(self, epsilons: Array) -> tuple[Array, Array, Array, Array]:
         """Return the tilted probabilities and their complements: low, 1 - low, high, 1 - high."""

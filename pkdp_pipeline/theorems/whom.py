@@ -108,6 +108,16 @@ def counting(attacker: AttackerModel) -> str:
     )
 
 
+def thresholding_in_box(side: str, attacker: AttackerModel) -> str:
+    """Say whom a threshold on the people on one side, "in" the group or "outside" it, holds against in a box."""
+    other = "in" if side == "outside" else "not in"
+    return (
+        f"{independent(attacker)}, who {_knows(attacker, f'{side} the group')} and is uncertain about at least "
+        f"{others(attacker.unknown or 0)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} "
+        f"sure that each is in the group{_bounded(attacker)}; they may know who is {other} it"
+    )
+
+
 def options(attacker: AttackerModel) -> str:
     """Say whom exact counts of several options hold against."""
     return (

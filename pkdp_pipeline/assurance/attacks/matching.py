@@ -20,6 +20,7 @@ from pkdp_pipeline.assurance.attacks.crowd import (
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
 MOST_PEOPLE = 10**9
@@ -102,6 +103,21 @@ def _behind_noise(certificate: ReleaseCertificate, epsilon: float) -> Iterator[C
     for known, controlled, _ in _knowing(attacker, k, ends[0]):
         for unknown in _filled(attacker, ends[0], ends[-1], people):
             yield from _both(Crowd(cells=1, unknown=unknown, known=known, controlled=controlled))
+
+
+def _in_box(certificate: ReleaseCertificate, epsilon: float, counted: bool = True) -> Iterator[Crowd]:
+    """Yield who tells most of a threshold in a box, where few people are published, or where few are not `counted`."""
+    mechanism, ends = certificate.mechanism, counted_shapes(certificate.attacker)[:: 1 if counted else -1]
+    assert isinstance(mechanism, Count)
+    k, key = (mechanism.k, "thresholding_in_box") if counted else (mechanism.k_complement, "complement_in_box")
+    assert k is not None
+    bounds = (applied.bound for applied in certificate.partial_bounds if applied.bound.theorem == key)
+    for bound in (bound for bound in bounds if isinstance(bound, BoxedThreshold)):
+        likely, others = bound.worst_numbers(epsilon)
+        for known, controlled, _ in _knowing(certificate.attacker, k, ends[0], counted):
+            yield from _both(
+                Crowd(cells=1, unknown=_two(likely, ends[0], others, ends[-1]), known=known, controlled=controlled)
+            )
 
 
 def _sides(k: int, p: float, epsilon: float) -> Iterator[tuple[int, bool]]:
@@ -256,6 +272,8 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
     {
         "thresholding": _thresholding,
         "thresholding_complement": partial(_thresholding, counted=False),
+        "thresholding_in_box": _in_box,
+        "complement_in_box": partial(_in_box, counted=False),
         "counting": _counting,
         # Whoever leaves the leakage aside learns what the count alone tells.
         "counting_beside_leakage": _counting,

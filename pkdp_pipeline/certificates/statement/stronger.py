@@ -59,10 +59,14 @@ def rests_on(leaf: ReleaseCertificate, field: Knowledge) -> bool:
     return any(field in THEOREMS[key].rests_on for key in keys_of(leaf))
 
 
+_OF_THE_REST = ("thresholding_complement", "complement_in_box")
+"""Theorems on k_complement; the first of them holds wherever the second does."""
+
+
 def threshold_of(leaf: ReleaseCertificate) -> int | None:
     """Return the threshold whose theorem one release rests on; None where it rests on none."""
     keys = keys_of(leaf)
-    if any("known" in THEOREMS[key].rests_on for key in keys if key != "thresholding_complement"):
+    if any("known" in THEOREMS[key].rests_on for key in keys if key not in _OF_THE_REST):
         return leaf.mechanism.k
     return getattr(leaf.mechanism, "k_complement", None) if "thresholding_complement" in keys else None
 

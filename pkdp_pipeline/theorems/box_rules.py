@@ -1,0 +1,133 @@
+"""When the theorems on a declared box hold: everybody else is counted with a probability between two numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import permutations
+
+import flint
+
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.wording import listed
+from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
+from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.record import PAPER, Theorem
+from pkdp_pipeline.theorems.rounding import ball_above, ball_below
+
+_SIDES = ("thresholding_in_box", "complement_in_box")
+"""Theorem E for the people who are counted, and for those who are not."""
+
+
+def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    """Section 3: the count without its threshold and noise, which only take away from it."""
+    bound, suppressed = _box("counting", attacker), _suppresses(mechanism)
+    if bound is None:
+        return None if suppressed else _certain(attacker)
+    # Theorem E is this with more people.
+    if any(side in left and _thresholded(side, mechanism, attacker, left) for side in _SIDES):
+        return None
+    # Beside noise it stands where the sum cannot be inverted.
+    return Applied(bound=bound, attack=None if suppressed or mechanism.noise is not None else bound)
+
+
+def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    bound = _box("noisy_counting", attacker)
+    if mechanism.noise is None or _suppresses(mechanism) or bound is None:
+        return None
+    bound = replace(bound, noise=mechanism.noise.epsilon)
+    return Applied(bound=bound, attack=bound if mechanism.release_threshold is None else None)
+
+
+def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem E; where it says nothing, theorem A and section 3 say what holds, or why not."""
+    box, thresholds = _box(side, attacker), (mechanism.k, mechanism.k_complement)
+    k, other = thresholds if side == _SIDES[0] else thresholds[::-1]
+    # Whoever merely knows people sees them counted at the worst as often as whoever controls them.
+    if box is None or k is None or k - attacker.known <= 1:
+        return None
+    around = within = (box.p_min, box.p_max)
+    if side != _SIDES[0]:
+        ends = [1 - flint.arb(p) for p in (box.p_max, box.p_min)]
+        around, within = ((one(ends[0]), two(ends[1])) for one, two in permutations((ball_below, ball_above)))
+    if around[1] >= 1.0:
+        return None
+    bound = BoxedThreshold(
+        theorem=side,
+        unknown=box.unknown,
+        p_min=around[0],
+        p_max=around[1],
+        k=k - attacker.known,
+        cap=attacker.unknown_max,
+    )
+    # Whoever merely knows people may know none of those who are counted.
+    left_of_k = bound.k if attacker.influence == "active" else k
+    attained = mechanism.noise is None and other is None and within[0] <= within[1]
+    attack = replace(bound, p_min=within[0], p_max=within[1], k=left_of_k) if attained else None
+    return Applied(bound=bound, attack=attack)
+
+
+def _box(theorem: str, attacker: AttackerModel) -> Counting | None:
+    """Return the bound for an attacker who is uncertain about everybody in a box of probabilities."""
+    p_min, p_max, unknown = attacker.p_min, attacker.p_max, attacker.unknown
+    if not p_min or p_max is None or p_max == 1.0 or not unknown:
+        return None
+    return Counting(theorem=theorem, unknown=unknown, p_min=p_min, p_max=p_max)
+
+
+def _suppresses(mechanism: Count) -> bool:
+    return mechanism.k is not None or mechanism.k_complement is not None
+
+
+def _certain(attacker: AttackerModel) -> str:
+    """Return why nothing is uncertain about the other people."""
+    missing = [name for name in ("p_min", "p_max", "unknown") if getattr(attacker, name) is None]
+    if missing:
+        return (
+            "a count published without k is protected by the other people's uncertainty, which needs "
+            f"{listed(missing)} declared"
+        )
+    if attacker.p_min == 0.0:
+        return "p_min = 0 lets the attacker be certain that nobody else is counted"
+    if attacker.p_max == 1.0:
+        return "p_max = 1 lets the attacker be certain that everybody else is counted"
+    return "unknown = 0 leaves the attacker nothing to be uncertain about"
+
+
+IN_A_BOX = (
+    *(
+        Theorem(
+            key=key,
+            title=f"Theorem E{whose}: in a box, a threshold is as good as more unknown people",
+            citation="docs/mathematics.md, section 4, theorem E",
+            against=partial(whom.thresholding_in_box, side),
+            rests_on=("known", "p_max", "unknown"),
+            about=(Count, "presence"),
+            rule=partial(_thresholded, key),
+        )
+        for key, whose, side in zip(_SIDES, ("", " for the people who are not counted"), ("in", "outside"), strict=True)
+    ),
+    Theorem(
+        key="noisy_counting",
+        title="Lemmas 1 to 3 on the sum of the count and its noise",
+        citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
+        against=whom.counting,
+        rests_on=("unknown",),
+        about=(Count, "presence"),
+        rule=_noised,
+    ),
+    Theorem(
+        key="counting",
+        title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
+        citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
+        against=whom.counting,
+        rests_on=("unknown",),
+        beside_private=True,
+        about=(Count, "presence"),
+        rule=_exact,
+    ),
+)
+"""Their records, in the order in which they are tried."""

@@ -1,0 +1,162 @@
+"""A threshold against a declared box: it lets nobody tell more than if more people were unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkdp_pipeline.theorems.counting import Blocks, Counting, Whole, first_blocks
+from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
+
+_AT_ONCE = 32
+"""So many ε are searched at once."""
+
+_NEAR = 2e-5
+"""Numbers of people are told apart down to this share of them."""
+
+_SURE = 1e-12
+"""Means of tilted laws are computed with smaller relative errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxedThreshold(Counting):
+    """Privacy profile of a count that is published only when it reaches `k`, against a declared box.
+
+    Parameters
+    ----------
+    theorem, unknown, p_min, p_max
+        See `Counting`; without noise.
+    k : int
+        What is left of the threshold once all who are controlled are taken off; at least 2.
+    cap : int, optional
+        At most this many people are unknown.
+
+    Notes
+    -----
+    With j people at `p_max`, the worst attacker has the fewest others, all at `p_min`, with whom the best cutoff of the
+    count without its threshold is a published one. So the profile is that of `Counting` with these numbers of people,
+    and blocks of j are bounded as there.
+
+    *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
+    attained side is that of one such attacker. *Rounding*: outward, as that of `Counting`. The best cutoff is the mode
+    of a tilted law: Darroch's theorem places it within 1 of the mean, and where that leaves it open, differences of
+    densities beyond their error decide. Fewer people are taken where they do not, which errs upward. *Source*:
+    `docs/mathematics.md`, theorem E.
+    """
+
+    k: int
+    cap: int | None = None
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        most = np.maximum(self.unknown, 2.0 * self.k / self._shares(1, epsilons)[0])
+        return np.repeat([[inverted(int(people)) for people in np.minimum(MOST_PEOPLE, most)]], 2, axis=0)
+
+    def worst_numbers(self, epsilon: float) -> tuple[int, int]:
+        """Return how many people at `p_max`, and how many at `p_min`, are the worst attacker found."""
+        point = np.array([epsilon])
+        way, high = self._cover(point, self._whole_box(point))[3]
+        _, enough = self._others(way, self._both()[way], np.array([float(high)]), point)
+        return high, int(enough[0])
+
+    def _search(self, epsilons: Array) -> tuple[Array, Array]:
+        lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        for at in range(0, len(epsilons), _AT_ONCE):
+            part = slice(at, at + _AT_ONCE)
+            lower[part], upper[part] = self._cover(epsilons[part], self._whole_box(epsilons[part]))[:2]
+        return lower, upper
+
+    def _directions(self) -> list[TwoCoinTails]:
+        return self._both()
+
+    def _whole_box(self, epsilons: Array) -> Blocks:
+        """Return blocks of all numbers of people at `p_max` that have to be looked at, for each direction and ε."""
+        parts: list[Blocks] = []
+        for way in (0, 1):
+            for at, (least, most) in enumerate(zip(*self._range(way, epsilons), strict=True)):
+                starts, ends = first_blocks(int(most - least))
+                mark = np.full(len(starts), way * len(epsilons) + at)
+                parts.append((mark, starts + int(least), ends + int(least)))
+        marks, firsts, lasts = (np.concatenate([part[index] for part in parts]) for index in range(3))
+        return marks, firsts, lasts
+
+    def _range(self, way: int, epsilons: Array) -> tuple[Array, Array]:
+        """Return the least and the largest number of people at `p_max` that matters.
+
+        With the largest nobody else is needed. With fewer than the least, `cap` people do not reach the threshold often
+        enough, and one more of them at `p_max` tells more.
+        """
+        low, high = self._shares(way, epsilons)
+        most = np.maximum(self.unknown, np.ceil((self.k - 1) * (1.0 + 2.0 * _SURE) / high))
+        if self.p_min == self.p_max:
+            most = np.zeros(len(epsilons))
+        most = np.minimum(most, MOST_PEOPLE if self.cap is None else self.cap)
+        if self.cap is None or self.p_min == self.p_max:
+            return np.zeros(len(epsilons)), most
+        missing = (self.k - 2) * (1.0 - _SURE) - self.cap * low * (1.0 + _SURE)
+        each = high * (1.0 + _SURE) - low * (1.0 - _SURE)
+        with np.errstate(over="ignore"):
+            least = np.where(missing < 0.0, 0.0, np.floor(missing / each * (1.0 - _SURE)) + 1.0)
+        return np.minimum(least, most), most
+
+    def _evaluate(
+        self, directions: list[TwoCoinTails], which: Whole, first: Whole, last: Whole, epsilons: Array
+    ) -> tuple[Array, Array]:
+        """Return brackets with `first` people at `p_max` and as many others as go with `last`."""
+        lower, upper = np.zeros(len(which)), np.zeros(len(which))
+        for way, tails in enumerate(directions):
+            rows = np.flatnonzero(which // len(epsilons) == way)
+            points, high = epsilons[which[rows] % len(epsilons)], first[rows].astype(float)
+            fewest, enough = self._others(way, tails, last[rows].astype(float), points)
+            lower[rows], upper[rows] = tails.right_tails(fewest, high, points)
+            # What fewer people attain is attained only where the threshold does not forbid it.
+            apart = np.flatnonzero(enough > fewest)
+            lower[rows[apart]] = tails.right_tails(enough[apart], high[apart], points[apart])[0]
+            lower[rows] = np.where(enough + high <= min(self.cap or MOST_PEOPLE, MOST_PEOPLE), lower[rows], 0.0)
+            # Of these is another one told more, and an inversion looks at them nevertheless.
+            upper[rows] = np.where(high < self._range(way, points)[0], 0.0, upper[rows])
+        return lower, upper
+
+    def _shares(self, way: int, epsilons: Array) -> tuple[Array, Array]:
+        """Return the chances to be counted in the tilted law: of people at `p_min`, and at `p_max`."""
+        with np.errstate(over="ignore"):
+            tilt = np.exp(-epsilons if way == 0 else epsilons)
+            low, high = (1.0 / (1.0 + (1.0 - p) / p * tilt) for p in (self.p_min, self.p_max))
+        return np.maximum(low, 1e-300), np.maximum(high, 1e-300)
+
+    def _others(self, way: int, tails: TwoCoinTails, high: Array, epsilons: Array) -> tuple[Array, Array]:
+        """Return (fewest, enough) people at `p_min` beside `high` at `p_max`.
+
+        Fewer than `fewest` are not declared, or tell no more than one more of them does; with `enough` the best cutoff
+        is a published one.
+        """
+        share, other = self._shares(way, epsilons)
+        start, t = np.maximum(0.0, self.unknown - high), float(self.k - 1)
+        # Up to this many the mode is surely below t, and from that many on it is surely not.
+        below = ((t - 1.0) * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
+        below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
+        above = np.ceil((t * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
+        most = MOST_PEOPLE - high
+        fewest, enough = np.maximum(below + 1.0, start), np.maximum(above, start)
+        last, sure = enough.copy(), np.ones(len(high), dtype=bool)
+
+        def sides(rows: Whole, people: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+            """Return where the mode is surely below t, and where it is surely not."""
+            at = np.full(len(rows), t - 1.0) if way == 0 else people + high[rows] - t
+            fall, doubt = tails.falls(people, high[rows], epsilons[rows], at)
+            fall = fall if way == 0 else -fall
+            return fall > doubt, fall < -doubt
+
+        while len(rows := np.flatnonzero((last - fewest > _NEAR * last) & (fewest < most))):
+            middle = np.floor((fewest[rows] + last[rows]) / 2.0)
+            rising, reached = sides(rows, middle)
+            fewest[rows[rising]] = middle[rising] + 1.0
+            last[rows[~rising]], sure[rows[~rising]] = middle[~rising], reached[~rising]
+        # Where two numbers are equally likely, one person more settles it.
+        if len(rows := np.flatnonzero(~sure)):
+            last[rows] += 1.0
+            sure[rows] = sides(rows, last[rows])[1]
+        return np.minimum(fewest, most), np.where(sure, np.maximum(last, fewest), enough)

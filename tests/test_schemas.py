@@ -24,6 +24,8 @@ BOX = pkdp.AttackerModel(p_min=0.1, p_max=0.6, unknown=300)
 MADE = {
     "thresholding": (pkdp.Count(k=20), pkdp.AttackerModel(p_max=0.1, known=3, influence="active"), "presence"),
     "thresholding_complement": (pkdp.Count(k_complement=30), pkdp.AttackerModel(p_min=0.2), "presence"),
+    "thresholding_in_box": (pkdp.Count(k=20), BOX, "presence"),
+    "complement_in_box": (pkdp.Count(k_complement=20), BOX, "presence"),
     "counting": (pkdp.Count(), BOX, "presence"),
     "noisy_counting": (pkdp.Count(noise=NOISE), BOX, "presence"),
     "noisy_thresholding": (pkdp.Count(k=20, noise=NOISE), pkdp.AttackerModel(p_max=0.1), "presence"),

@@ -120,9 +120,8 @@ class TwoCoinTails:
 
         Notes
         -----
-        *Guarantee*: lower ≤ exact value ≤ upper. *Rounding*: outward by an explicit budget; relative width
-        around 1e-9, below 1e-5 up to 1e9 records wherever the value exceeds 1e-300. *Source*:
-        `docs/mathematics.md`, "Counting"; `docs/numerics.md`, "Tilted inversion".
+        *Guarantee*: lower ≤ exact value ≤ upper. *Rounding*: outward by an explicit budget; relative width around 1e-9,
+        below 1e-5 up to 1e9 records where the value exceeds 1e-300. *Source*: `docs/numerics.md`, "Tilted inversion".
         """
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
         for rows in self._like_sized(n_low, n_high, epsilons):

@@ -125,15 +125,20 @@ def noisy_threshold(dice: Dice, batch: int) -> Case:
     return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)])
 
 
-def _thresholded(dice: Dice, batch: int, noise: float | None) -> Case:
-    m, k, high = dice.whole(0, 10), dice.whole(2, 7), _chance(dice)
+def boxed(dice: Dice, batch: int) -> Case:
+    """A thresholded count of people who are all in a box, at least so many of them unknown."""
+    return _thresholded(dice, batch, dice.real(0.2, 3.0) if dice.whole(0, 4) == 0 else None, boxed=True)
+
+
+def _thresholded(dice: Dice, batch: int, noise: float | None, *, boxed: bool = False) -> Case:
+    m, k, high = dice.whole(1 if boxed else 0, 10), dice.whole(2, 7), _chance(dice)
     known, active, ones = _known(dice, k)
     attacker: dict[str, Any] = {"p_max": high, "known": known, "influence": "active" if active else "passive"}
     if dice.whole(0, 1):
         attacker["unknown_max"] = m + dice.whole(0, 2)
     low = 0.0
-    if m and dice.whole(0, 2) == 0:
-        low = dice.real(0.001, high)
+    if boxed or (m and dice.whole(0, 2) == 0):
+        low = high if dice.whole(0, 9) == 0 else dice.real(0.001, high)
         attacker |= {"p_min": low, "unknown": dice.whole(1, m)}
     release = dice.whole(0, k + 5) if noise is not None and dice.whole(0, 2) else None
     people = m if active else m + known
@@ -159,6 +164,8 @@ def two_sided(dice: Dice, batch: int) -> Case:
     attacker = {"p_min": low, "p_max": high, "known": known, "influence": "active" if active else "passive"}
     if dice.whole(0, 1):
         attacker["unknown_max"] = m + dice.whole(0, 2)
+    if dice.whole(0, 1):
+        attacker["unknown"] = dice.whole(0, m)
     people = m if active else m + known
     return Case(
         count=True,
@@ -326,6 +333,7 @@ FAMILIES: dict[str, Callable[[Dice, int], Case]] = {
     "noisy_counting": noisy_counting,
     "thresholding": thresholding,
     "noisy_threshold": noisy_threshold,
+    "boxed": boxed,
     "two_sided": two_sided,
     "presence": presence,
     "value": value,

@@ -1,0 +1,224 @@
+"""Theorem E: a threshold against a box of probabilities, at least so many people unknown, and any number more."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle.attacks import search
+from oracle.laws import BITS, coin_sum, exact_exp, lower_end
+from oracle.releases import count_losses
+from thorough import CLOSEST, examples, few
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems import THEOREMS, bounds_of
+from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
+from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails
+
+SLACK = 1.0081
+EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.0, 5.0, 40.0])
+
+
+def bound_of(k: int, low: float, high: float, unknown: int, cap: int | None = None) -> BoxedThreshold:
+    return BoxedThreshold(theorem="thresholding_in_box", k=k, p_min=low, p_max=high, unknown=unknown, cap=cap)
+
+
+def truth(k: int, others: int, low: float, likely: int, high: float, epsilon: float) -> Fraction:
+    """Return the larger divergence of an attacker with so many people at either end, never above it."""
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(low)] * others + [flint.arb(high)] * likely
+        return max(lower_end(flint.arb(side)) for side in count_losses(coins, 0, epsilon, exact_exp, k=k))
+
+
+def worst(k: int, box: tuple[float, float], numbers: range, epsilon: float) -> Fraction:
+    """Return the largest divergence at all vertices with so many people."""
+    low, high = box
+    at_high = range(1) if low == high else None
+    return max(truth(k, people - j, low, j, high, epsilon) for people in numbers for j in at_high or range(people + 1))
+
+
+def box_of(**more: Any) -> pkdp.AttackerModel:
+    return pkdp.AttackerModel(p_min=0.2, p_max=0.6, unknown=40, **more)
+
+
+@examples(quick=80, full=400)
+def test_no_attacker_exceeds_the_certificate_of_a_threshold_in_a_box(examples: int) -> None:
+    attackers, worst = search("boxed", examples=examples, batch=10)
+    assert attackers >= examples * 10 * 62 // 100
+    assert worst > CLOSEST[examples >= 250]
+
+
+def test_what_two_theorems_apart_left_open_is_certified() -> None:
+    few_people = pkdp.certify(pkdp.Count(k=20), box_of())
+    assert few_people.epsilon(1e-6) == pytest.approx(1.9204, abs=2e-4)
+    attained, certified = few_people.delta_bounds(few_people.epsilon(1e-6))
+    assert certified <= 1e-6 <= SLACK * attained
+    attacker = pkdp.AttackerModel(p_min=0.1, p_max=0.3, unknown=300)
+    many = pkdp.certify(pkdp.Count(k=50), attacker)
+    assert many.epsilon(1e-6) == pytest.approx(0.6676, abs=2e-4)
+    alone = pkdp.certify(pkdp.Count(k=50), pkdp.AttackerModel(p_max=0.3)), pkdp.certify(pkdp.Count(), attacker)
+    assert all(one.epsilon(1e-6) > 0.85 for one in alone)
+
+
+SHAPES = st.tuples(
+    st.integers(2, 8),
+    st.sampled_from([0.02, 0.1, 0.3, 0.5, 0.9]),
+    st.sampled_from([0.0, 0.3, 1.0]),
+    st.integers(1, 9),
+).map(lambda drawn: (drawn[0], drawn[1], drawn[1] + (0.97 - drawn[1]) * drawn[2], drawn[3]))
+
+
+@settings(max_examples=few(60), deadline=None)
+@given(SHAPES, st.sampled_from([0.0, 0.05, 0.3, 1.0, 3.0]))
+def test_no_number_of_people_tells_more_and_the_worst_attains(shape: Any, epsilon: float) -> None:
+    k, low, high, unknown = shape
+    bound = bound_of(*shape)
+    attained, certified = (float(side[0]) for side in bound.bracket(np.array([epsilon])))
+    assert worst(k, (low, high), range(unknown, unknown + 9), epsilon) <= Fraction(certified)
+    assert certified <= SLACK * attained + 1e-250
+    likely, others = bound.worst_numbers(epsilon)
+    assert likely + others >= unknown
+    if likely + others <= 150:
+        reached = truth(k, others, low, likely, high, epsilon)
+        assert Fraction(attained) <= reached
+        assert float(reached) <= attained * (1.0 + 1e-7) + 1e-250
+
+
+@settings(max_examples=few(40), deadline=None)
+@given(SHAPES, st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.integers(0, 5))
+def test_with_at_most_so_many_people_it_is_exact_beside_theorem_a(shape: Any, epsilon: float, more: int) -> None:
+    k, low, high, unknown = shape
+    attacker = pkdp.AttackerModel(p_min=low, p_max=high, unknown=unknown, unknown_max=unknown + more)
+    certified = min(
+        float(applied.bound.certified(np.array([epsilon]))[0])
+        for applied in bounds_of(pkdp.Count(k=k), attacker, "presence").partial
+    )
+    attained, _ = bound_of(*shape, cap=unknown + more).bracket(np.array([epsilon]))
+    exact = worst(k, (low, high), range(unknown, unknown + more + 1), epsilon)
+    assert Fraction(float(attained[0])) <= exact <= Fraction(certified)
+    assert certified <= 1.01 * float(exact) + 1e-250
+
+
+@settings(max_examples=few(40), deadline=None)
+@given(SHAPES, st.integers(1, 4))
+def test_more_knowledge_is_never_certified_less(shape: Any, more: int) -> None:
+    k, low, high, unknown = shape
+    certified = bound_of(*shape).certified(EPSILONS)
+    weaker = [
+        bound_of(k + more, low, high, unknown),
+        bound_of(k, low, high, unknown + more),
+        bound_of(k, low + 0.5 * (high - low), high, unknown),
+        bound_of(k, low, high - 0.5 * (high - low), unknown),
+        bound_of(*shape, cap=unknown + more),
+    ]
+    for bound in weaker:
+        assert np.all(bound.certified(EPSILONS) <= SLACK * certified + 1e-280), bound
+    assert np.all(np.diff(certified) <= (SLACK - 1.0) * certified[:-1])
+    without = Counting(theorem="counting", unknown=unknown, p_min=low, p_max=high).certified(EPSILONS)
+    alone = Thresholding(theorem="thresholding", k=k, p=high).certified(EPSILONS)
+    assert np.all(certified <= SLACK * np.minimum(without, alone) + 1e-280)
+
+
+@settings(max_examples=few(60), deadline=None)
+@given(SHAPES, st.integers(0, 12), st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.integers(0, 1))
+def test_fewer_others_are_left_out_where_the_threshold_binds(shape: Any, likely: int, epsilon: float, way: int) -> None:
+    k, low, high, unknown = shape
+    bound = bound_of(*shape)
+    tails = bound._directions()[way]
+    fewest, enough = (
+        int(side[0]) for side in bound._others(way, tails, np.array([float(likely)]), np.array([epsilon]))
+    )
+    assert max(0, unknown - likely) <= fewest <= enough
+    growth = exact_exp(epsilon if way == 0 else -epsilon)
+
+    def reached(others: int) -> Any:
+        law = [*coin_sum([flint.arb(low)] * others + [flint.arb(high)] * likely), *[flint.arb(0)] * k]
+        return growth * law[k - 1] - law[k - 2]
+
+    with flint.ctx.workprec(BITS):
+        # Fewer than `fewest` are not declared, or do not reach it; up to a share of them the two are the same.
+        assert fewest == max(0, unknown - likely) or not reached(fewest - 1) > 0
+        assert enough > 400 or not reached(enough) < 0
+        assert enough <= fewest + 1 + enough // 10_000
+
+
+def test_a_tilted_law_falls_as_it_does() -> None:
+    n_low, n_high, epsilon = 13, 6, 0.7
+    tails = TwoCoinTails(low=0.2, low_complement=0.8, high=0.7, high_complement=1.0 - 0.7)
+    law = np.array(coin_sum([0.2] * n_low + [0.7] * n_high)) * np.exp(epsilon * np.arange(n_low + n_high + 1))
+    law /= law.sum()
+    mode = int(law.argmax())
+    for at in range(mode - 4, mode + 4):
+        fall, doubt = tails.falls(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
+        assert abs(fall[0] - (law[at] - law[at + 1])) <= doubt[0] + 1e-15
+        assert doubt[0] < 1e-12
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (1000, 0.1, 0.3, 5000),
+        (300, 0.01, 0.5, 100_000),
+        (20, 0.2, 0.6, 10**9),
+        (10**6, 0.1, 0.11, 10**7),
+        (9, 1e-9, 0.5, 1),
+    ],
+)
+def test_brackets_of_large_numbers_are_narrow_and_far_ends_say_nothing(shape: Any) -> None:
+    bound = bound_of(*shape)
+    epsilon = bound.smallest_epsilon(1e-6)
+    attained, certified = bound.bracket(np.array([min(epsilon, 1.0), 800.0]))
+    assert certified[0] <= SLACK * attained[0]
+    assert np.all(attained <= certified)
+    assert np.all(bound.rounding(np.array([0.1, 800.0])) < 1e-3)
+    more = bound_of(*shape[:3], MOST_PEOPLE * 4).bracket(np.array([0.01]))
+    assert more[0][0] == 0.0 <= more[1][0]
+
+
+def test_people_who_are_not_counted_are_the_mirror_image() -> None:
+    attacker = pkdp.AttackerModel(p_min=0.25, p_max=0.5, unknown=30)
+    mirrored = pkdp.AttackerModel(p_min=0.5, p_max=0.75, unknown=30)
+    one = np.array(pkdp.certify(pkdp.Count(k=12), attacker).delta_bounds(EPSILONS))
+    other = np.array(pkdp.certify(pkdp.Count(k_complement=12), mirrored).delta_bounds(EPSILONS))
+    assert one == pytest.approx(other, rel=1e-6, abs=1e-280)
+    both = pkdp.certify(pkdp.Count(k=12, k_complement=9), attacker).delta(EPSILONS)
+    assert np.all(both <= np.minimum(one[1], pkdp.certify(pkdp.Count(k_complement=9), attacker).delta(EPSILONS)))
+
+
+@pytest.mark.parametrize("influence", ["active", "passive"])
+def test_known_people_take_the_threshold_down(influence: str) -> None:
+    known = pkdp.certify(pkdp.Count(k=23), box_of(known=3, influence=influence))
+    fewer = pkdp.certify(pkdp.Count(k=20), box_of())
+    certified = known.delta(EPSILONS)
+    assert np.all(certified <= fewer.delta(EPSILONS) * (1.0 + 1e-9))
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(0.2)] * 40
+        sides = count_losses(coins, 3, 1.0, exact_exp, k=23)
+        assert max(lower_end(flint.arb(side)) for side in sides) <= Fraction(float(known.delta(1.0)))
+
+
+def test_it_is_left_out_where_others_may_be_known() -> None:
+    private = pkdp.Leakage("the noised turnout", epsilon=0.1)
+    for more in ({"leakage": private}, {"dependent": "household", "secret": "conditional"}):
+        theorems = pkdp.certify(pkdp.Count(k=20), box_of(**more)).theorems
+        assert not any("box" in key for key in theorems)
+    assert THEOREMS["thresholding_in_box"].rests_on == ("known", "p_max", "unknown")
+
+
+def test_a_total_of_days_is_smaller_than_that_of_the_two_theorems_apart() -> None:
+    habits, attacker = pkdp.IndependentGivenHabits(), pkdp.AttackerModel(p_min=0.1, p_max=0.3, unknown=300)
+    total = pkdp.compose([(pkdp.certify(pkdp.Count(k=50), attacker), 30)], habits)
+    apart = pkdp.compose([(pkdp.certify(pkdp.Count(), attacker), 30)], habits)
+    assert total.epsilon(1e-6) < 4.34 < 5.0 < apart.epsilon(1e-6)
+    # Where the box says next to nothing, a total is that of the threshold alone.
+    attacker = pkdp.AttackerModel(p_min=1e-6, p_max=0.1, unknown=1)
+    total = pkdp.compose([(pkdp.certify(pkdp.Count(k=50), attacker), 30)], habits)
+    alone = pkdp.compose([(pkdp.certify(pkdp.Count(k=50), pkdp.AttackerModel(p_max=0.1)), 30)], habits)
+    assert total.epsilon(1e-6) <= alone.epsilon(1e-6) * (1.0 + 1e-9)

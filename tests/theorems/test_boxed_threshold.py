@@ -8,7 +8,7 @@ from typing import Any
 import flint
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.laws import BITS, coin_sum, exact_exp, lower_end
@@ -91,8 +91,24 @@ def test_no_number_of_people_tells_more_and_the_worst_attains(shape: Any, epsilo
         assert float(reached) <= attained * (1.0 + 1e-7) + 1e-250
 
 
+@pytest.mark.parametrize("shape", [(3, 0.1, 0.3, 60), (4, 0.1, 0.2, 50), (3, 0.05, 0.6, 40)])
+def test_of_many_people_whoever_is_missing_tells_more(shape: Any) -> None:
+    k, low, high, unknown = shape
+    attained, certified = (float(side[0]) for side in bound_of(*shape).bracket(np.array([0.5])))
+    exact = worst(k, (low, high), range(unknown, unknown + 1), 0.5)
+    # The target absent looks likelier: an attacker who waits for many people to be counted learns less.
+    with flint.ctx.workprec(BITS):
+        right, _ = count_losses([flint.arb(low)] * unknown, 0, 0.5, exact_exp, k=k)
+        assert float(lower_end(flint.arb(right))) < 0.9 * float(exact)
+    assert Fraction(attained) <= exact <= Fraction(certified)
+    assert certified <= SLACK * float(exact)
+
+
 @settings(max_examples=few(40), deadline=None)
 @given(SHAPES, st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.integers(0, 5))
+@example((8, 0.05, 0.55, 8), 2.0, 0)
+@example((7, 0.05, 0.55, 8), 1.0, 0)
+@example((6, 0.05, 0.55, 11), 0.6, 0)
 def test_with_at_most_so_many_people_it_is_exact_beside_theorem_a(shape: Any, epsilon: float, more: int) -> None:
     k, low, high, unknown = shape
     attacker = pkdp.AttackerModel(p_min=low, p_max=high, unknown=unknown, unknown_max=unknown + more)

@@ -106,6 +106,13 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         )
     yield "count, k, an attacker who may be certain", certify(Count(k=50), AttackerModel(p_max=1.0, unknown_max=5))
     yield "count, both thresholds", certify(Count(k=50, k_complement=80), AttackerModel(p_min=0.4, p_max=0.5))
+    for title, known in {"nobody known": {}, **KNOWN}.items():
+        box = AttackerModel(p_min=0.2, p_max=0.6, unknown=40, **known)
+        yield f"count, k, in a box, {title}", certify(Count(k=20), box)
+    yield (
+        "count, k of the rest, in a box",
+        certify(Count(k_complement=20), AttackerModel(p_min=0.4, p_max=0.8, unknown=40)),
+    )
     yield "count, no ε", certify(Count(k=3), AttackerModel(p_max=0.5))
     yield "count, exact", certify(Count(), BOX)
     yield (

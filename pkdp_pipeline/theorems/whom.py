@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.wording import percent
 from pkdp_pipeline.theorems.record import independent, others
@@ -111,8 +113,10 @@ def counting(attacker: AttackerModel) -> str:
 def thresholding_in_box(side: str, attacker: AttackerModel) -> str:
     """Say whom a threshold on the people on one side, "in" the group or "outside" it, holds against in a box."""
     other = "in" if side == "outside" else "not in"
+    # It holds whatever merely known people turn out to say.
+    knows = _knows(replace(attacker, influence="active"), f"{side} the group")
     return (
-        f"{independent(attacker)}, who {_knows(attacker, f'{side} the group')} and is uncertain about at least "
+        f"{independent(attacker)}, who {knows} and is uncertain about at least "
         f"{others(attacker.unknown or 0)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} "
         f"sure that each is in the group{_bounded(attacker)}; they may know who is {other} it"
     )

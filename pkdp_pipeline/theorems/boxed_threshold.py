@@ -122,9 +122,9 @@ class BoxedThreshold(Counting):
 
     def _shares(self, way: int, epsilons: Array) -> tuple[Array, Array]:
         """Return the chances to be counted in the tilted law: of people at `p_min`, and at `p_max`."""
+        tilt = -epsilons if way == 0 else epsilons
         with np.errstate(over="ignore"):
-            tilt = np.exp(-epsilons if way == 0 else epsilons)
-            low, high = (1.0 / (1.0 + (1.0 - p) / p * tilt) for p in (self.p_min, self.p_max))
+            low, high = (1.0 / (1.0 + np.exp(np.log1p(-p) - np.log(p) + tilt)) for p in (self.p_min, self.p_max))
         return np.maximum(low, 1e-300), np.maximum(high, 1e-300)
 
     def _others(self, way: int, tails: TwoCoinTails, high: Array, epsilons: Array) -> tuple[Array, Array]:

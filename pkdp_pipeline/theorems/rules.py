@@ -54,11 +54,16 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
     return obstacle or Applied(bound=bound, attack=below if attained else None)
 
 
+_MOST_KNOWN = 8
+"""With more people merely known theorem D is not evaluated: each number of them who count takes a search."""
+
+
 def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
-    """Theorem D: a threshold with noise after it, against whoever is not passive; elsewhere theorem A says why not."""
+    """Theorem D: a threshold with noise after it, few people merely known; elsewhere theorem A says why not."""
     k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
     controlled = attacker.known if attacker.influence == "active" else 0
-    if k is None or noise is None or p is None or p == 1.0 or controlled < attacker.known or k - controlled <= 1:
+    merely_known = attacker.known - controlled
+    if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1 or merely_known > _MOST_KNOWN:
         return None
     if getattr(mechanism, "k_complement", None) is not None:
         return None
@@ -67,6 +72,7 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
         k=k - controlled,
         p=p,
         cap=attacker.unknown_max,
+        known=merely_known,
         noise=noise.epsilon,
         release_threshold=None if release is None else release - controlled,
     )
@@ -242,6 +248,7 @@ RECORDS = (
         citation=_SECTION_6,
         against=whom.thresholding,
         rests_on=("known", "p_max"),
+        averages=True,
         about=(Count, "presence"),
         rule=partial(_behind_noise, "noisy_thresholding"),
     ),
@@ -252,6 +259,7 @@ RECORDS = (
         against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
+        averages=True,
         told_absent=True,
         about=(Histogram, "presence"),
         rule=partial(_behind_noise, "noisy_presence"),

@@ -24,15 +24,17 @@ VECTORS: list[dict[str, Any]] = json.loads(
 )["rows"]
 
 
-def bound_of(k: int, p: float, noise: float, release: int | None, cap: int | None = None) -> NoisyThreshold:
-    return NoisyThreshold(theorem="noisy_thresholding", k=k, p=p, noise=noise, release_threshold=release, cap=cap)
+def bound_of(k: int, p: float, noise: float, release: int | None, cap: int | None = None, known: int = 0) -> Any:
+    return NoisyThreshold(
+        theorem="noisy_thresholding", k=k, p=p, noise=noise, release_threshold=release, cap=cap, known=known
+    )
 
 
-def truth(k: int, p: float, noise: float, release: int | None, people: int, epsilon: float) -> float:
+def truth(k: int, p: float, noise: float, release: int | None, people: int, epsilon: float, known: int = 0) -> float:
     """Return the larger divergence of an attacker with so many equal people, in ball arithmetic, never above it."""
     with flint.ctx.workprec(BITS):
-        coins = [flint.arb(p)] * people
-        sides = count_losses(coins, 0, epsilon, exact_exp, k=k, noise=noise, release=release)
+        coins, others = ([flint.arb(p)] * number for number in (people, known))
+        sides = count_losses(coins, others or 0, epsilon, exact_exp, k=k, noise=noise, release=release)
         return float(max(lower_end(flint.arb(side)) for side in sides))
 
 
@@ -87,13 +89,15 @@ def test_equal_people_stay_below_and_the_worst_number_attains(shape: Any, epsilo
 
 
 @settings(max_examples=25, deadline=None)
-@given(SHAPES, st.sampled_from([0.05, 0.3, 0.9, 2.0]), st.integers(0, 10))
-def test_a_cap_is_exact(shape: Any, epsilon: float, cap: int) -> None:
-    k, p, noise, release = shape
-    attained, certified = bound_of(k, p, noise, release, cap).bracket(np.array([epsilon]))
-    exact = max(truth(k, p, noise, release, people, epsilon) for people in range(cap + 1))
+@given(SHAPES, st.sampled_from([0.05, 0.3, 0.9, 2.0]), st.integers(0, 10), st.integers(0, 4))
+def test_a_cap_is_exact_for_people_merely_known(shape: Any, epsilon: float, cap: int, most: int) -> None:
+    k, known = shape[0], min(most, max(0, shape[0] - 2))
+    attained, certified = bound_of(*shape, cap, known).bracket(np.array([epsilon]))
+    exact = max(truth(*shape, people, epsilon, known) for people in range(cap + 1))
     assert exact <= float(certified[0]) <= 1.011 * exact + 1e-200
     assert float(attained[0]) <= exact
+    # Fewer known people, with one more unknown each, tell no more.
+    assert all(truth(*shape, cap, epsilon, fewer) <= float(certified[0]) for fewer in range(known)) or k <= 2
 
 
 @settings(max_examples=30, deadline=None)
@@ -141,6 +145,26 @@ def test_controlled_people_take_both_thresholds_down() -> None:
             for people in range(10)
         )
     assert attained <= exact <= certified <= 1.011 * exact
+
+
+def test_people_merely_known_cost_little_more_than_nobody() -> None:
+    mechanism = pkdp.Count(k=20, noise=pkdp.GeometricNoise(0.5), release_threshold=40)
+    nobody = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1)).epsilon(1e-6)
+    few = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=5))
+    controlled = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=5, influence="active")).epsilon(1e-6)
+    assert nobody < few.epsilon(1e-6) < 1.02 * nobody < controlled
+    for epsilon in (0.3, 1.0, 2.0):
+        attained, certified = few.delta_bounds(epsilon)
+        assert 0.0 < attained <= certified <= 1.011 * attained
+
+
+@pytest.mark.parametrize("known", [1, 3, 4])
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.8, 2.0])
+def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(known: int, epsilon: float) -> None:
+    shape = (6, 0.3, 0.7, 9)
+    attained, certified = (float(side[0]) for side in bound_of(*shape, known=known).bracket(np.array([epsilon])))
+    exact = [truth(*shape, people, epsilon, fewer) for people in range(45) for fewer in range(known + 1)]
+    assert attained <= max(exact) * (1.0 + 1e-12) <= certified <= 1.011 * max(exact)
 
 
 @pytest.mark.parametrize("days", [2, 30])

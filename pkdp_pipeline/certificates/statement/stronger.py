@@ -212,5 +212,7 @@ def effort(certificate: Certificate, *, more_known: bool = False) -> int:
         return SLOW
     if not is_averaged:
         return 1
+    if {"noisy_thresholding", "noisy_presence"} & set(keys):
+        return 3
     largest = max(mechanism.k or 0, getattr(mechanism, "k_complement", None) or 0)
     return SLOW if largest > _LARGE else 3 if max(largest, attacker.known) > _MANY_KNOWN else 2

@@ -14,6 +14,7 @@ from pkdp_pipeline.model.attacker import AttackerModel, Leakage, Lives
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, Protects, cells_per_unit, mechanism_name
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.reached import Reached
 from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theorems.rules import RECORDS
@@ -236,6 +237,8 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
             partial.append(replace(found, bound=surviving.beside(found.bound)))
         elif found is not None:
             obstacles.append(found)
+    if isinstance(mechanism, Count) and not attacker.leakage and all(applied.attack is None for applied in partial):
+        partial[:1] = [replace(applied, attack=_reached(mechanism, attacker)) for applied in partial[:1]]
     if surviving.obstacle is not None and not partial:
         obstacles.append(surviving.obstacle)
     worst = _worst(mechanism, surviving, protects)
@@ -253,6 +256,21 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     if not partial and worst is None and not obstacles and not several:
         obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
     return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles))
+
+
+def _reached(mechanism: Count, attacker: AttackerModel) -> Reached:
+    """Return attackers to try where no theorem names the worst one."""
+    return Reached(
+        theorem="attack",
+        p_min=attacker.p_min or 0.0,
+        p_max=1.0 if attacker.p_max is None else attacker.p_max,
+        unknown=attacker.unknown or 0,
+        cap=attacker.unknown_max,
+        k=mechanism.k,
+        k_complement=mechanism.k_complement,
+        noise=None if mechanism.noise is None else mechanism.noise.epsilon,
+        release_threshold=mechanism.release_threshold,
+    )
 
 
 def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects) -> WorstCase | None:

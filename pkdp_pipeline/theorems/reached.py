@@ -1,0 +1,130 @@
+"""What some attackers reach of a count of any kind: the attained side where no theorem names the worst one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.noisy_rows import Channel
+from pkdp_pipeline.theorems.rounding import TINY, Array
+
+_MOST_PEOPLE = 600
+"""Attackers with more unknown people than this are not tried."""
+
+_TRIED = 48
+"""So many numbers of people are tried."""
+
+_SHARES = (1.0, 0.5, 0.0)
+"""Of the people who are tried, these shares are counted with the larger probability."""
+
+_WIDTH = 80.0
+"""Noise beyond e^-80 is left out of what is seen, which errs downward."""
+
+_ERROR = 1e-11
+"""Relative error of every chance, with room."""
+
+_LOST = 1e6 * TINY
+"""What may have been added to a chance against underflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached(Bound):
+    """What attackers who know nobody, with people of at most two kinds, learn of a count; nothing is certified.
+
+    Parameters
+    ----------
+    theorem : str
+    p_min, p_max : float
+        Every unknown person is counted with one of these.
+    unknown : int
+        At least so many people are unknown.
+    cap : int, optional
+        At most so many are.
+    k, k_complement, release_threshold : int, optional
+    noise : float, optional
+        ε0 of two-sided geometric noise.
+
+    Notes
+    -----
+    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
+    *Rounding*: downward, by 1e-11 of each chance. *Source*: lemma 2 of `docs/mathematics.md`: these are vertices.
+    """
+
+    p_min: float
+    p_max: float
+    unknown: int = 0
+    cap: int | None = None
+    k: int | None = None
+    k_complement: int | None = None
+    noise: float | None = None
+    release_threshold: int | None = None
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`: as near as two large chances are to each other, and no nearer."""
+        attained, _ = self.bracket(epsilons)
+        apart = 4.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, 700.0)))
+        share = np.divide(apart, attained, out=np.ones(len(epsilons)), where=attained > apart)
+        return np.stack([share, np.zeros(len(epsilons))])
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        attained = np.zeros(len(epsilons))
+        if (laws := _laws(self)) is not None:
+            for at, epsilon in enumerate(epsilons.tolist()):
+                growth = math.exp(min(epsilon, 700.0)) * (1.0 + _ERROR)
+                for first, second in (laws, laws[::-1]):
+                    gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _LOST * growth)
+                    attained[at] = max(attained[at], float(gains.sum(axis=1).max()) * (1.0 - _ERROR))
+        return attained, np.ones(len(epsilons))
+
+    def crowds(self) -> list[tuple[int, int]]:
+        """Return the (number at `p_min`, number at `p_max`) that are tried."""
+        # Fewer people than a threshold needs are never told apart.
+        least = max(1, self.unknown, (self.k or 0) - 1, (self.k_complement or 0) - 1)
+        enough = 2.0 * max(self.k or 0, self.release_threshold or 0) / max(self.p_max, 1e-9)
+        enough = max(enough, 2.0 * (self.k_complement or 0) / max(1.0 - self.p_min, 1e-9), 2.0 * least)
+        most = math.floor(min(_MOST_PEOPLE, enough, math.inf if self.cap is None else self.cap))
+        if most < least:
+            return []
+        numbers = {round(least * (most / least) ** (at / (_TRIED - 1))) for at in range(_TRIED)}
+        return sorted({(m - (high := round(share * m)), high) for m in numbers for share in _SHARES})
+
+
+@lru_cache(maxsize=32)
+def _laws(bound: Reached) -> tuple[Array, Array] | None:
+    """Return what is seen in the target's two lives; a row for each crowd that is tried."""
+    crowds = bound.crowds()
+    if not crowds:
+        return None
+    size = max(map(sum, crowds)) + 2
+    counts, chances = np.arange(size), np.zeros((len(crowds), size))
+    shows = (
+        np.ones((len(crowds), size), dtype=bool) if bound.k is None else np.tile(counts >= bound.k, (len(crowds), 1))
+    )
+    for row, (low, high) in enumerate(crowds):
+        chances[row, : low + high + 1] = np.convolve(
+            binomial_weights(low, bound.p_min, 0, low), binomial_weights(high, bound.p_max, 0, high)
+        )
+        if bound.k_complement is not None:
+            shows[row] &= low + high + 1 - counts >= bound.k_complement
+    lives = np.roll(chances, 1, axis=1), chances
+    hidden, shown = [(law * ~shows).sum(axis=1) for law in lives], [law * shows for law in lives]
+    if bound.noise is not None:
+        reach, least, alpha = (
+            min(4000, math.ceil(_WIDTH / bound.noise)),
+            bound.release_threshold,
+            math.exp(-bound.noise),
+        )
+        values = np.arange(-reach if least is None else max(-reach, least), size + reach)
+        kernel = np.exp(-bound.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-bound.noise) / (1.0 + alpha))
+        if least is not None:
+            below = Channel(0, least, bound.noise, bound.p_max).below(least - counts.astype(float))
+            hidden = [told + law @ below for told, law in zip(hidden, shown, strict=True)]
+        shown = [law @ kernel for law in shown]
+    present, absent = (np.hstack([law, told[:, None]]) for law, told in zip(shown, hidden, strict=True))
+    return present, absent

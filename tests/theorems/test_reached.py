@@ -1,0 +1,84 @@
+"""What attackers reach of a count of any kind, against exact enumeration of the same attackers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle.laws import BITS, exact_exp, lower_end
+from oracle.releases import count_losses
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.reached import Reached
+
+SHAPES = st.fixed_dictionaries(
+    {
+        "k": st.one_of(st.none(), st.integers(1, 5)),
+        "k_complement": st.one_of(st.none(), st.integers(1, 5)),
+        "noise": st.one_of(st.none(), st.sampled_from([0.3, 1.0])),
+        "p_min": st.sampled_from([0.0, 0.1, 0.4]),
+        "p_max": st.sampled_from([0.4, 0.7, 1.0]),
+        "unknown": st.integers(0, 6),
+    }
+)
+
+
+def exact(bound: Reached, low: int, high: int, epsilon: float) -> float:
+    """Return the larger divergence of one of the attackers, in ball arithmetic, never above it."""
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(bound.p_min)] * low + [flint.arb(bound.p_max)] * high
+        sides = count_losses(
+            coins,
+            0,
+            epsilon,
+            exact_exp,
+            k=bound.k,
+            k_complement=bound.k_complement,
+            noise=bound.noise,
+            release=bound.release_threshold,
+            population=low + high + 1,
+        )
+        return float(max(lower_end(flint.arb(side)) for side in sides))
+
+
+@settings(max_examples=40, deadline=None)
+@given(SHAPES, st.one_of(st.none(), st.integers(-2, 8)), st.sampled_from([0.05, 0.4, 1.5]))
+def test_it_is_what_the_best_of_those_tried_reaches(shape: Any, release: int | None, epsilon: float) -> None:
+    release = None if shape["noise"] is None else release
+    bound = Reached(theorem="attack", cap=9, release_threshold=release, **shape)
+    attained, nothing = bound.bracket(np.array([epsilon]))
+    best = max((exact(bound, *crowd, epsilon) for crowd in bound.crowds()), default=0.0)
+    assert best * (1.0 - 1e-9) - 1e-9 <= float(attained[0]) <= best
+    assert nothing[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "attacker", "most"),
+    [
+        ({"k": 20, "noise": 0.5}, {"p_min": 0.2, "p_max": 0.6, "unknown": 40}, 1.05),
+        ({"noise": 0.5, "release_threshold": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 40}, 1.5),
+        ({"k": 20, "k_complement": 20}, {"p_min": 0.05, "p_max": 0.1}, 1.05),
+        ({"k": 20, "k_complement": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 100}, 1.3),
+        ({"k_complement": 10, "noise": 1.0, "release_threshold": 3}, {"p_min": 0.3, "p_max": 0.7}, 1.5),
+        ({"k": 10, "noise": 1.0, "release_threshold": 20}, {"p_max": 0.2, "known": 9}, 10.0),
+    ],
+)
+def test_every_count_has_an_attained_side(mechanism: dict[str, Any], attacker: dict[str, Any], most: float) -> None:
+    if "noise" in mechanism:
+        mechanism = mechanism | {"noise": pkdp.GeometricNoise(mechanism["noise"])}
+    certificate = pkdp.certify(pkdp.Count(**mechanism), pkdp.AttackerModel(**attacker))
+    attained, certified = certificate.delta_bounds(0.3)
+    assert 0.0 < attained <= certified <= most * attained
+
+
+def test_only_declared_attackers_are_tried() -> None:
+    bound = Reached(theorem="attack", p_min=0.2, p_max=0.6, unknown=30, cap=50, k=4)
+    assert all(30 <= low + high <= 50 for low, high in bound.crowds())
+    assert replace(bound, cap=20).crowds() == []
+    attained, _ = replace(bound, unknown=5000, cap=None).bracket(np.array([0.1]))
+    assert attained[0] == 0.0

@@ -12,7 +12,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.wording import listed
-from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.counting import Counting, Options
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
@@ -252,6 +252,7 @@ RECORDS = (
         key="thresholding",
         title="Theorem A: thresholding is dominated by waiting times",
         citation=_SECTION_4,
+        formal=formal.THRESHOLD,
         against=whom.thresholding,
         rests_on=("known", "p_max"),
         averages=True,
@@ -262,6 +263,7 @@ RECORDS = (
         key="thresholding_complement",
         title="Theorem A for the people who are not counted",
         citation=_SECTION_4,
+        formal=formal.COMPLEMENT,
         against=whom.thresholding_complement,
         rests_on=("known",),
         averages=True,
@@ -272,6 +274,7 @@ RECORDS = (
         key="histogram_presence",
         title="Theorem B, presence: a k-anonymous histogram hides whether a person is there",
         citation=_SECTION_5,
+        formal=formal.PRESENCE,
         against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
@@ -284,6 +287,7 @@ RECORDS = (
         key="noisy_thresholding",
         title="Theorem D: a threshold with noise after it",
         citation=_SECTION_6,
+        formal=formal.BEHIND_NOISE,
         against=whom.thresholding,
         rests_on=("known", "p_max"),
         about=(Count, "presence"),
@@ -293,6 +297,7 @@ RECORDS = (
         key="noisy_presence",
         title="Theorem D for a cell: a k-anonymous histogram with noise after its threshold",
         citation=_SECTION_6,
+        formal=formal.CELL_BEHIND_NOISE,
         against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
@@ -328,6 +333,7 @@ RECORDS = (
         key="noisy_counting",
         title="Lemmas 1 to 3 on the sum of the count and its noise",
         citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
+        formal=formal.VERTICES,
         against=whom.counting,
         rests_on=("unknown",),
         about=(Count, "presence"),
@@ -337,6 +343,7 @@ RECORDS = (
         key="counting",
         title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
         citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
+        formal=formal.VERTICES,
         against=whom.counting,
         rests_on=("unknown",),
         beside_private=True,

@@ -31,7 +31,8 @@ UNCHECKED = ("No part of its proof is checked by machine.",)
 
 NOT_CODE = "Coq has checked proofs, not the code and its floating point: docs/proofs.md."
 
-_HISTOGRAM, _VERTEX, _WAITING = "proofs/histogram.v", "proofs/vertex.v", "proofs/waiting_time.v"
+_BETWEEN, _HISTOGRAM = "proofs/between.v", "proofs/histogram.v"
+_VERTEX, _WAITING = "proofs/vertex.v", "proofs/waiting_time.v"
 _PEOPLE = "for a bounded number of people, all of them unknown"
 _CHANNEL = "for any steps after the count that have finitely many outcomes"
 
@@ -50,6 +51,9 @@ COMPLEMENT = Formal(
 PRESENCE = Formal(
     ((_HISTOGRAM, "theorem_B_presence", f"the bound holds, {_PEOPLE}"),),
     "numbers of people without a bound, the closed form of δ, known people, and that the bound is reached",
+)
+BETWEEN = Formal(
+    ((_BETWEEN, "theorem_C", f"the bound holds, {_PEOPLE}, whoever may see the list of those present"),), PRESENCE.rest
 )
 BEHIND_NOISE = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is m equal people, {_CHANNEL}"),),

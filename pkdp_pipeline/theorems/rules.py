@@ -322,6 +322,7 @@ RECORDS = (
         key="histogram_between",
         title="Theorem C, value: a k-anonymous histogram hides the cell, nothing assumed about absence",
         citation=_SECTION_5,
+        formal=formal.BETWEEN,
         against=whom.between,
         assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
         rests_on=("known", "p_max_between"),

@@ -31,7 +31,7 @@ UNCHECKED = ("No part of its proof is checked by machine.",)
 
 NOT_CODE = "Coq has checked proofs, not the code and its floating point: docs/proofs.md."
 
-_BETWEEN, _HISTOGRAM = "proofs/between.v", "proofs/histogram.v"
+_BETWEEN, _HISTOGRAM, _NOISE = "proofs/between.v", "proofs/histogram.v", "proofs/noise.v"
 _VERTEX, _WAITING = "proofs/vertex.v", "proofs/waiting_time.v"
 _PEOPLE = "for a bounded number of people, all of them unknown"
 _CHANNEL = "for any steps after the count that have finitely many outcomes"
@@ -65,4 +65,13 @@ CELL_BEHIND_NOISE = Formal(
 VERTICES = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is at a vertex of the box, {_CHANNEL}"),),
     "lemmas 1 and 3, noise without bounds, and that more unknown people hide no less",
+)
+NOISE = Formal(
+    (
+        (_NOISE, "noise_presence", "(ε0, δ0) holds for presence behind a threshold, against anybody"),
+        (_NOISE, "noise_value", "and (2 ε0, δ0) for value"),
+        (_NOISE, "noise_alone", "without a threshold both hold with δ = 0"),
+        (_NOISE, "geometric_noise", "all this is about noise with bounds: values beyond them are shown as the bounds"),
+    ),
+    "noise without bounds, every δ below ε0 and 2 ε0, and people in several cells",
 )

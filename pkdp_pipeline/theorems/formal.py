@@ -31,8 +31,8 @@ UNCHECKED = ("No part of its proof is checked by machine.",)
 
 NOT_CODE = "Coq has checked proofs, not the code and its floating point: docs/proofs.md."
 
-_BETWEEN, _HISTOGRAM, _NOISE = "proofs/between.v", "proofs/histogram.v", "proofs/noise.v"
-_VERTEX, _WAITING = "proofs/vertex.v", "proofs/waiting_time.v"
+_BETWEEN, _COMPOSITION, _HISTOGRAM = "proofs/between.v", "proofs/composition.v", "proofs/histogram.v"
+_NOISE, _VERTEX, _WAITING = "proofs/noise.v", "proofs/vertex.v", "proofs/waiting_time.v"
 _PEOPLE = "for a bounded number of people, all of them unknown"
 _CHANNEL = "for any steps after the count that have finitely many outcomes"
 
@@ -75,3 +75,14 @@ NOISE = Formal(
     ),
     "noise without bounds, every δ below ε0 and 2 ε0, and people in several cells",
 )
+RULES = {
+    "independent_given_habits": Formal(
+        ((_COMPOSITION, "product", "products of dominating pairs dominate, for two releases"),),
+        "that habits can be revealed, outcomes without bounds, more than two releases, and which directions are worst",
+    ),
+    "worst_case_parts": Formal(
+        ((_COMPOSITION, "rule_6", "the sum holds for two releases, the second chosen after seeing the first"),),
+        "outcomes without bounds, more than two releases, every total below the sum, and rule 5",
+    ),
+}
+"""Of rules that add certificates up, by key."""

@@ -1,5 +1,5 @@
-(* What two releases tell together, one after the other: fact (F5) of docs/mathematics.md, section 0, on which rule 2 of
-   docs/composition.md rests, and rule 6, of section 8. The second release may be chosen after seeing the first. *)
+(* What releases tell together, one after another: fact (F5) of docs/mathematics.md, section 0, on which rule 2 of
+   docs/composition.md rests, and rule 6, of section 8. Each release may be chosen after seeing those before. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From pkdp Require Import hockey_stick.
@@ -59,13 +59,6 @@ under eq_bigr do rewrite -mulrA; rewrite !turned.
 by apply: dominates_weighted => //; apply: mulr_ge0.
 Qed.
 
-(* So products of dominated laws are dominated by the product: releases that are independent in each life. *)
-Corollary product T U T' U' (M N : T -> R) (K L : U -> R) (P Q : T' -> R) (P' Q' : U' -> R) :
-  nonnegative M -> nonnegative N -> nonnegative L -> nonnegative P' -> nonnegative Q' ->
-  dominates P Q M N -> dominates P' Q' K L ->
-  dominates (both P (fun _ => P')) (both Q (fun _ => Q')) (both M (fun _ => K)) (both N (fun _ => L)).
-Proof. by move=> *; apply: two_steps. Qed.
-
 (* Rule 6: where the first outcome has at most d1 at c1, and the second, whatever the first was, at most d2 at c2, both
    together have at most d1 + d2 at c1 c2. *)
 Theorem rule_6 T U (M N : T -> R) (K L : T -> U -> R) c1 c2 d1 d2 : 0 <= c1 -> 0 <= c2 ->
@@ -96,5 +89,76 @@ have split_M : over x + least x = M x by rewrite addrC subrK.
 rewrite mulrBr addrA -mulrDl split_M ler_add2l ler_opp2 [leRHS]mulrACA; apply: ler_wpmul2r => //.
 by rewrite mulr_ge0 // L_ge0.
 Qed.
+
+(* Any number n of releases, one after another: K past is the law of the next outcome when these were seen before. *)
+Section Several.
+
+Variables (T : finType) (K L : seq T -> T -> R).
+Hypotheses (K_ge0 : forall past, nonnegative (K past)) (L_ge0 : forall past, nonnegative (L past)).
+
+Fixpoint outcomes (O : finType) n : finType := if n is m.+1 then [finType of O * outcomes O m] else [finType of unit].
+
+Fixpoint story (O : finType) (M : seq O -> O -> R) past n : outcomes O n -> R :=
+  if n is m.+1 then both (M past) (fun x => story M (rcons past x) (n := m)) else fun _ => 1.
+Arguments story [O] M past n _.
+
+Lemma story_ge0 (O : finType) (M : seq O -> O -> R) past n : (forall past, nonnegative (M past)) ->
+  nonnegative (story M past n).
+Proof.
+by move=> M_ge0; elim: n past => [|n IH] past x /=; rewrite ?ler01 // mulr_ge0 ?M_ge0 ?IH.
+Qed.
+
+Lemma story_1 (O : finType) (M : seq O -> O -> R) past n : (forall past, \sum_x M past x = 1) ->
+  \sum_x story M past n x = 1.
+Proof.
+move=> M_1; elim: n past => [|n IH] past /=; first by rewrite (big_pred1 tt) // => -[].
+rewrite -(pair_bigA _ (fun x y => M past x * story M (rcons past x) n y)) -[RHS](M_1 past) /=.
+by apply: eq_bigr => x _; rewrite -mulr_sumr IH mulr1.
+Qed.
+
+(* Independent releases: the product of laws P i, P (i + 1), ... *)
+Fixpoint product (O : finType) (P : nat -> O -> R) i n : outcomes O n -> R :=
+  if n is m.+1 then both (P i) (fun _ => product P i.+1 (n := m)) else fun _ => 1.
+Arguments product [O] P i n _.
+
+(* (F5), for n releases: where (P i, Q i) dominates the i-th, whatever was seen before, the products dominate all. *)
+Theorem all_steps (O : finType) (P Q : nat -> O -> R) n :
+  (forall i, nonnegative (P i)) -> (forall i, nonnegative (Q i)) ->
+  (forall past, dominates (P (size past)) (Q (size past)) (K past) (L past)) ->
+  dominates (product P 0 n) (product Q 0 n) (story K [::] n) (story L [::] n).
+Proof.
+move=> P_ge0 Q_ge0 each; have product_ge0 (M : nat -> O -> R) i m : (forall i, nonnegative (M i)) ->
+    nonnegative (product M i m).
+  by move=> M_ge0; elim: m i => [|m IH] i x /=; rewrite ?ler01 // mulr_ge0 ?M_ge0 ?IH.
+suff all past : dominates (product P (size past) n) (product Q (size past) n) (story K past n) (story L past n).
+  exact: (all [::]).
+elim: n past => [|n IH] past; first by move=> c _; apply: lexx.
+apply: two_steps => //; try by move=> x; apply: story_ge0.
+- exact: product_ge0.
+- exact: product_ge0.
+by move=> x; rewrite -(size_rcons past x).
+Qed.
+
+(* Rule 6, for n releases, each chosen after seeing those before. *)
+Theorem rule_6_all (c d : nat -> R) n : (forall i, 0 <= c i) ->
+  (forall past, \sum_x K past x = 1) -> (forall past, hockey (c (size past)) (K past) (L past) <= d (size past)) ->
+  hockey (\prod_(i < n) c i) (story K [::] n) (story L [::] n) <= \sum_(i < n) d i.
+Proof.
+move=> c_ge0 K_1 each; suff all past : hockey (\prod_(i < n) c (size past + i)%N) (story K past n) (story L past n)
+    <= \sum_(i < n) d (size past + i)%N by apply: (all [::]).
+elim: n past => [|n IH] past.
+  by rewrite !big_ord0 /hockey big1 // => x _; rewrite mul1r subrr maxxx.
+rewrite !big_ord_recl addn0.
+have later x : hockey (\prod_(i < n) c (size past + bump 0 i)%N) (story K (rcons past x) n) (story L (rcons past x) n)
+    <= \sum_(i < n) d (size past + bump 0 i)%N.
+  have := IH (rcons past x); rewrite size_rcons.
+  by congr (hockey _ _ _ <= _); apply: eq_bigr => i _; rewrite /bump leq0n addSnnS.
+apply: rule_6 => //; first by apply: prodr_ge0.
+- by move=> x; apply: story_ge0.
+- by move=> x; apply: story_1.
+by move=> x; apply: story_ge0.
+Qed.
+
+End Several.
 
 End Composition.

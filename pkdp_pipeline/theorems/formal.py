@@ -77,12 +77,12 @@ NOISE = Formal(
 )
 RULES = {
     "independent_given_habits": Formal(
-        ((_COMPOSITION, "product", "products of dominating pairs dominate, for two releases"),),
-        "that habits can be revealed, outcomes without bounds, more than two releases, and which directions are worst",
+        ((_COMPOSITION, "all_steps", "products of dominating pairs dominate, once all habits are revealed"),),
+        "that habits can be revealed, outcomes without bounds, and which directions are worst",
     ),
     "worst_case_parts": Formal(
-        ((_COMPOSITION, "rule_6", "the sum holds for two releases, the second chosen after seeing the first"),),
-        "outcomes without bounds, more than two releases, every total below the sum, and rule 5",
+        ((_COMPOSITION, "rule_6_all", "the sum holds, also for releases that are chosen after seeing earlier ones"),),
+        "outcomes without bounds, every total below the sum, and rule 5",
     ),
 }
 """Of rules that add certificates up, by key."""

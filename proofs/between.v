@@ -28,28 +28,38 @@ Proof. by []. Qed.
 Lemma chance_ge0 ps x : all (fun q => 0 <= q <= 1) ps -> 0 <= chance ps x.
 Proof. by move=> in_01; apply: mean_ge0 => // tosses; apply: ler0n. Qed.
 
-(* The law of the number of successes is log-concave. *)
-Lemma log_concave ps i j : all (fun q => 0 <= q <= 1) ps -> (i <= j)%N ->
-  chance ps i * chance ps j.+1 <= chance ps i.+1 * chance ps j.
+(* A sequence is log-concave: its ratios do not increase. *)
+Definition log_concave_seq (f : nat -> R) := forall i j, (i <= j)%N -> f i * f j.+1 <= f i.+1 * f j.
+
+(* It stays so when one more coin is tossed. *)
+Lemma log_concave_coin (f g : nat -> R) q : 0 <= q <= 1 -> (forall x, 0 <= f x) -> log_concave_seq f ->
+  g 0%N = (1 - q) * f 0%N -> (forall x, g x.+1 = q * f x + (1 - q) * f x.+1) -> log_concave_seq g.
 Proof.
-elim: ps i j => [|p ps IH] i j.
-  by move=> _ _; rewrite /chance /mean_count /= mulr0 mul0r.
-move=> /= /andP[/andP[p_ge0 p_le1] in_01]; rewrite leq_eqVlt => /orP[/eqP ->|]; first by rewrite mulrC.
-case: j => // j; rewrite ltnS => le_ij; have q_ge0 : 0 <= 1 - p by rewrite subr_ge0.
-have f_ge0 x := chance_ge0 x in_01; have {}IH a b := IH a b in_01.
+case/andP=> p_ge0 p_le1 f_ge0 IH g0 gS i j; rewrite leq_eqVlt => /orP[/eqP ->|]; first by rewrite mulrC.
+case: j => // j; rewrite ltnS => le_ij; have q_ge0 : 0 <= 1 - q by rewrite subr_ge0.
 have scaled x y a b a' b' : 0 <= x -> 0 <= y -> a * b <= a' * b' -> x * a * (y * b) <= x * a' * (y * b') :> R.
   by move=> x_ge0 y_ge0 le_ab; rewrite mulrACA [leRHS]mulrACA ler_wpmul2l ?mulr_ge0.
-case: i le_ij => [|i] le_ij; rewrite !(chance_cons, chance_cons0); move: (1 - p) q_ge0 => q q_ge0.
-  rewrite !mulrDl !mulrDr -[q * _ * (p * _)]mulrACA [q * p]mulrC [p * q * _]mulrACA.
+case: i le_ij => [|i] le_ij; rewrite !(gS, g0); move: (1 - q) q_ge0 => r r_ge0.
+  rewrite !mulrDl !mulrDr -[r * _ * (q * _)]mulrACA [r * q]mulrC [q * r * _]mulrACA.
   apply: ler_add; first by rewrite ler_addr !mulr_ge0.
   by apply: ler_paddl; rewrite ?mulr_ge0 //; apply: scaled => //; apply: IH.
 rewrite !mulrDl !mulrDr addrACA; apply: ler_add; apply: ler_add.
 - by apply: scaled => //; apply: IH => //; apply: ltnW.
-- by rewrite mulrACA [q * p]mulrC mulrACA.
-- rewrite mulrACA [leRHS]mulrACA [q * p]mulrC ler_wpmul2l ?mulr_ge0 //.
+- by rewrite mulrACA [r * q]mulrC mulrACA.
+- rewrite mulrACA [leRHS]mulrACA [r * q]mulrC ler_wpmul2l ?mulr_ge0 //.
   apply: (le_trans (IH i j.+1 _)); first exact: leqW (ltnW le_ij).
   exact: IH.
 by apply: scaled => //; apply: IH; apply: leqW.
+Qed.
+
+(* The law of the number of successes is log-concave. *)
+Lemma log_concave ps : all (fun q => 0 <= q <= 1) ps -> log_concave_seq (chance ps).
+Proof.
+elim: ps => [|q ps IH] /=; first by move=> _ i j _; rewrite /chance /mean_count /= mulr0 mul0r.
+case/andP=> q_01 in_01; apply: (log_concave_coin q_01 _ (IH in_01)) => [x||x].
+- exact: chance_ge0.
+- exact: chance_cons0.
+exact: chance_cons.
 Qed.
 
 (* The mean is the sum over the numbers of successes. *)
@@ -95,7 +105,7 @@ have f_gt0 : 0 < chance ps x.
   by rewrite mulr0 -leNgt more_ge0.
 have : chance_more ps t * chance ps x <= chance_more ps x * chance ps t.
   case: t {t_def lt_t} le_x likely_t => [|t]; first by rewrite mul0r => *; apply: mulr_ge0.
-  by case: x {lt_x unlikely_x f_gt0} => // x le_tx _; rewrite [leRHS]mulrC; apply: log_concave.
+  by case: x {lt_x unlikely_x f_gt0} => // x le_tx _; rewrite [leRHS]mulrC; apply: (log_concave in_01).
 apply/negP; rewrite -ltNge; apply: (@le_lt_trans _ _ (c * chance ps x * chance ps t)).
   by rewrite ler_wpmul2r ?f_ge0 // ltW.
 by rewrite mulrAC ltr_pmul2r.

@@ -38,6 +38,27 @@ apply: ler_wpmul2l; first exact: ltW.
 by apply: dominated; rewrite divr_ge0 // ltW.
 Qed.
 
+(* Two outcomes with laws J and J', of which the first has laws M and N: where (P, Q) dominates the first, and, for each
+   first outcome x, (M x P', N x Q') the second, the products dominate both. *)
+Lemma joint_steps T U T' U' (J J' : T -> U -> R) (M N : T -> R) (P Q : T' -> R) (P' Q' : U' -> R) :
+  nonnegative N -> nonnegative P' -> nonnegative Q' -> dominates P Q M N ->
+  (forall x c, 0 <= c ->
+    \sum_y Num.max 0 (J x y - c * J' x y) <= \sum_y Num.max 0 (M x * P' y - c * N x * Q' y)) ->
+  dominates (both P (fun _ => P')) (both Q (fun _ => Q')) (fun xy => J xy.1 xy.2) (fun xy => J' xy.1 xy.2).
+Proof.
+move=> N_ge0 P'_ge0 Q'_ge0 first second c c_ge0; rewrite /hockey /both.
+rewrite -(pair_bigA _ (fun x y => Num.max 0 (J x y - c * J' x y))) /=.
+rewrite -(pair_bigA _ (fun x y => Num.max 0 (P x * P' y - c * (Q x * Q' y)))) /=.
+apply: (@le_trans _ _ (\sum_x \sum_y Num.max 0 (M x * P' y - c * N x * Q' y))).
+  by apply: ler_sum => x _; apply: second.
+rewrite exchange_big [leRHS]exchange_big; apply: ler_sum => y _ /=.
+have turned (V : finType) (A B : V -> R) : \sum_x Num.max 0 (A x * P' y - c * (B x * Q' y))
+    = \sum_x Num.max 0 (P' y * A x - c * Q' y * B x).
+  by apply: eq_bigr => x _; rewrite [A x * _]mulrC [B x * _]mulrC mulrA.
+under eq_bigr do rewrite -mulrA; rewrite !turned.
+by apply: dominates_weighted => //; apply: mulr_ge0.
+Qed.
+
 (* (F5) When the first outcome is dominated by (P, Q), and the second, whatever the first was, by (P', Q'), both
    together are dominated by the products. *)
 Theorem two_steps T U T' U' (M N : T -> R) (K L : T -> U -> R) (P Q : T' -> R) (P' Q' : U' -> R) :
@@ -45,17 +66,9 @@ Theorem two_steps T U T' U' (M N : T -> R) (K L : T -> U -> R) (P Q : T' -> R) (
   dominates P Q M N -> (forall x, dominates P' Q' (K x) (L x)) ->
   dominates (both P (fun _ => P')) (both Q (fun _ => Q')) (both M K) (both N L).
 Proof.
-move=> M_ge0 N_ge0 L_ge0 P'_ge0 Q'_ge0 first second c c_ge0; rewrite /hockey /both.
-rewrite -(pair_bigA _ (fun x y => Num.max 0 (M x * K x y - c * (N x * L x y)))) /=.
-rewrite -(pair_bigA _ (fun x y => Num.max 0 (P x * P' y - c * (Q x * Q' y)))) /=.
-apply: (@le_trans _ _ (\sum_x \sum_y Num.max 0 (M x * P' y - c * N x * Q' y))).
-  apply: ler_sum => x _; under eq_bigr do rewrite mulrA.
-  by apply: dominates_weighted => //; apply: mulr_ge0.
-rewrite exchange_big [leRHS]exchange_big; apply: ler_sum => y _ /=.
-have turned (V : finType) (A B : V -> R) : \sum_x Num.max 0 (A x * P' y - c * (B x * Q' y))
-    = \sum_x Num.max 0 (P' y * A x - c * Q' y * B x).
-  by apply: eq_bigr => x _; rewrite [A x * _]mulrC [B x * _]mulrC mulrA.
-under eq_bigr do rewrite -mulrA; rewrite !turned.
+move=> M_ge0 N_ge0 L_ge0 P'_ge0 Q'_ge0 first second.
+apply: (@joint_steps T U T' U' (fun x y => M x * K x y) (fun x y => N x * L x y) M N) => // x c c_ge0.
+under eq_bigr do rewrite mulrA.
 by apply: dominates_weighted => //; apply: mulr_ge0.
 Qed.
 

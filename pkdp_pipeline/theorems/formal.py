@@ -32,7 +32,8 @@ UNCHECKED = ("No part of its proof is checked by machine.",)
 NOT_CODE = "Coq has checked proofs, not the code and its floating point: docs/proofs.md."
 
 _BETWEEN, _COMPOSITION, _HISTOGRAM = "proofs/between.v", "proofs/composition.v", "proofs/histogram.v"
-_NOISE, _VERTEX, _WAITING = "proofs/noise.v", "proofs/vertex.v", "proofs/waiting_time.v"
+_NOISE, _VALUE, _VERTEX = "proofs/noise.v", "proofs/value.v", "proofs/vertex.v"
+_WAITING = "proofs/waiting_time.v"
 _PEOPLE = "for a bounded number of people, all of them unknown"
 _CHANNEL = "for any steps after the count that have finitely many outcomes"
 
@@ -51,6 +52,10 @@ COMPLEMENT = Formal(
 PRESENCE = Formal(
     ((_HISTOGRAM, "theorem_B_presence", f"the bound holds, {_PEOPLE}"),),
     "numbers of people without a bound, the closed form of δ, known people, and that the bound is reached",
+)
+VALUE = Formal(
+    ((_VALUE, "theorem_B_value", f"the bound holds for two cells, {_PEOPLE}"),),
+    "that people in other cells can be revealed, numbers of people without a bound, and known people",
 )
 BETWEEN = Formal(
     ((_BETWEEN, "theorem_C", f"the bound holds, {_PEOPLE}, whoever may see the list of those present"),), PRESENCE.rest

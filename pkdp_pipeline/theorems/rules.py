@@ -309,6 +309,7 @@ RECORDS = (
         key="histogram_value",
         title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
         citation=_SECTION_5,
+        formal=formal.VALUE,
         against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),

@@ -55,7 +55,8 @@ PRESENCE = Formal(
 )
 VALUE = Formal(
     ((_VALUE, "theorem_B_value", f"the bound holds for two cells, {_PEOPLE}"),),
-    "that people in other cells can be revealed, numbers of people without a bound, and known people",
+    "that people in other cells can be revealed, that the cells can be exchanged for the other order of the two lives, "
+    "numbers of people without a bound, and known people",
 )
 BETWEEN = Formal(
     ((_BETWEEN, "theorem_C", f"the bound holds, {_PEOPLE}, whoever may see the list of those present"),), PRESENCE.rest

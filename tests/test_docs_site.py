@@ -359,6 +359,20 @@ def test_the_page_of_proofs_names_every_theorem_under_its_file():
         assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == proved
 
 
+def test_what_a_theorem_says_is_checked_is_on_the_page_of_proofs_and_linked_from_that_of_mathematics():
+    page, mathematics = ((DOCS / name).read_text(encoding="utf-8") for name in ("proofs.md", "mathematics.md"))
+    tables = re.split(r"^### (.+)\n", page, flags=re.MULTILINE)[1:]
+    places = {}
+    for heading, text in zip(tables[::2], tables[1::2], strict=True):
+        files = re.findall(r"\]\(\.\./(proofs/\S+?\.v)\)", text)
+        for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE):
+            places[files[0], name] = heading.lower().replace(" ", "-")
+    named = {one[:2] for theorem in THEOREMS.values() if theorem.formal for one in theorem.formal.statements}
+    assert len(named) > 3
+    for file, name in named:
+        assert f"[`{name}`](proofs.md#{places[file, name]})" in mathematics, name
+
+
 def named_tests(text: str) -> list[str]:
     """Return the tests a text names, each of which must be in the file named before it."""
     found = []

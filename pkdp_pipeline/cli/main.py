@@ -10,7 +10,7 @@ import sys
 import textwrap
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -130,11 +130,17 @@ def _certify(
     together: Callable[[Any], Any],
     epsilon: Annotated[float | None, typer.Option(help="Print delta at this epsilon.")] = None,
     delta: Annotated[float | None, of_share("Print epsilon at this delta.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print too what it rests on, and how far that is checked by machine.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     from pkdp_pipeline.certificates.release_certificate import certify
+    from pkdp_pipeline.errors import ArgumentError
     from pkdp_pipeline.model.wording import rounded_up
 
+    if explain and as_json:
+        raise ArgumentError("--explain prints words beside the certificate, --json prints it alone: leave one out.")
     certificate = together(certify(mechanism, attacker, protects=cast("Any", protects)))
     if as_json:
         typer.echo(certificate.to_json())
@@ -146,6 +152,23 @@ def _certify(
         console.print(f"delta({rounded_up(at_epsilon, 12)}) = {rounded_up(certificate.delta(at_epsilon), 4)}")
     if delta is not None or epsilon is None:
         console.print(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
+    if explain:
+        _explain(certificate.theorems)
+
+
+def _explain(keys: Iterable[str]) -> None:
+    """Print what the theorems say, and how far their proofs are checked by machine."""
+    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.theorems import THEOREMS
+    from pkdp_pipeline.theorems.formal import NOT_CODE
+
+    screen = Screen()
+    screen.head("What it rests on")
+    for one in (THEOREMS[key] for key in keys):
+        screen.item(f"{one.title} ({one.citation}).")
+        for sentence in one.checked:
+            screen.item(sentence, indent=4)
+    screen.say(NOT_CODE)
 
 
 for command in (init, run, backfill, report, schema, verify):

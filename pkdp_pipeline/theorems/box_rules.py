@@ -11,7 +11,7 @@ import flint
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.wording import listed
-from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
@@ -103,6 +103,7 @@ IN_A_BOX = (
             key=key,
             title=f"Theorem E{whose}: in a box, a threshold is as good as more unknown people",
             citation="docs/mathematics.md, section 4, theorem E",
+            formal=formal.IN_A_BOX,
             against=partial(whom.thresholding_in_box, side),
             rests_on=("known", "p_max", "unknown"),
             about=(Count, "presence"),
@@ -114,6 +115,7 @@ IN_A_BOX = (
         key="noisy_counting",
         title="Lemmas 1 to 3 on the sum of the count and its noise",
         citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
+        formal=formal.VERTICES,
         against=whom.counting,
         rests_on=("unknown",),
         about=(Count, "presence"),
@@ -123,6 +125,7 @@ IN_A_BOX = (
         key="counting",
         title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
         citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
+        formal=formal.VERTICES,
         against=whom.counting,
         rests_on=("unknown",),
         beside_private=True,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.formal import UNCHECKED, Formal
 
 Knowledge = Literal["known", "p_max", "p_max_between", "unknown"]
 """The attacker's fields on which a theorem's number can rest."""
@@ -26,6 +27,8 @@ class Theorem:
     key, title : str
     citation : str
         Where statement and proof can be read.
+    formal : Formal, optional
+        How far its proof is checked by machine; None where no part is.
     against : callable or None
         Whom it holds against, in words, for an attacker; None for a theorem that assumes nothing of the attacker.
     assumes : tuple of str
@@ -58,6 +61,7 @@ class Theorem:
     key: str
     title: str
     citation: str
+    formal: Formal | None = None
     against: Callable[[AttackerModel], str] | None = None
     assumes: tuple[str, ...] = ()
     protection: str = ""
@@ -70,6 +74,11 @@ class Theorem:
     is_rule: bool = False
     about: tuple[type[Mechanism], Protects] | None = None
     rule: Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None] | None = None
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """How far its proof is checked by machine, one plain sentence each."""
+        return UNCHECKED if self.formal is None else self.formal.sentences()
 
 
 def others(number: int) -> str:

@@ -11,7 +11,7 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
-from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.counting import Options
@@ -214,6 +214,7 @@ RECORDS = (
         key="thresholding",
         title="Theorem A: thresholding is dominated by waiting times",
         citation=_SECTION_4,
+        formal=formal.THRESHOLD,
         against=whom.thresholding,
         rests_on=("known", "p_max"),
         averages=True,
@@ -224,6 +225,7 @@ RECORDS = (
         key="thresholding_complement",
         title="Theorem A for the people who are not counted",
         citation=_SECTION_4,
+        formal=formal.COMPLEMENT,
         against=whom.thresholding_complement,
         rests_on=("known",),
         averages=True,
@@ -234,6 +236,7 @@ RECORDS = (
         key="histogram_presence",
         title="Theorem B, presence: a k-anonymous histogram hides whether a person is there",
         citation=_SECTION_5,
+        formal=formal.PRESENCE,
         against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
@@ -246,6 +249,7 @@ RECORDS = (
         key="noisy_thresholding",
         title="Theorem D: a threshold with noise after it",
         citation=_SECTION_6,
+        formal=formal.BEHIND_NOISE,
         against=whom.thresholding,
         rests_on=("known", "p_max"),
         averages=True,
@@ -256,6 +260,7 @@ RECORDS = (
         key="noisy_presence",
         title="Theorem D for a cell: a k-anonymous histogram with noise after its threshold",
         citation=_SECTION_6,
+        formal=formal.CELL_BEHIND_NOISE,
         against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
@@ -268,6 +273,7 @@ RECORDS = (
         key="histogram_value",
         title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
         citation=_SECTION_5,
+        formal=formal.VALUE,
         against=whom.through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
@@ -281,6 +287,7 @@ RECORDS = (
         key="histogram_between",
         title="Theorem C, value: a k-anonymous histogram hides the cell, nothing assumed about absence",
         citation=_SECTION_5,
+        formal=formal.BETWEEN,
         against=whom.between,
         assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
         rests_on=("known", "p_max_between"),

@@ -14,6 +14,7 @@ from pkdp_pipeline.model.attacker import AttackerModel, Leakage, Lives
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, Protects, cells_per_unit, mechanism_name
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.formal import NOISE, RULES
 from pkdp_pipeline.theorems.reached import Reached
 from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
@@ -47,6 +48,7 @@ _REGISTRY: dict[str, Theorem] = {
             key="noise",
             title="Two-sided geometric noise against any attacker",
             citation=f"docs/mathematics.md, section 6; Definition 19 of {PAPER}",
+            formal=NOISE,
         ),
         Theorem(
             key="noise_beside_leakage",
@@ -71,7 +73,11 @@ _REGISTRY: dict[str, Theorem] = {
         ),
         *(
             Theorem(
-                key=key, title=f"{rule}: {said}", citation=f"docs/composition.md, {rule.lower()}{also}", is_rule=True
+                key=key,
+                title=f"{rule}: {said}",
+                citation=f"docs/composition.md, {rule.lower()}{also}",
+                formal=RULES.get(key),
+                is_rule=True,
             )
             for key, rule, said, also in _RULES
         ),

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from pkdp_pipeline import errors
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import Ledger, database
+from pkdp_pipeline.theorems import THEOREMS
 
 pytestmark = pytest.mark.default_target
 
@@ -195,6 +196,19 @@ def test_certify_a_histogram():
     only_delta = pkdp("certify", "histogram", "--k", 50, "--p-max", 0.1, "--delta", 1e-6).stdout
     assert "delta(" not in only_delta
     assert "epsilon(1e-6)" in only_delta
+
+
+def test_certify_says_how_far_its_theorems_are_checked_by_machine():
+    asked = ("certify", "histogram", "--k", 50, "--p-max", 0.1, "--noise", 0.5, "--release-threshold", 60)
+    done = pkdp(*asked, "--explain")
+    assert done.exit_code == 0, done.output
+    said = words(done.stdout)
+    assert said.startswith(words(pkdp(*asked).stdout))
+    for key in ("histogram_presence", "noisy_presence", "noise"):
+        theorem = THEOREMS[key]
+        assert words(" - ".join([f"{theorem.title} ({theorem.citation}).", *theorem.checked])) in said
+    assert said.count("proofs/histogram.v, theorem_B_presence") == 1
+    assert pkdp(*asked, "--explain", "--json").exit_code == 2
 
 
 def test_certify_other_mechanisms_and_as_json():

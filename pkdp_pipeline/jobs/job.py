@@ -32,10 +32,10 @@ from pkdp_pipeline.jobs.tables import (
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.margins import asks_for_totals, beside_groups
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
-from pkdp_pipeline.releases.margins import asks_for_totals, beside_groups
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication
 

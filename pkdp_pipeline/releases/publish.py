@@ -13,8 +13,8 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, a
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.margins import beside_groups
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.release import Release
 

@@ -1,4 +1,4 @@
-"""Exact totals of groups beside a histogram: which columns they may have, and what they tell of suppressed cells."""
+"""Exact totals of groups that attackers know: what a histogram beside them counts by, and which one is these totals."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ MADE = [
     Histogram(k=10**10),
     Histogram(noise=GeometricNoise(5e-324), release_threshold=0),
     Histogram(k=4, cells_per_unit=100),
+    Histogram(totals=True),
 ]
 
 

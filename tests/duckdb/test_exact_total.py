@@ -80,6 +80,23 @@ def test_a_total_is_no_count_of_some_and_needs_an_attacker_who_knows_it(people):
         people.execute(TOTAL).fetchall()
 
 
+def test_totals_of_groups_and_their_table_are_those_of_python(ledgers):
+    told = replace(TOLD, leakage=pkdp.Leakage.totals(by="site"))
+    asked = {"unit": "id", "attacker": told, "ledger": ledgers[1], "period": DAY, "protects": "value"}
+    PEOPLE.pkdp.histogram("site", domain=["x", "y"], **asked)
+    PEOPLE.pkdp.histogram(["site", "cell"], k=30, **asked)
+    with duckdb.connect() as connection:
+        connection.from_df(PEOPLE).create("people")
+        pkdp.duckdb.install(connection, attacker=told, unit="id", ledger=ledgers[0], period=DAY)
+        known = connection.sql("FROM pkdp_histogram('people', 'site', domain := ['x', 'y'], protects := 'value')")
+        assert known.fetchall() == [("x", 85), ("y", 85)]
+        cells = "FROM pkdp_histogram('people', ['site', 'cell'], k := 30, protects := 'value')"
+        assert len(connection.sql(cells).fetchall()) == 4
+        with pytest.raises(duckdb.Error, match="leakage has exact totals by 'site'"):
+            connection.sql("FROM pkdp_histogram('people', 'cell', k := 30, protects := 'value')").fetchall()
+    assert certificates(ledgers[0]) == certificates(ledgers[1])
+
+
 def test_curves_beside_a_known_total():
     with duckdb.connect() as connection:
         pkdp.duckdb.install(connection, attacker=TOLD, unit="id")

@@ -134,6 +134,30 @@ def test_totals_that_others_do_not_know_do_not_add_up():
     assert pkdp.compose([told, known, number]).delta(0.5) == told.delta(0.5)
 
 
+def test_totals_of_another_day_add_up_only_with_what_is_told_them(ledger):
+    noised = {"k": None, "noise": pkdp.GeometricNoise(0.5), "ledger": ledger, "period": "2021-03-02"}
+    table(NUMBER, **noised)
+    refused(lambda: totals(ledger=ledger, period=DAY), pkdp.NoEvidenceError, "totals(by=['region'])")
+    assert len(list(ledger.entries())) == 1
+    with pkdp.Ledger.open(":memory:") as other:
+        table(**{**noised, "ledger": other})
+        totals(ledger=other, period=DAY)
+        assert other.total().worst_case.epsilon(0.0) == 1.0
+        assert "a person's 'region' is not protected" in other.total().sentence()
+        other.verify()
+
+
+def test_a_new_certificate_counts_as_what_it_promises(ledger):
+    """What once held across regions is counted as the newest certificate of the same numbers, which says less."""
+    asked = {"ledger": ledger, "period": DAY}
+    table(SURE, **asked)
+    assert "'region'" not in ledger.total().sentence()
+    assert table(**asked).replayed
+    assert "a person's 'region' is not protected" in ledger.total().sentence()
+    table(SURE, **asked)
+    refused(lambda: totals(**asked), pkdp.DifferencingError)
+
+
 # What is refused ---------------------------------------------------------------------------------------------------
 
 

@@ -142,6 +142,21 @@ def test_a_gate_whose_policy_protects_the_value_answers_with_the_total(database)
         assert describe(gate.policy, gate.tables)["tables"]["people"]["total"]
 
 
+def test_a_gate_refuses_columns_that_lack_those_of_known_totals_and_goes_on(database):
+    told = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.totals(by="site"))
+    rules = policy(attacker=told)
+    rules["tables"]["people"]["k"] = 30
+    with pkdp.duckdb.Gate(database, policy=rules) as gate:
+        for columns in ("cell", "site"):
+            with pytest.raises(ArgumentError, match="leakage has exact totals by 'site'"):
+                gate.ask({"table": "people", "histogram": columns})
+        first = describe(gate.policy, gate.tables)["tables"]["people"]["examples"][0]
+        assert first["question"]["histogram"] == ["site", "cell"]
+        release = gate.ask(first["question"])
+        assert release.table["count"].tolist() == [45, 30, 45, 30]
+        assert "a person's 'site' is not protected" in release.certificate.sentence()
+
+
 @pytest.mark.parametrize(
     "rules", one_in(2, [policy("presence"), policy(attacker=pkdp.AttackerModel(p_max_between=0.6))])
 )

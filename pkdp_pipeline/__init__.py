@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
-    from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+    from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.evidence import (
         BoundedDependence,
         BoundedParticipation,
@@ -126,7 +126,8 @@ _NAMES = {
     "certificates.release_certificate": "certify",
     "certificates.target": "Target",
     "ledger": "Ledger",
-    "model.attacker": "AttackerModel Leakage",
+    "model.attacker": "AttackerModel",
+    "model.leakage": "Leakage",
     "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "

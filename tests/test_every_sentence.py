@@ -43,6 +43,7 @@ ABSENCE, BETWEEN = AttackerModel(p_max=0.1), AttackerModel(p_max_between=0.9)
 BOX = AttackerModel(p_min=0.05, p_max=0.1, unknown=5000)
 ANYONE = AttackerModel()
 TOTAL = Leakage.total()
+GROUPS = Leakage.totals(by=["region", "year"])
 PRIVATE = Leakage(name="a noisy total", tells="people_present", epsilon=0.1, delta=0.0)
 DEPENDENT = Leakage(
     name="a rounded total", dependence_epsilon=0.1, dependence_delta=0.0, shared_by=("presence", "value")
@@ -152,6 +153,10 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         certify(Histogram(k=100), AttackerModel(p_max_between=0.6, leakage=TOTAL), protects="value"),
     )
     yield (
+        "histogram, value, beside exact totals of groups",
+        certify(Histogram(k=100), AttackerModel(p_max_between=0.6, leakage=GROUPS), protects="value"),
+    )
+    yield (
         "histogram, noise, given an exact total",
         certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"),
     )
@@ -160,6 +165,7 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         certify(Histogram(noise=NOISE), AttackerModel(leakage=DEPENDENT)),
     )
     yield "exact total", certify(Count(), AttackerModel(leakage=TOTAL), protects="value")
+    yield "exact totals of groups", certify(Histogram(totals=True), AttackerModel(leakage=GROUPS), protects="value")
     for title, known in {"nobody known": {}, **KNOWN}.items():
         apart = AttackerModel(p_max=0.1, independent_cells=True, **known)
         yield f"histogram, several cells, {title}", certify(Histogram(k=100, cells_per_unit=3), apart)

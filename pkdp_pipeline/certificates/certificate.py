@@ -19,7 +19,7 @@ from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model import VERSION, VIEWS
 from pkdp_pipeline.model.arguments import probability
-from pkdp_pipeline.model.attacker import Leakage
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import moved
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed, coarsest, epsilon_points

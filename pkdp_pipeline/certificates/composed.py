@@ -16,7 +16,6 @@ from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
-from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.evidence import (
     Evidence,
     SamePeople,
@@ -24,6 +23,7 @@ from pkdp_pipeline.model.evidence import (
     evidence_to_dicts,
     read_evidence,
 )
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
@@ -290,7 +290,7 @@ def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
         certified=certificate.partial_bounds,
         against_anyone=certificate.worst_case_bound,
         leakage=certificate.leakage,
-        knows_total=False,
+        totals_known=frozenset(),
     )
     if isinstance(certificate, ReleaseCertificate):
         attacker = certificate.attacker
@@ -298,10 +298,11 @@ def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
             shared,
             mechanism=certificate.mechanism,
             context=certificate.context,
-            knows_total=attacker.total_is_known,
+            totals_known=attacker.totals_known,
         )
     inside = certificate._facts if isinstance(certificate, ComposedCertificate) else ()
-    return replace(shared, knows_total=all(part.knows_total for part in inside), inside=inside)
+    known = [part.totals_known for part in inside]
+    return replace(shared, totals_known=frozenset.intersection(*known) if known else frozenset(), inside=inside)
 
 
 def _number_of_times(value: object) -> int:

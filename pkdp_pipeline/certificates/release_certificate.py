@@ -26,8 +26,9 @@ from pkdp_pipeline.certificates.target import refusal
 from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage, read_attacker
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Mechanism, Protects, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applicable, Applied, WorstCase

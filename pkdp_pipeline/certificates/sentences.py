@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
@@ -48,6 +50,13 @@ def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     """Return what a statement beside these leakages means and does not mean, as plain sentences."""
     exact = [leak.name for leak in leakage if not leak.is_private]
     told = []
+    groups = list(dict.fromkeys(column for leak in leakage for column in leak.by))
+    if groups:
+        columns = _columns(groups)
+        told.append(
+            f"Only cells with the same {columns} are compared, since the people of each group may be counted exactly: "
+            f"a person's {columns} {'is' if len(groups) == 1 else 'are'} not protected."
+        )
     if exact:
         tell, by = ("it tells", "itself") if len(exact) == 1 else ("they tell", "themselves")
         told.append(
@@ -60,6 +69,10 @@ def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
         if leak.is_private
     ]
     return tuple(told)
+
+
+def _columns(names: Sequence[str]) -> str:
+    return listed(list(map(repr, names)))
 
 
 def capital(text: str) -> str:
@@ -75,7 +88,10 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     for leak in leakage:
         name = capital(leak.name)
         if leak.tells == "people_present":
-            told.append(f"{name} follows from who is in the table at all, whichever cells they are in.")
+            who = "who is in the table at all, whichever cells they are in"
+            if leak.by:
+                who = f"who is in the table at all and from everybody's {_columns(leak.by)}, and nothing else"
+            told.append(f"{name} follows from {who}.")
         if leak.epsilon is not None:
             told.append(
                 f"{name} is itself differentially private at ε = {rounded_up(leak.epsilon)}, "
@@ -113,7 +129,7 @@ def against(theorem: str, attacker: AttackerModel) -> str:
 
 def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
     """Return what the statement protects and what it does not, in plain English."""
-    told = [_protection(mechanism, protects, theorem), declared_cells(mechanism)]
+    told = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
     if attacker is not None:
         told.append(depending(attacker))
     return " ".join(filter(None, told))
@@ -139,11 +155,19 @@ def depending(attacker: AttackerModel) -> str:
     return f"Records of people of one {name} depend on one another: what others' tell about her is not protected."
 
 
-def _protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
+def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None) -> str:
+    if isinstance(mechanism, Histogram) and mechanism.totals:
+        return (
+            "This release is how many people are present in each group, which may be known anyhow: it does not tell in "
+            "which of a group's cells a person is, and it protects neither whether she is included nor her group."
+        )
     if THEOREMS[theorem].protection:
         return THEOREMS[theorem].protection
     several = cells_per_unit(mechanism) > 1
-    hidden = "in which published cells a person is" if several else "which of two published cells a person is in"
+    cells = "published cells"
+    if attacker is not None and attacker.groups:
+        cells += f" with the same {_columns(attacker.groups)}"
+    hidden = f"in which {cells} a person is" if several else f"which of two {cells} a person is in"
     shown = "whether she is included, nor "
     if isinstance(mechanism, Count):
         hidden, shown = "whether a person is counted in this release", ""

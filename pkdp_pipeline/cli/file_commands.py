@@ -145,7 +145,9 @@ def _publish(
     by = options.pop("by", None)
     if "domain" in options:
         options["domain"] = typed_cells("--cell", by[0], whole.columns.get(by[0], "text"), options["domain"])
-    options |= {one.name: getattr(mechanism, one.name) for one in fields(mechanism)} | {"attacker": attacker}
+    # Totals of groups are asked for by their columns alone.
+    steps = {one.name: getattr(mechanism, one.name) for one in fields(mechanism) if one.name != "totals"}
+    options |= steps | {"attacker": attacker}
     if delta > Target().delta:  # somebody who states a larger δ is content with it
         options["target"] = Target(delta=delta)
     with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset, evidence=evidence or None) as opened:

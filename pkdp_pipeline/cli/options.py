@@ -18,8 +18,9 @@ import typer
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import Speech
@@ -50,9 +51,11 @@ class _Command(Speech):
     """Advice as options of a command."""
 
     revise = "publish with revise=True from Python"
-    leakage_of_total = "--total-known"
     no_target = ""
     same_people = ""
+
+    def known_total(self, by: Sequence[str] = ()) -> str:
+        return f"--leakage '{json.dumps(Leakage.totals(by).to_dict())}'" if by else "--total-known"
 
     def setting(self, name: str, value: object) -> str:
         return f"--{name.replace('_', '-')} {value}"
@@ -357,7 +360,7 @@ def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
     for one, hint in zip(fields(kind), get_type_hints(kind).values(), strict=True):
         choices = "|".join(get_args(hint)) if get_origin(hint) is Literal else None
         default = None if one.default is MISSING else one.default
-        if one.name != "leakage":
+        if one.name in _HELP:
             if one.name.startswith("p_"):
                 found[one.name] = Annotated[float | None, of_share(_HELP[one.name])], None
             else:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.theorems import emptied_by
@@ -29,8 +29,8 @@ class Part:
     against_anyone : WorstCase or None
     leakage : tuple of Leakage
         What is known, or leaks, beside it.
-    knows_total : bool
-        Whether it was certified against attackers who know how many people are present.
+    totals_known : frozenset of frozenset of str
+        By which columns its attackers know how many people are present, exactly; by none: how many there are.
     mechanism : Count, Histogram or None
         None for a total.
     context : Context or None
@@ -45,7 +45,7 @@ class Part:
     certified: tuple[Applied, ...]
     against_anyone: WorstCase | None
     leakage: tuple[Leakage, ...]
-    knows_total: bool
+    totals_known: frozenset[frozenset[str]]
     mechanism: Mechanism | None = None
     context: Context | None = None
     inside: tuple[Part, ...] = ()

@@ -19,8 +19,9 @@ from pkdp_pipeline.composition.schedule import (
 )
 from pkdp_pipeline.composition.sums import WorstMaximum
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.model.attacker import Leakage, leakages
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
+from pkdp_pipeline.model.leakage import Leakage, leakages
+from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import Speech, Worded, listed
 from pkdp_pipeline.theorems.worst_case import Leaked
 
@@ -136,12 +137,14 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
         rule = "single" if len(parts) == 1 and parts[0].times == 1 else "worst_case_parts"
         reason = "they are part of what leaks"
         return Total(rule=rule, partial=(), worst=aside[0].worst, protection=hidden, reason=reason)
-    if not all(part.knows_total for part in others):
+    told = {by for part in aside for by in _tells(part)}
+    if not all(told <= part.totals_known for part in others):
         start = (
             "the exact number of people present is among the releases, and some of the others were certified without "
             "it: certify all of them with "
         )
-        raise NoEvidenceError(Worded(lambda say: f"{start}{say.leakage_of_total}."))
+        by = sorted(frozenset[str]().union(*told))
+        raise NoEvidenceError(Worded(lambda say: f"{start}{say.known_total(by)}."))
     total, keys = apply_rule(others, evidence), _keys(evidence)
     own, rest = _publications(aside), _publications(others)
     if total.partial and "bounded_dependence" in keys:
@@ -154,6 +157,13 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
         if total.worst is None:
             raise NoEvidenceError(f"these releases do not add up: {total.reason}, and not all of them are noised.")
     return replace(total, rule="worst_case_parts") if total.rule == "single" else total
+
+
+def _tells(part: Part) -> frozenset[frozenset[str]]:
+    """Return by which columns exact totals count people, at most."""
+    if part.inside:
+        return frozenset[frozenset[str]]().union(*map(_tells, part.inside))
+    return part.totals_known if isinstance(part.mechanism, Histogram) else frozenset({frozenset[str]()})
 
 
 _COVER_PERIODS = frozenset({"disjoint_units", "independent_given_habits", "one_day_protected", "bounded_dependence"})

@@ -20,7 +20,8 @@ from pkdp_pipeline.duckdb.spec import Spec, spelled
 from pkdp_pipeline.duckdb.tables import literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.arguments import choice, probability
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import MECHANISMS, mechanism_from_dict
 from pkdp_pipeline.releases.release import Release
 

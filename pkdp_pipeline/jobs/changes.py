@@ -196,7 +196,7 @@ def _gap(table: Mapping[str, Any]) -> int:
 def _cross_tabulated(job: Job) -> dict[str, Any] | None:
     """Return the keys of one histogram from which all releases follow; None where its guarantee could not be theirs."""
     histograms = [release for release in job.release if release.by is not None]
-    if len(job.release) < 2 or not histograms or any(one.noise or one.kind == "total" for one in job.release):
+    if len(job.release) < 2 or not histograms or any(one.noise or job.kind(one) == "total" for one in job.release):
         return None
     first, assumed = histograms[0], job.attacker_of(histograms[0]).to_dict()
     # A count of the people in a histogram is the sum of its cells; one of other people is not.

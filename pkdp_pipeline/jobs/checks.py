@@ -19,6 +19,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source, check_named, declared_columns
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.keys import Domain, sort_rank
+from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units
 from pkdp_pipeline.releases.release import Release
@@ -271,7 +272,8 @@ def _schema(release: Release, asked: ReleaseTable) -> list[str]:
         problems.append("its columns must be the by-columns and count")
     elif not table.counted:
         problems.append("count must hold whole numbers")
-    if release.certificate.mechanism != asked.mechanism:
+    certificate = release.certificate
+    if certificate.mechanism != beside_groups(asked.mechanism, asked.by, asked.protects, certificate.attacker):
         problems.append("its certificate must be about the mechanism that the job asks for")
     if asked.by is None and list(map(len, table.rows)) != [1]:
         problems.append("a count must be one number")

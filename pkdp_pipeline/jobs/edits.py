@@ -283,7 +283,10 @@ class Search:
         """Return whether each release that is held to the target has its share of it."""
         if self.target is None:
             return True
-        epsilon, share = self.target.epsilon or math.inf, 1 / max(sum(one.kind != "total" for one in job.release), 1)
+        epsilon, share = (
+            self.target.epsilon or math.inf,
+            1 / max(sum(job.kind(one) != "total" for one in job.release), 1),
+        )
         argued = any(edit.path[0] == "attacker" and edit.value is not None for edit in edits)
         # Without evidence days add up by their noise alone.
         apart = self._one_day and self._new

@@ -32,16 +32,11 @@ from pkdp_pipeline.jobs.tables import (
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import cells_per_unit
+from pkdp_pipeline.model.margins import asks_for_totals, beside_groups
+from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
-from pkdp_pipeline.releases.options import (
-    AttackerTable,
-    Columns,
-    Declarations,
-    Name,
-    TargetEntry,
-)
+from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication
 
 _NOISED = (
@@ -49,7 +44,6 @@ _NOISED = (
     "attacker"
 )
 _NOT_EXACT = ", without epsilon or shared_by (with them it is not the exact number)"
-
 _TOTAL = "an exact total promises nothing about what an attacker is unsure of"
 
 
@@ -154,16 +148,21 @@ class Job(Declarations):
         """Return the attacker one release is certified against: its own, or the job's."""
         return self.attacker_model() if release.attacker is None else release.attacker.model()
 
+    def kind(self, release: ReleaseTable) -> Kind:
+        """Return how a release stands beside others about the same people; see `kind_of`."""
+        asked = (release.mechanism, release.by, release.protects, self.attacker_of(release))
+        return "total" if asks_for_totals(*asked) else kind_of(release.mechanism, release.protects)
+
     def claims(self, release: ReleaseTable) -> bool:
         """Return whether what a release promises beside the others may rest on what its attacker does not know."""
-        if release.kind == "total":
+        if self.kind(release) == "total":
             return False
-        return self.alone or allows_overlap(self.declared()) or release.kind in ("exact count", "noiseless")
+        return self.alone or allows_overlap(self.declared()) or self.kind(release) in ("exact count", "noiseless")
 
     @property
     def alone(self) -> bool:
         """Whether there is one release only, exact totals aside: beside these another one keeps what it promises."""
-        return len([release for release in self.release if release.kind != "total"]) <= 1
+        return sum(self.kind(release) != "total" for release in self.release) <= 1
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -190,7 +189,7 @@ class Job(Declarations):
     @model_validator(mode="after")
     def _totals_are_told(self) -> Self:
         for number, release in enumerate(self.release, 1):
-            if release.kind == "total" and not self.attacker_of(release).total_is_known:
+            if self.kind(release) == "total" and not self.attacker_of(release).total_is_known:
                 raise ValueError(
                     f'release[{number}].protects: a count with protects = "value" is an exact total, and every '
                     "attacker knows what is published: declare it beside the attacker, [[attacker.leakage]] with "
@@ -212,7 +211,7 @@ class Job(Declarations):
                 continue
             model, why = table.model(), "every release has its own"
             if releases:
-                why = _TOTAL if all(release.kind == "total" for release in releases) else _NOISED
+                why = _TOTAL if all(self.kind(release) == "total" for release in releases) else _NOISED
             if not releases or not model.leakage:
                 raise ValueError(f"{whose} says nothing in this job: {why}. Remove {whose}.")
             if model != model.against_anyone():  # what is known besides matters to every release
@@ -262,7 +261,7 @@ class Job(Declarations):
                 cells = {name: getattr(release, name) for name in named if getattr(release, name) is not None}
         try:
             return Question(
-                mechanism=release.mechanism,
+                mechanism=beside_groups(release.mechanism, release.by, release.protects, self.attacker_of(release)),
                 protects=release.protects,
                 unit=self.unit,
                 by=release.by,

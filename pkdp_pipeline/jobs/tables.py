@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, field_validator,
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName
 from pkdp_pipeline.jobs.outputs.files import FORMATS
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Kind, Mechanism, kind_of
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.model.period import Every, Period
 from pkdp_pipeline.releases.options import AttackerTable, Cells, ColumnKind, Columns, FileName, Name, Table
 
@@ -359,11 +359,6 @@ class ReleaseTable(Table):
     def _counts_everybody(self) -> bool:
         rules = (self.where, self.k, self.k_complement, self.noise, self.release_threshold)
         return all(rule is None for rule in rules)
-
-    @cached_property
-    def kind(self) -> Kind:
-        """How it stands beside other releases about the same people; see `kind_of`."""
-        return kind_of(self.mechanism, self.protects)
 
     @cached_property
     def mechanism(self) -> Mechanism:

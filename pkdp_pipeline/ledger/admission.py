@@ -14,7 +14,7 @@ from pkdp_pipeline.errors import ArgumentError, DifferencingError, TemporaryErro
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised, untold
 from pkdp_pipeline.ledger.records import Records
-from pkdp_pipeline.ledger.rows import Row
+from pkdp_pipeline.ledger.rows import Row, certificate_of, describe
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
@@ -109,11 +109,13 @@ def check_differencing(
     not compared to find out whether two releases concern different people.
     """
     listed = [(one, None) if isinstance(one, Facts) else one for one in others]
-    releases = [
-        Row.of(one, id=number, told=whom is not None and whom.total_is_known)
-        for number, (one, whom) in enumerate(listed, start=1)
-    ]
-    asked = Row.of(standing, told=attacker is not None and attacker.total_is_known)
+    totals = {frozenset(one.by or ()) for one in (standing, *(facts for facts, _ in listed)) if one.total}
+
+    def told(whom: AttackerModel | None) -> bool:
+        return whom is not None and whom.total_is_known and totals <= whom.totals_known
+
+    releases = [Row.of(one, id=number, told=told(whom)) for number, (one, whom) in enumerate(listed, start=1)]
+    asked = Row.of(standing, told=told(attacker))
     near = [one for group in Account(releases).met(asked) for one in group]
     facts = [standing, *(one for one, _ in listed)]
     check_beside(asked, near, lambda: releases, read_evidence(evidence), lambda one: facts[one.id], dataset=dataset)
@@ -200,12 +202,15 @@ class Admission:
     total : str or None
         The label of a release because of which its attacker must be told who is there: a total that stands beside
         it, or, for a total, a release that does.
+    totals : frozenset of frozenset of str
+        By which columns its attacker must then be told how many people there are.
     """
 
     alone: bool
     claims: bool
     covered: bool = False
     total: str | None = None
+    totals: frozenset[frozenset[str]] = frozenset()
 
     def check_told(self, certificate: Certificate) -> None:
         """Refuse a `certificate` about an attacker who is not told what a total tells.
@@ -216,8 +221,8 @@ class Admission:
         """
         if self.total is None or not isinstance(certificate, ReleaseCertificate):
             return
-        if not certificate.attacker.total_is_known:
-            raise DifferencingError(untold(self.total))
+        if not self.totals <= certificate.attacker.totals_known:
+            raise DifferencingError(untold(self.total, sorted(frozenset[str]().union(*self.totals))))
 
     def check_claims(self, certificate: Certificate) -> None:
         """Refuse a new `certificate` of a charged release that claims more than is allowed by now.
@@ -265,6 +270,10 @@ def admit(
     asked = Row.of(standing, told=told)
     near = [one for group in records.account(asked).without(instead_of).met(asked) for one in group]
 
+    if standing.total and standing.by:
+        # A row says whether the number of people is known, not by which columns.
+        near = [one._replace(told=int(_were_told(records, one.id, frozenset(standing.by)))) for one in near]
+
     def everything() -> Sequence[Row]:
         # Where all that is charged is noised, what other periods hold does not matter.
         some = "SELECT 1 FROM entry WHERE dataset = :dataset AND state <> 'given_back' AND kind IN "
@@ -277,26 +286,33 @@ def admit(
         return standing if one is asked else records.facts(one.id)
 
     check_beside(asked, near, everything, terms.evidence, facts, dataset=records.dataset)
-    return _admission(records, asked, near, terms)
+    return _admission(asked, near, terms, facts)
 
 
 def least_admission(records: Records, entry: int, several: Iterable[Terms]) -> Admission:
     """Return what a charged release may claim now, beside all charged since, under each of several terms: the least."""
     own = records.row(entry)
     beside = [one for one in records.account(own).component(entry) if one.id != entry]
-    admissions = [_admission(records, own, beside, terms) for terms in several]
+    admissions = [_admission(own, beside, terms, lambda one: records.facts(one.id)) for terms in several]
     return min(admissions, key=lambda one: (one.claims, one.covered))
 
 
-def _admission(records: Records, own: Row, beside: Sequence[Row], terms: Terms) -> Admission:
+def _were_told(records: Records, entry: int, by: frozenset[str]) -> bool:
+    """Return whether every certificate of a release is about attackers who know the totals by these columns."""
+    certified = map(certificate_of, map(describe, records.read(entry).certificates))
+    return all(by in one.attacker.totals_known for one in certified)
+
+
+def _admission(own: Row, beside: Sequence[Row], terms: Terms, facts: FactsOf) -> Admission:
     """Return what a release may claim beside these."""
     covered, fits = allows_overlap(terms.evidence), may_stand_together([own, *beside])
     only_totals = own.kind != "total" and all(one.kind == "total" for one in beside)
     alone = not beside or (only_totals and fits and not covered)
     claims = alone or covered or (own.kind == "exact count" and fits)
     telling = min((one.id for one in beside if "total" in (own.kind, one.kind)), default=None)
-    label = None if telling is None else records.facts(telling).label
-    return Admission(alone=alone, claims=claims, covered=covered, total=label)
+    label = next((facts(one).label for one in beside if one.id == telling), None)
+    totals = frozenset(frozenset(facts(one).by or ()) for one in (own, *beside) if one.kind == "total")
+    return Admission(alone=alone, claims=claims, covered=covered, total=label, totals=totals)
 
 
 def check_time_zone(records: Records, time_zone: str | None, *, instead_of: int | None = None) -> None:

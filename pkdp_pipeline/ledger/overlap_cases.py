@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.evidence import (
@@ -69,19 +70,21 @@ def unnamed(asked: str) -> str:
     )
 
 
-def untold(other: str) -> Worded:
+def untold(other: str, by: Sequence[str] = ()) -> Worded:
     """Return why a release must be certified against an attacker who is told a total.
 
     Parameters
     ----------
     other : str
         The label of the total that stands beside it; or of what stands beside the total.
+    by : sequence of str
+        The columns of its groups.
     """
     start = (
         f"{other!r} stands beside this release, so its certificate must be about an attacker who knows how many people "
         "there are; about anybody else it would say what holds no more. Nothing was changed. Declare "
     )
-    return Worded(lambda say: f"{start}{say.leakage_of_total}." if say.names_releases else unnamed("this release"))
+    return Worded(lambda say: f"{start}{say.known_total(by)}." if say.names_releases else unnamed("this release"))
 
 
 def promised(total: Facts, other: Facts) -> Worded:
@@ -165,7 +168,7 @@ def _is_near_total(standing: Facts, other: Facts) -> bool:
 
 def _as_known(say: Speech) -> str:
     return (
-        f"; (4) where everybody may know how many people there are, say so: {say.leakage_of_total} for every release "
+        f"; (4) where everybody may know how many people there are, say so: {say.known_total()} for every release "
         f"of this period, all with {say.setting('protects', _VALUE)}, the total too (it has no predicate). Histograms "
         "that rest on p_max_between then keep all they promise, and whether a person is there is not protected"
     )
@@ -204,14 +207,14 @@ def _beside_total(standing: Facts, other: Facts, *, told: bool) -> tuple[str, Re
         return (
             "the total tells how many people there are, and not both releases are certified against an attacker who "
             "knows that",
-            _tell,
+            partial(_tell, by=(standing if standing.total else other).by or ()),
         )
     return None
 
 
-def _tell(say: Speech) -> str:
+def _tell(say: Speech, by: Sequence[str] = ()) -> str:
     return (
-        f"declare {say.leakage_of_total} for both before the first of them is published; a release that stands already "
+        f"declare {say.known_total(by)} for both before the first of them is published; a release that stands already "
         "keeps what any of its certificates promised, so beside it there is no total: let it stand alone"
     )
 

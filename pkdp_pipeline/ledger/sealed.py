@@ -13,6 +13,7 @@ import numpy as np
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import Key, canonical_key, json_key, kind_of_dtype
+from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 
@@ -76,6 +77,9 @@ class Cells:
         keys = {(*row[:place], *row[place + 1 :]) for row in rows}
         if len(self.columns) > 1 and len(keys) < len(rows):
             raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
+        names = [str(name) for name, _ in self.columns if name != "count"]
+        if beside_groups(mechanism, names, certificate.protects, certificate.attacker) != mechanism:
+            raise ArgumentError("the release is totals of groups, and its certificate says something else.")
         least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
         if least is not None and any(row[place] is not None and row[place] < least for row in rows):
             raise ArgumentError(

@@ -2,203 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Literal, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, whole_number, written
-
-Lives = Literal["presence", "value"]
-"""Two lives of one person: in the table or absent from it (presence), in one cell or in another (value)."""
-
-_LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Leakage:
-    """What is published exactly, or known to leak, about the same people beside the releases.
-
-    A total fixed by law, a figure from another office, a file name that shows how many rows there are. What a
-    leakage tells by itself is not protected by anything. A certificate says what the releases promise beside it:
-    `docs/leakage.md`.
-
-    Parameters
-    ----------
-    name : str
-        What leaks, in public words, as a noun phrase: "the number of people present".
-    tells : {"anything", "people_present"}, default "anything"
-        ``"people_present"``: it follows from *who* is in the table at all, whichever cells they are in, and from
-        randomness of its own: their number, or even the list of their names.
-    shared_by : tuple of {"presence", "value"}, default ()
-        Between which two lives of one person the leaked value can be the same, for some records of the others:
-        in the table or absent (``"presence"``), in one cell or in another (``"value"``). What follows from who
-        is present is always shared by two values.
-    epsilon : float, optional
-        Where the leakage is itself (ε, δ)-differentially private when one record is replaced by any other,
-        absence included. None: it is not.
-    delta : float in [0, 1], default 0.0
-        The δ that belongs to `epsilon`.
-    dependence_epsilon : float, default 0.0
-        With `dependence_delta`: how far the leaked value may depend on the releases' noise. For every data set,
-        the releases given the leaked value are (ε′, δ′)-close to the releases alone, both ways. Zero for what is
-        computed from the data, or with randomness of its own.
-    dependence_delta : float in [0, 1], default 0.0
-        See `dependence_epsilon`.
-
-    Raises
-    ------
-    ArgumentError
-        If a field is malformed or two fields contradict each other.
-
-    Notes
-    -----
-    `docs/leakage.md`.
-    """
-
-    name: str
-    _: KW_ONLY
-    tells: Literal["people_present", "anything"] = "anything"
-    shared_by: tuple[Lives, ...] = ()
-    epsilon: float | None = None
-    delta: float = 0.0
-    dependence_epsilon: float = 0.0
-    dependence_delta: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        choice("tells", self.tells, ("people_present", "anything"))
-        object.__setattr__(self, "shared_by", _lives(self.shared_by, self.tells))
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", loss("epsilon", self.epsilon))
-        for name in ("delta", "dependence_delta"):
-            object.__setattr__(self, name, probability(name, getattr(self, name)))
-        object.__setattr__(self, "dependence_epsilon", loss("dependence_epsilon", self.dependence_epsilon))
-        if self.epsilon is None and self.delta > 0.0:
-            raise ArgumentError(
-                "delta belongs to epsilon: give both where the leakage is itself differentially private, or neither."
-            )
-
-    @classmethod
-    def total(cls, name: str = "the number of people present") -> Leakage:
-        """Return the exact number of people present, or anything else that follows from who they are.
-
-        Parameters
-        ----------
-        name : str
-            What leaks, in public words.
-
-        Returns
-        -------
-        Leakage
-            One that tells who is present, and is shared by two lives that differ in the cell.
-
-        Raises
-        ------
-        ArgumentError
-            If the name is not one line of text.
-        """
-        return cls(name, tells="people_present")
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the leakage is itself differentially private, with whatever numbers."""
-        return self.epsilon is not None
-
-    @property
-    def is_dependent(self) -> bool:
-        """Whether the leaked value may depend on the releases' noise."""
-        return self.dependence_epsilon > 0.0 or self.dependence_delta > 0.0
-
-    @property
-    def tells_total(self) -> bool:
-        """Whether it may be the exact number of people present, or say who they are."""
-        return self.tells == "people_present" and not self.is_private and not self.is_shared("presence")
-
-    def is_shared(self, lives: Lives) -> bool:
-        """Return whether two such lives of one person can leak the same, so that "given it" says something.
-
-        Parameters
-        ----------
-        lives : {"presence", "value"}
-
-        Returns
-        -------
-        bool
-        """
-        return lives in self.shared_by
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its name, what it tells and what else is not as by default, as a JSON-ready dictionary."""
-        plain = type(self)(self.name, tells=self.tells)
-        return written(self, {name: one for name, one in written(plain).items() if name not in ("name", "tells")})
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Leakage:
-        """Rebuild a leakage from the `fields` of `to_dict`; missing or unknown ones are an `ArgumentError`."""
-        given = known_fields(cls, fields, "a leakage")
-        if "name" not in given:
-            raise ArgumentError("a leakage needs a name: say in public words what leaks.")
-        return cls(**given)
-
-
-def leakages(value: object) -> tuple[Leakage, ...]:
-    """Return one leakage, or several, as a tuple that can stand together.
-
-    Raises
-    ------
-    ArgumentError
-        If something else is given, two have one name, or what holds for each of them alone says nothing about all
-        of them together.
-    """
-    several = value if isinstance(value, (list, tuple)) else (value,)
-    strangers = [one for one in several if not isinstance(one, Leakage)]
-    if strangers:
-        raise ArgumentError(
-            f"leakage must be a Leakage or a list of them, not {type(strangers[0]).__name__}: write "
-            "pkdp.Leakage.total(), or pkdp.Leakage with the name of what leaks."
-        )
-    found = tuple(cast("Iterable[Leakage]", several))
-    names = [one.name for one in found]
-    if len(set(names)) < len(names):
-        raise ArgumentError("two leakages have the same name; give each its own, or declare it once.")
-    # Each of two can be shared by some two lives and both together by none: n // 2 and (n + 1) // 2 tell n.
-    partly = [one for one in found if not one.is_private and (one.tells == "anything" or one.is_shared("presence"))]
-    if len(partly) > 1:
-        raise ArgumentError(
-            f"{partly[0].name!r} and {partly[1].name!r} can each leave two lives open and together leave none: "
-            "declare them as one leakage, shared by the lives that leak the same in both."
-        )
-    dependent = [one for one in found if one.is_dependent]
-    if len(dependent) > 1:
-        raise ArgumentError(
-            f"{dependent[0].name!r} and {dependent[1].name!r} both depend on the releases' noise, and that each "
-            "depends little does not bound both together: declare them as one leakage, with the dependence of the pair."
-        )
-    return found
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise ArgumentError("name must say in public words what leaks: 'the number of people present'.")
-    if name != name.strip() or not name.isprintable() or len(name) > _LONGEST:
-        raise ArgumentError(
-            f"name must be one line of at most {_LONGEST} printable characters, without spaces around it: it stands "
-            "in the middle of a sentence."
-        )
-
-
-def _lives(shared_by: object, tells: str) -> tuple[Lives, ...]:
-    if not isinstance(shared_by, (list, tuple)):
-        raise ArgumentError(
-            f"shared_by must be a tuple of 'presence' and 'value', not {type(shared_by).__name__}: write ('value',)."
-        )
-    asked = {choice("shared_by", one, ("presence", "value")) for one in shared_by}
-    if tells == "people_present":
-        asked.add("value")
-    ordered: tuple[Lives, ...] = ("presence", "value")
-    return tuple(lives for lives in ordered if lives in asked)
-
+from pkdp_pipeline.model.arguments import choice, known_fields, probability, whole_number, written
+from pkdp_pipeline.model.leakage import Leakage, leakages
 
 Influence = Literal["passive", "active"]
 Secret = Literal["record", "conditional"]
@@ -323,6 +133,16 @@ class AttackerModel:
     def total_is_known(self) -> bool:
         """Whether the exact number of people present may leak, so that a release of it tells nothing new."""
         return any(leak.tells_total for leak in self.leakage)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The columns by which exact totals are known: two lives of a person agree in them."""
+        return tuple(dict.fromkeys(column for leak in self.leakage for column in leak.by))
+
+    @property
+    def totals_known(self) -> frozenset[frozenset[str]]:
+        """By which columns the number of people present is known exactly; by none, where all totals are."""
+        return frozenset(frozenset(by) for leak in self.leakage if leak.tells_total for by in ((), leak.by))
 
     def __repr__(self) -> str:
         """Return what is declared, as it is written in Python."""

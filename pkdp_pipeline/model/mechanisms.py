@@ -193,20 +193,31 @@ class Histogram:
         In how many cells a person may be, from 1 to 100. With noise a person with more cells is counted in so many of
         them, which a hash of her own name and cells draws. Without noise nothing is left out: that nobody is in more
         is declared, and checked.
+    totals : bool, default False
+        Whether the cells are groups of which every attacker is declared to know the exact number of people present
+        (`Leakage.totals`); they are published as that, without k and noise.
 
     Raises
     ------
     ArgumentError
-        If a threshold is not a whole number in range, or `release_threshold` comes without noise.
+        If a threshold is not a whole number in range, `release_threshold` comes without noise, or `totals` beside
+        anything else.
     """
 
     k: int | None = None
     noise: GeometricNoise | None = None
     release_threshold: int | None = None
     cells_per_unit: int = 1
+    totals: bool = False
 
     def __post_init__(self) -> None:
         check_steps(self)
+        if not isinstance(self.totals, bool):
+            raise ArgumentError(f"totals must be True or False, not {type(self.totals).__name__}.")
+        if self.totals and (self.k is not None or self.noise is not None or self.cells_per_unit != 1):
+            raise ArgumentError(
+                "totals are published exactly, as what is known anyhow: leave k, noise and cells_per_unit out."
+            )
         cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
         if cells > MOST_CELLS:
             raise ArgumentError(
@@ -242,12 +253,11 @@ def mechanism_name(mechanism: Mechanism) -> str:
 def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
     """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``.
 
-    `cells_per_unit` is there only where it is above 1.
+    `cells_per_unit` is there only where it is above 1, and `totals` where it is so.
     """
     fields = {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
-    if cells_per_unit(mechanism) == 1:
-        fields.pop("cells_per_unit", None)
-    return fields
+    rare = {"cells_per_unit": 1, "totals": False}
+    return {name: value for name, value in fields.items() if name not in rare or value != rare[name]}
 
 
 def cells_per_unit(mechanism: Mechanism) -> int:
@@ -281,9 +291,11 @@ def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
 
     "noised" has a finite worst case; "pure noise" is noised with δ = 0, because the noise acts on the exact count
     (a threshold after it looks at the noisy count only, which costs nothing). The other kinds are noiseless; an
-    "exact count" has no threshold either. A "total" is the exact count of everybody who is there, published as what
-    is known of them: it protects the value alone.
+    "exact count" has no threshold either. A "total" is the exact count of everybody who is there, or of every group,
+    published as what is known of them: it protects the value alone.
     """
+    if isinstance(mechanism, Histogram) and mechanism.totals:
+        return "total"
     complement = mechanism.k_complement if isinstance(mechanism, Count) else None
     if mechanism.noise is None:
         if not isinstance(mechanism, Count) or mechanism.k is not None or complement is not None:

@@ -197,6 +197,8 @@ class Question(Selection):
             raise ArgumentError('one_cell="first" and order_by belong together: order_by says which row comes first.')
         if self.cells_per_unit > 1:
             self._check_several_cells()
+        if self.is_total:
+            self._check_totals()
         if self.domain is not None:
             if not isinstance(self.domain, Domain):
                 object.__setattr__(self, "domain", Domain.parse(self.by, self.domain))
@@ -231,6 +233,18 @@ class Question(Selection):
             )
             raise ArgumentError(f"one_cell = {self.one_cell!r} with cells_per_unit: {why}. Leave one_cell out.")
         object.__setattr__(self, "one_cell", rule)
+
+    def _check_totals(self) -> None:
+        if self.where is not None:
+            raise ArgumentError(
+                "totals of groups with where: which people satisfy a predicate may depend on the cell they are in, so "
+                "their number is not what is known of the group. Leave where out."
+            )
+        if self.one_cell != "error":
+            raise ArgumentError(
+                f"one_cell = {self.one_cell!r} with totals of groups: in which of several groups a person is counted "
+                "may depend on the cell she is in. Leave one_cell out: then everybody is in one group."
+            )
 
     def _check_count(self) -> None:
         defaults = {"by": (), "domain": None, "one_cell": "error", "order_by": (), "undeclared": "error"}
@@ -271,7 +285,8 @@ class Question(Selection):
         """What is asked, in a few words; the label where there is one."""
         if self.label is not None:
             return self.label
-        asked = f"histogram by {', '.join(self.by)}" if self.by else "total" if self.is_total else "count"
+        asked = "total" if self.is_total else "histogram" if self.by else "count"
+        asked += f" by {', '.join(self.by)}" if self.by else ""
         return asked if self.table is None else f"{asked} of {self.table}"
 
     def key(self, dataset: str) -> str:

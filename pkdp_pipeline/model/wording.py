@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,7 +49,10 @@ class Speech:
     larger_budget = "open the ledger with a larger budget"
     revise = "publish with revise=True"
     no_target = "target=None"
-    leakage_of_total = "leakage=pkdp.Leakage.total() in the attacker"
+
+    def known_total(self, by: Sequence[str] = ()) -> str:
+        """Return how an exact total, or those of groups, are declared to be known."""
+        return f"leakage=pkdp.Leakage.{f'totals(by={list(by)!r})' if by else 'total()'} in the attacker"
 
 
 class _JobFile(Speech):
@@ -77,7 +81,12 @@ class _JobFile(Speech):
     larger_budget = "write a larger budget in the job file"
     revise = "run with --revise"
     no_target = 'target = "none" above the first [table]'
-    leakage_of_total = 'leakage = { name = "the number of people present", tells = "people_present" } below [attacker]'
+
+    def known_total(self, by: Sequence[str] = ()) -> str:
+        groups = f" by {listed(by)}" if by else ""
+        columns = f", by = {json.dumps(list(by), ensure_ascii=False)}" if by else ""
+        named = f'name = "the number of people present{groups}", tells = "people_present"{columns}'
+        return f"leakage = {{ {named} }} below [attacker]"
 
 
 class _Analyst(Speech):

@@ -22,8 +22,9 @@ from pydantic import (
 
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import KINDS, Evidence, read_evidence
+from pkdp_pipeline.model.leakage import Leakage
 
 
 class Table(BaseModel):
@@ -142,6 +143,11 @@ class LeakageTable(_ValueTable):
     tells: Literal["people_present", "anything"] = Field(
         default="anything",
         description='"people_present": it follows from who is in the table at all, whichever cells they are in.',
+    )
+    by: Columns = Field(
+        default=(),
+        description="Columns by which it counts people exactly: it tells everybody's value of these.",
+        examples=[["region"]],
     )
     shared_by: Annotated[
         tuple[Literal["presence", "value"], ...],

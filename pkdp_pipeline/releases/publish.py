@@ -13,6 +13,7 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, a
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.release import Release
@@ -31,6 +32,7 @@ class Publication:
     Parameters
     ----------
     question : Question
+        A bare histogram by the columns of exact totals that the attacker knows is taken for these totals.
     attacker : AttackerModel, optional
         May be left out where there is noise, which asks nothing of an attacker.
     ledger : Ledger, optional
@@ -72,7 +74,12 @@ class Publication:
                 )
         elif self.revise:
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
-        object.__setattr__(self, "attacker", attacker_of(self.question.mechanism, self.attacker))
+        question = self.question
+        attacker = attacker_of(question.mechanism, self.attacker)
+        object.__setattr__(self, "attacker", attacker)
+        mechanism = beside_groups(question.mechanism, question.by, question.protects, attacker)
+        if mechanism != question.mechanism:
+            object.__setattr__(self, "question", replace(question, mechanism=mechanism))
 
     def certified_alone(self) -> ReleaseCertificate:
         """Certify the question as it is published without a ledger.

@@ -238,6 +238,51 @@ class Release:
 
         return self._derived(rounded, base, by)
 
+    def within(self, totals: Release | pd.DataFrame) -> pd.DataFrame:
+        """Return the cells beside exact totals of their groups, which bound what is suppressed; nothing is charged.
+
+        Parameters
+        ----------
+        totals : Release or pandas.DataFrame
+            Some of the by-columns and ``count``: the exact totals of the groups (`Leakage.totals`), as released, or
+            as others have published them.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of the table's, with its by-columns, ``count``, the fewest and the most people in the cell
+            that the table and the totals allow (``least``, ``most``), and ``total``, that of its group; as Int64.
+
+        Raises
+        ------
+        ArgumentError
+            If the totals are about other columns or people, or the table has noise or cells found in the data.
+
+        Notes
+        -----
+        A single suppressed cell of a group follows from its total, exactly. The certificate counts that in: it is
+        about a person's cell, not about counts.
+        """
+        from pkdp_pipeline.releases.within import within_totals
+
+        if isinstance(totals, Release):
+            own, other = self.certificate.context, totals.certificate.context
+            if (
+                own is None
+                or other is None
+                or own.undeclared != "error"
+                or any(
+                    getattr(own, name) != getattr(other, name)
+                    for name in ("unit", "where", "missing_unit", "period", "dataset", "table", "undeclared")
+                )
+            ):
+                raise ArgumentError(
+                    "totals are of other people than the histogram: publish both of the same rows, unit and period, "
+                    "with everybody in a declared cell (undeclared='error')."
+                )
+            totals = totals.table
+        return self._derived(within_totals, totals)
+
     def _derived(self, derive: Callable[..., pd.DataFrame], *asked: Any) -> pd.DataFrame:
         context = self.certificate.context
         # Whether the table lists every cell there is.

@@ -61,10 +61,7 @@ VALUE = Formal(
 BETWEEN = Formal(
     ((_BETWEEN, "theorem_C", f"the bound holds, {_PEOPLE}, whoever may see the list of those present"),), PRESENCE.rest
 )
-BEHIND_IN_A_BOX = Formal(
-    VERTICES.statements, "that a threshold is as good as more unknown people, lemmas 1 and 3, and known people"
-)
-NOISE = Formal(
+BEHIND_NOISE = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is m equal people, {_CHANNEL}"),),
     "the numerical bounds between numbers of people and beyond them, noise without bounds, and controlled people",
 )
@@ -74,6 +71,9 @@ CELL_BEHIND_NOISE = Formal(
 VERTICES = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is at a vertex of the box, {_CHANNEL}"),),
     "lemmas 1 and 3, noise without bounds, and that more unknown people hide no less",
+)
+IN_A_BOX = Formal(
+    VERTICES.statements, "that a threshold is as good as more unknown people, lemmas 1 and 3, and known people"
 )
 NOISE = Formal(
     (

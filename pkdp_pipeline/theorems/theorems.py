@@ -10,8 +10,9 @@ from types import MappingProxyType
 import flint
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage, Lives
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, Protects, cells_per_unit, mechanism_name
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.leakage import Leakage, Lives
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, mechanism_name
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.formal import NOISE, RULES
@@ -226,7 +227,7 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
         If the mechanism is unknown or cannot protect what is asked.
     """
     mechanism_name(mechanism)
-    if protects == "value" and isinstance(mechanism, Count):
+    if protects == "value" and (isinstance(mechanism, Count) or mechanism.totals):
         return _total(mechanism, attacker)
     surviving = Surviving(attacker, mechanism.noise is not None)
     left = surviving.theorems
@@ -290,19 +291,27 @@ def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects) -> Wo
     return surviving.against_anyone(curve)
 
 
-def _total(mechanism: Count, attacker: AttackerModel) -> Applicable:
-    """Return what an exact count of everybody promises: it is the same in two lives that differ in the cell."""
+def _total(mechanism: Mechanism, attacker: AttackerModel) -> Applicable:
+    """Return what an exact count of everybody, or of every group, promises: it is the same in two lives."""
+    if isinstance(mechanism, Histogram):
+        if attacker.groups:
+            return Applicable(partial=(), worst=Leaked(theorem="leaked"), obstacles=())
+        raise ArgumentError(_AS_TOTALS)
     bare = mechanism.noise is None and mechanism.k is None and mechanism.k_complement is None
     if bare and attacker.total_is_known:
         return Applicable(partial=(), worst=Leaked(theorem="leaked"), obstacles=())
-    raise ArgumentError(
-        _NO_CELLS if not bare else Worded(lambda say: f"{_NO_CELLS} {_AS_TOTAL}{say.leakage_of_total}.")
-    )
+    raise ArgumentError(_NO_CELLS if not bare else Worded(lambda say: f"{_NO_CELLS} {_AS_TOTAL}{say.known_total()}."))
 
 
 _NO_CELLS = (
     "protects='value' means hiding which of two published cells a person is in, and a Count has one number only: a "
     "person is counted or not. Use protects='presence' (it hides exactly that), or a Histogram."
+)
+
+
+_AS_TOTALS = (
+    "totals of groups are published as what everybody is declared to know: declare leakage=pkdp.Leakage.totals(by=…) "
+    "in the attacker, or leave totals out."
 )
 
 

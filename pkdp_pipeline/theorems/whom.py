@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.wording import percent
+from pkdp_pipeline.model.wording import listed, percent
 from pkdp_pipeline.theorems.record import independent, others
 
 
@@ -85,11 +85,18 @@ def between(attacker: AttackerModel) -> str:
         knows = "knows the cell of nobody"
     elif attacker.influence == "active":
         knows = _knows(attacker, "in the table")
+    told, who = f"{_another(attacker)} is in one of two cells", "who is present"
+    if attacker.groups:
+        told, who = f"{told} with the same {_groups(attacker)}", f"{who}, everybody's {_groups(attacker)}"
     return (
-        f"{independent(attacker)}, who {knows} and, told that {_another(attacker)} is in one of two cells, is at most "
-        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know who is present and how many "
+        f"{independent(attacker)}, who {knows} and, told that {told}, is at most "
+        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know {who} and how many "
         "people there are"
     )
+
+
+def _groups(attacker: AttackerModel) -> str:
+    return listed(list(map(repr, attacker.groups)))
 
 
 def in_several_cells(attacker: AttackerModel) -> str:

@@ -299,7 +299,8 @@ class GivenDependent(Derived, WorstCase):
 class Leaked(WorstCase):
     """The profile of what is leaked in any case, between lives that leak the same: nothing.
 
-    *Guarantee*: the number of people present is the same wherever a person is. It says nothing else.
+    *Guarantee*: the number of people present is the same wherever a person is, and that of each group in whichever cell
+    of her group she is. It says nothing else.
     """
 
     @property

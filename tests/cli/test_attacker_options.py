@@ -101,6 +101,7 @@ def test_the_options_of_an_attacker_name_it_again():
     [
         (*VALUE, "--p-max-between", 0.7, "--total-known"),
         (*VALUE, "--leakage", json.dumps(LIST)),
+        (*VALUE, "--p-max-between", 0.7, "--leakage", json.dumps(pkdp.Leakage.totals(by="region").to_dict())),
         ("--leakage", json.dumps(NOISY)),
     ],
 )

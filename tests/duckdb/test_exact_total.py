@@ -80,6 +80,23 @@ def test_a_total_is_no_count_of_some_and_needs_an_attacker_who_knows_it(people):
         people.execute(TOTAL).fetchall()
 
 
+def test_totals_of_groups_and_their_table_are_those_of_python(ledgers):
+    told = replace(TOLD, leakage=pkdp.Leakage.totals(by="site"))
+    asked = {"unit": "id", "attacker": told, "ledger": ledgers[1], "period": DAY, "protects": "value"}
+    PEOPLE.pkdp.histogram("site", domain=["x", "y"], **asked)
+    PEOPLE.pkdp.histogram(["site", "cell"], k=30, **asked)
+    with duckdb.connect() as connection:
+        connection.from_df(PEOPLE).create("people")
+        pkdp.duckdb.install(connection, attacker=told, unit="id", ledger=ledgers[0], period=DAY)
+        known = connection.sql("FROM pkdp_histogram('people', 'site', domain := ['x', 'y'], protects := 'value')")
+        assert known.fetchall() == [("x", 85), ("y", 85)]
+        cells = "FROM pkdp_histogram('people', ['site', 'cell'], k := 30, protects := 'value')"
+        assert len(connection.sql(cells).fetchall()) == 4
+        with pytest.raises(duckdb.Error, match="leakage has exact totals by 'site'"):
+            connection.sql("FROM pkdp_histogram('people', 'cell', k := 30, protects := 'value')").fetchall()
+    assert certificates(ledgers[0]) == certificates(ledgers[1])
+
+
 def test_curves_beside_a_known_total():
     with duckdb.connect() as connection:
         pkdp.duckdb.install(connection, attacker=TOLD, unit="id")
@@ -123,6 +140,21 @@ def test_a_gate_whose_policy_protects_the_value_answers_with_the_total(database)
             with pytest.raises(ArgumentError):
                 gate.ask({**EXACT, **further})
         assert describe(gate.policy, gate.tables)["tables"]["people"]["total"]
+
+
+def test_a_gate_refuses_columns_that_lack_those_of_known_totals_and_goes_on(database):
+    told = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.totals(by="site"))
+    rules = policy(attacker=told)
+    rules["tables"]["people"]["k"] = 30
+    with pkdp.duckdb.Gate(database, policy=rules) as gate:
+        for columns in ("cell", "site"):
+            with pytest.raises(ArgumentError, match="leakage has exact totals by 'site'"):
+                gate.ask({"table": "people", "histogram": columns})
+        first = describe(gate.policy, gate.tables)["tables"]["people"]["examples"][0]
+        assert first["question"]["histogram"] == ["site", "cell"]
+        release = gate.ask(first["question"])
+        assert release.table["count"].tolist() == [45, 30, 45, 30]
+        assert "a person's 'site' is not protected" in release.certificate.sentence()
 
 
 @pytest.mark.parametrize(

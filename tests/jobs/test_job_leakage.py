@@ -11,13 +11,15 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NotCertifiableError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.dry_run import check_together, plan_job
 from pkdp_pipeline.jobs.repair import repair
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.releases.options import AttackerTable
 
 DAY = date(2020, 1, 1)
@@ -66,6 +68,46 @@ def complaint(path) -> str:
 def test_one_table_or_several_say_the_same(job, text):
     model = load_job(job(text, TOWNS)).attacker_model()
     assert model == AttackerModel(p_max_between=0.6, leakage=Leakage.total("the number of people"))
+
+
+GROUPS = TOTAL + 'by = "town"\n'
+BY_TOWN = '[[release]]\nname = "by_town"\nby = "town"\ndomain = ["Ås", "Bø"]\nprotects = "value"\n'
+BOTH = '[[release]]\nname = "both"\nby = ["town", "sex"]\nk = 3\nprotects = "value"\n'
+BOTH += 'domain = { town = ["Ås", "Bø"], sex = ["f", "m"] }\n'
+
+
+@pytest.mark.parametrize("by", ['"town"', '["town"]'])
+def test_a_job_publishes_totals_of_groups_beside_their_table(job, tmp_path, by):
+    path = job("[attacker]\np_max_between = 0.6\n", GROUPS.replace('"town"', by), BY_TOWN, BOTH)
+    rows = [("Ås", "f")] * 5 + [("Ås", "m")] * 2 + [("Bø", "m")] * 4
+    frame = pd.DataFrame(rows, columns=["town", "sex"]).assign(person=range(11), day=pd.Timestamp("2020-01-01"))
+    frame.to_parquet(tmp_path / "visits.parquet")
+    loaded = load_job(path)
+    assert [loaded.kind(release) for release in loaded.release] == ["total", "noiseless"]
+    assert loaded.alone
+    done = run_job(loaded, DAY)
+    assert [one.release.table["count"].tolist()[:1] for one in done.releases] == [[7], [5]]
+    with Ledger.open(tmp_path / "out/ledger.sqlite", dataset="visits") as ledger:
+        told = AttackerModel(p_max_between=0.6, leakage=Leakage.totals("town", "the number of people"))
+        assert ledger.total().delta(1.0) == certify(pkdp.Histogram(k=3), told, protects="value").delta(1.0)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ((GROUPS.replace('"town"', '"age"'), BOTH), "release 'both': leakage has exact totals by 'age'"),
+        (
+            (GROUPS.replace('"town"', '["town", "sex"]'), BOTH),
+            "release 'both': leakage has exact totals by 'town', 'sex'",
+        ),
+        ((GROUPS.replace('"town"', "5"), BOTH), "leakage[1].by: must be a column name or a list"),
+        ((GROUPS.replace("people_present", "anything"), BOTH), "by belongs to exact totals"),
+        ((GROUPS, BOTH, BY_TOWN + 'one_cell = "hash"\n'), "release 'by_town': one_cell = 'hash' with totals of groups"),
+        ((GROUPS, BOTH, BY_TOWN + 'where = "adult"\n'), "release 'by_town': totals of groups with where"),
+    ],
+)
+def test_what_totals_of_groups_do_not_allow_is_said_when_the_job_is_read(job, tables, words):
+    assert words in complaint(job("[attacker]\np_max_between = 0.6\n", *tables))
 
 
 def test_every_field_is_read(job):

@@ -22,7 +22,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.ledger import totals
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
@@ -32,6 +32,7 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 TABLE = Histogram(k=50)

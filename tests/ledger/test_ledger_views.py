@@ -28,9 +28,10 @@ from pkdp_pipeline.display.ledger.words import (
 from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.history import Spent, _fullest, _halves
-from pkdp_pipeline.model.attacker import AttackerModel, Leakage
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 

@@ -25,6 +25,22 @@ def test_a_total_follows_from_who_is_present_and_is_shared_by_two_values():
     assert Leakage.total("turnout").name == "turnout"
 
 
+def test_totals_of_groups_tell_their_columns_and_the_total():
+    groups = Leakage.totals(by="region")
+    assert (groups.by, groups.shared_by, groups.tells_total) == (("region",), ("value",), True)
+    assert groups.name == "the number of people present by 'region'"
+    assert Leakage.totals(["region", "year"], "last year's table").by == ("region", "year")
+    attacker = AttackerModel(leakage=[groups, Leakage.totals(by=["year", "region"])])
+    assert attacker.groups == ("region", "year")
+    assert attacker.totals_known == {frozenset(), frozenset({"region"}), frozenset({"region", "year"})}
+    assert AttackerModel(leakage=TOTAL).totals_known == {frozenset()}
+    assert AttackerModel(leakage=NOISED).totals_known == frozenset()
+    assert groups.to_dict() == {"name": groups.name, "tells": "people_present", "by": ["region"]}
+    assert Leakage.from_dict(json.loads(json.dumps(groups.to_dict()))) == groups
+    with pytest.raises(ArgumentError, match="one at least"):
+        Leakage.totals(by=[])
+
+
 def test_kinds_of_lives_are_kept_in_one_order():
     assert Leakage("x", shared_by=["value", "presence"]) == Leakage("x", shared_by=("presence", "value", "value"))
     assert Leakage("x", tells="people_present", shared_by=("presence",)).shared_by == ("presence", "value")
@@ -40,6 +56,13 @@ def test_kinds_of_lives_are_kept_in_one_order():
         ({"name": "a\nb"}, "^name must be one line"),
         ({"name": "a" * 201}, "^name must be one line"),
         ({"tells": "everything"}, "^tells must be one of"),
+        ({"by": {"region": 1}, "tells": "people_present"}, "^by must be a column name or a list"),
+        ({"by": [""], "tells": "people_present"}, "^by must be a column name or a list"),
+        ({"by": ["region", "region"], "tells": "people_present"}, "^by names a column twice"),
+        ({"by": "region"}, "^by belongs to exact totals"),
+        ({"by": "region", "tells": "people_present", "epsilon": 1}, "^by belongs to exact totals"),
+        ({"by": "region", "tells": "people_present", "shared_by": ("presence",)}, "^by belongs to exact totals"),
+        ({"by": "region", "tells": "people_present", "dependence_epsilon": 0.1}, "^by belongs to exact totals"),
         ({"shared_by": "value"}, "^shared_by must be a tuple"),
         ({"shared_by": ("cell",)}, "^shared_by must be one of 'presence', 'value'"),
         ({"epsilon": -0.1}, "^epsilon must be finite and at least 0"),

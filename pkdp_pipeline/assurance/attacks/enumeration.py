@@ -157,8 +157,8 @@ def _rational(ball: Any) -> Fraction:
 def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
     """Yield the probabilities of everything that may be seen: pairs (in the first life, in the second)."""
     cells, step = _telling(crowd), cell_of(mechanism, crowd.population)
-    # A count is one number: that of everybody who is in any of the cells.
-    whole = isinstance(mechanism, Count)
+    # A count is one number: that of everybody who is in any of the cells; so is the total of a group.
+    whole = isinstance(mechanism, Count) or mechanism.totals
     if crowd.sees_total and (whole or len(cells) == 1):
         step = Cell()  # the attacker is told the number itself: what else is said about it says nothing more
     others, seen = (_counted(groups, cells, whole=whole) for groups in (crowd.unknown, crowd.known))

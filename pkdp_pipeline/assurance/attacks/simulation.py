@@ -72,7 +72,7 @@ def simulated(
     *Guarantee*: for any number of draws, by the empirical Bernstein bound (weights are bounded on the event).
     *Rounding*: down.
     """
-    if isinstance(mechanism, Count) and crowd.cells > 1:
+    if (isinstance(mechanism, Count) or mechanism.totals) and crowd.cells > 1:
         raise ArgumentError("a Count of everybody in several cells is enumerated, not simulated.")
     pilot = min(_PILOT, max(500, draws // 8))
     trial = _chosen(_trials(mechanism, crowd, epsilon, pilot, generator), draws, error, generator)

@@ -80,8 +80,11 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
         epsilon = float(f"{min(0.5, min(budget.epsilon for budget in budgets) / 2):.2g}") or 0.1
         delta = min(min(budget.delta for budget in budgets) or 1e-9, 1e-3)
         more = {"noise": epsilon, "release_threshold": table.k + math.ceil(math.log(100.0 / delta) / epsilon)}
+    groups = attacker.groups
+    column = next((name for name in permitted.columns if name not in groups), next(iter(permitted.columns)))
+    by = [*groups, column] if groups else column
     questions: list[tuple[dict[str, Any], Protects]] = [
-        ({"table": permitted.name, "histogram": next(iter(permitted.columns)), "k": table.k, **more}, table.protects),
+        ({"table": permitted.name, "histogram": by, "k": table.k, **more}, table.protects),
         ({"table": permitted.name, "count": True, "k": table.k, **more}, "presence"),
     ]
     if answers_total(policy, table):

@@ -18,7 +18,6 @@ from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import type_name
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import Counted, Publication, publish
 from pkdp_pipeline.releases.release import Release
@@ -195,10 +194,13 @@ class Gate:
         seconds = self.policy.limits.seconds
         with self._lock:
             self._check_open()
-            table, spec, request = permitted(question, self.policy, self.tables, self._budgets)
+            table, spec, asked = permitted(question, self.policy, self.tables, self._budgets)
+            # What an attacker knows besides decides about columns, before anything is read.
+            publication = Publication(question=asked, attacker=self.policy.attacker.model(), ledger=self._ledger)
+            request = publication.question
             # What is public goes on being replayed, also where the table cannot be read any more.
             if self._ledger.find(request.key(self._ledger.dataset)) is not None:
-                return self._published(table, spec, request, _nothing_counted)
+                return self._published(table, spec, publication, _nothing_counted)
             self._check_readable(table)
         job = Job(task="count", table=table.found.sql, requests=(request,))
         with self._workers.taken(wait=2 * seconds) as worker:
@@ -219,14 +221,12 @@ class Gate:
             with self._lock:
                 self._check_open()
                 self._check_readable(table)
-                return self._published(table, spec, request, counted)
+                return self._published(table, spec, publication, counted)
 
     def _published(
-        self, table: PermittedTable, spec: Spec, request: Question, counted: Callable[[], Counted]
+        self, table: PermittedTable, spec: Spec, publication: Publication, counted: Callable[[], Counted]
     ) -> Release:
-        attacker = self.policy.attacker.model()
         try:
-            publication = Publication(question=request, attacker=attacker, ledger=self._ledger)
             return publish(counted, publication, trusted=False)
         except REFUSALS as error:
             exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)

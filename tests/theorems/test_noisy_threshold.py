@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import json
 from pathlib import Path
 from typing import Any
@@ -193,3 +194,12 @@ def test_of_many_people_any_p_makes_the_threshold_likely(p: float) -> None:
     attained, certified = bound_of(4, p, 1.0, 6).bracket(points)
     assert np.all(attained <= certified)
     assert np.all(certified[:2] == pytest.approx(bound_of(4, 1e-6, 1.0, 6).certified(points[:2]), rel=0.02))
+
+
+@pytest.mark.parametrize("p", [1e-300, 1e-10])
+def test_what_is_attained_at_a_larger_p_is_not_said_of_a_smaller_one(p: float) -> None:
+    attained, certified = pkdp.certify(
+        pkdp.Count(k=2, noise=pkdp.GeometricNoise(1.0), release_threshold=2),
+        pkdp.AttackerModel(p_max=p, unknown_max=1),
+    ).delta_bounds(1.0)
+    assert attained <= p / (1.0 + math.exp(-1.0)) <= certified

@@ -18,6 +18,7 @@ from oracle.releases import count_losses
 from thorough import CLOSEST, examples
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.noisy_rows import least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
 VECTORS: list[dict[str, Any]] = json.loads(
@@ -203,3 +204,11 @@ def test_what_is_attained_at_a_larger_p_is_not_said_of_a_smaller_one(p: float) -
         pkdp.AttackerModel(p_max=p, unknown_max=1),
     ).delta_bounds(1.0)
     assert attained <= p / (1.0 + math.exp(-1.0)) <= certified
+
+
+def test_a_block_of_one_number_is_compared_without_a_warning() -> None:
+    x, one = np.array([4.0]), np.array([3.0])
+    with np.errstate(all="raise"):
+        assert least_ratio(0.3, x, one, one)[0] == 0.0
+        assert least_ratio(0.3, one, one, one)[0] == pytest.approx(1.0)
+        assert least_ratio(0.3, one, one, one + 1.0)[0] == pytest.approx(0.25 / 0.7)

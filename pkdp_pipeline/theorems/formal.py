@@ -63,7 +63,7 @@ BETWEEN = Formal(
 )
 BEHIND_NOISE = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is m equal people, {_CHANNEL}"),),
-    "the numerical bounds between numbers of people and beyond them, noise without bounds, and controlled people",
+    "the numerical bounds between numbers of people and beyond them, noise without bounds, and known people",
 )
 CELL_BEHIND_NOISE = Formal(
     BEHIND_NOISE.statements, f"that a table hides a cell as one count is hidden, {BEHIND_NOISE.rest}"

@@ -21,6 +21,8 @@ def within_totals(table: pd.DataFrame, mechanism: Mechanism, totals: pd.DataFram
     have been published as `table` beside `totals`, and no other number is. With h suppressed cells in a group, which
     hold s people together, these are the numbers from ``max(0, s - (h - 1)(k - 1))`` to ``min(k - 1, s)``.
     """
+    if not isinstance(totals, pd.DataFrame):
+        raise ArgumentError(f"totals must be a release or a pandas DataFrame, not {type(totals).__name__}.")
     columns, groups = ([name for name in one.columns if name != "count"] for one in (table, totals))
     if not groups or len(groups) >= len(columns) or not set(groups) < set(columns) or "count" not in totals:
         raise ArgumentError("totals must have some of the by-columns of this histogram, not all, and a column 'count'.")

@@ -185,6 +185,6 @@ def falling_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
 def least_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
     """Return at most ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b], and at most 1."""
     inside = np.minimum(x, a)
-    rate = 0.5 * (-np.log1p(-inside / (a + 1.0)) - np.log1p(-inside / b)) + math.log1p(-p)
+    rate = 0.5 * (-np.log1p(-inside / (a + 1.0)) - np.log1p(-inside / np.maximum(b, a + 1.0))) + math.log1p(-p)
     ratio = np.exp(np.minimum(0.0, (a - b) * rate)) * (1.0 - 1e-12 * (b - a + 1.0))
     return np.where(x > a, 0.0, ratio)

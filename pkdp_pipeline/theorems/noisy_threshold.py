@@ -156,4 +156,7 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
         search = bound.search(np.array([_FLAT]))
         place = np.zeros(1, dtype=np.int64), np.array([search.least])
         best = np.where(asked > _FLAT, search.exact(*place)[0] if search.fits(search.least) else 0.0, best)
+    if bound.p < _LEAST_P:
+        # A larger p dominates; what is attained there proves nothing.
+        best = np.zeros(len(asked))
     return Found(best, top, apart, leader)

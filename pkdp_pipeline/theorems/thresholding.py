@@ -167,7 +167,7 @@ class Thresholding(Threshold):
         typical = min(round(self.known * self.p), self.k - 2)
         for row, epsilon in enumerate(epsilons.tolist()):
             for t in {self.k - 1, self.k - 1 - typical} - {0, -1}:
-                trials = _worst_trials(t, self.p, epsilon, self.cap)
+                trials = max(self.least_unknown, _worst_trials(t, self.p, epsilon, self.cap))
                 cutoffs = {int(b): _best_cutoff(self.k - 1 - low - int(b), trials, self.p, epsilon) for b in kept}
                 reached = [b for b, cutoff in cutoffs.items() if cutoff <= trials]
                 points = np.full(len(reached), epsilon)

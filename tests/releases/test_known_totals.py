@@ -293,6 +293,7 @@ ANYBODY = pkdp.AttackerModel(p_min=0.1, unknown=1000, leakage=BY_REGION)
         (lambda: table().within(pd.concat([totals().table] * 2)), "one total"),
         (lambda: table().within(totals().table.rename(columns={"region": "place"})), "some of the by-columns"),
         (lambda: table().within(table()), "some of the by-columns"),
+        (lambda: table().within("regions"), "a pandas DataFrame, not str"),
         (lambda: table().within(totals().table[["region"]]), "column 'count'"),
         (lambda: table(domain=None).within(totals()), "of other people"),
         (lambda: table(domain=None).within(totals().table), "domain"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from oracle.releases import count_losses
 from thorough import CLOSEST, examples
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.noisy_rows import least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
 VECTORS: list[dict[str, Any]] = json.loads(
@@ -193,3 +195,20 @@ def test_of_many_people_any_p_makes_the_threshold_likely(p: float) -> None:
     attained, certified = bound_of(4, p, 1.0, 6).bracket(points)
     assert np.all(attained <= certified)
     assert np.all(certified[:2] == pytest.approx(bound_of(4, 1e-6, 1.0, 6).certified(points[:2]), rel=0.02))
+
+
+@pytest.mark.parametrize("p", [1e-300, 1e-10])
+def test_what_is_attained_at_a_larger_p_is_not_said_of_a_smaller_one(p: float) -> None:
+    attained, certified = pkdp.certify(
+        pkdp.Count(k=2, noise=pkdp.GeometricNoise(1.0), release_threshold=2),
+        pkdp.AttackerModel(p_max=p, unknown_max=1),
+    ).delta_bounds(1.0)
+    assert attained <= p / (1.0 + math.exp(-1.0)) <= certified
+
+
+def test_a_block_of_one_number_is_compared_without_a_warning() -> None:
+    x, one = np.array([4.0]), np.array([3.0])
+    with np.errstate(all="raise"):
+        assert least_ratio(0.3, x, one, one)[0] == 0.0
+        assert least_ratio(0.3, one, one, one)[0] == pytest.approx(1.0)
+        assert least_ratio(0.3, one, one, one + 1.0)[0] == pytest.approx(0.25 / 0.7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -82,3 +83,15 @@ def test_only_declared_attackers_are_tried() -> None:
     assert replace(bound, cap=20).crowds() == []
     attained, _ = replace(bound, unknown=5000, cap=None).bracket(np.array([0.1]))
     assert attained[0] == 0.0
+
+
+def test_whoever_knows_people_is_unsure_of_all_who_are_declared_unknown() -> None:
+    attacker = pkdp.AttackerModel(p_min=0.05, p_max=0.05, unknown=36, known=1)
+    attained, certified = pkdp.certify(pkdp.Count(k=2), attacker).delta_bounds(1.0)
+    # With p_min = p_max and nobody or one known, the best number of unknown people is among these.
+    exact = max(
+        max(map(float, count_losses([0.05] * people, [0.05] * known, 1.0, math.exp, k=2)))
+        for people in range(36, 90)
+        for known in (0, 1)
+    )
+    assert 0.0 < attained <= exact <= certified

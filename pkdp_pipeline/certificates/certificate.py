@@ -182,7 +182,8 @@ class Certificate(ABC):
         Returns
         -------
         tuple of two floats or arrays
-            The attained side is 0 where no attack on the release as a whole has been computed.
+            The attained side is 0 where no attack on the release as a whole has been computed. Where the noise alone is
+            certified, anyone at all is an attacker, and the attained side is theirs.
         """
         points, scalar = epsilon_points(epsilon)
         attained, certified = self._bracket(points.ravel())

@@ -57,15 +57,18 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
 _MOST_KNOWN = 8
 """With more people merely known theorem D is not evaluated: each number of them who count takes a search."""
 
+_KNOWN_PER_P = 500.0
+"""Nor with more than so many times p: the smaller p is, the longer a search takes."""
+
 
 def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
     """Theorem D: a threshold with noise after it, few people merely known; elsewhere theorem A says why not."""
     k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
     controlled = attacker.known if attacker.influence == "active" else 0
     merely_known = attacker.known - controlled
-    if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1 or merely_known > _MOST_KNOWN:
+    if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1:
         return None
-    if getattr(mechanism, "k_complement", None) is not None:
+    if getattr(mechanism, "k_complement", None) is not None or merely_known > min(_MOST_KNOWN, _KNOWN_PER_P * p):
         return None
     bound = NoisyThreshold(
         theorem=theorem,

@@ -40,15 +40,18 @@ def within_totals(table: pd.DataFrame, mechanism: Mechanism, totals: pd.DataFram
     keys, counts = _keys(frame, groups), _counts(frame)
     if len(known) < len(totals) or None in known.values() or not set(keys) <= set(known):
         raise ArgumentError(f"{_NOT_THESE}. Each group of the table has one total.")
-    hidden = {key: [row for row, one in enumerate(keys) if one == key and counts[row] is None] for key in known}
+    rest, hidden = {key: known[key] or 0 for key in keys}, {key: list[int]() for key in keys}
+    for row, (key, count) in enumerate(zip(keys, counts, strict=True)):
+        rest[key] -= count or 0
+        if count is None:
+            hidden[key].append(row)
     most = max((mechanism.k or 0) - 1, 0)
     for key, rows in hidden.items():
-        rest = (known[key] or 0) - sum(count or 0 for count, one in zip(counts, keys, strict=True) if one == key)
-        if not 0 <= rest <= len(rows) * most and key in keys:
+        if not 0 <= rest[key] <= len(rows) * most:
             raise ArgumentError(f"{_NOT_THESE}. What is shown of a group and what may be hidden do not add up to it.")
         for row in rows:
-            frame.loc[row, "least"] = max(0, rest - (len(rows) - 1) * most)
-            frame.loc[row, "most"] = min(most, rest)
+            frame.loc[row, "least"] = max(0, rest[key] - (len(rows) - 1) * most)
+            frame.loc[row, "most"] = min(most, rest[key])
     frame["total"] = pd.array([known[key] for key in keys], dtype="Int64")
     return frame
 

@@ -210,6 +210,12 @@ def binomial_weights(trials: int, p: float, low: int, high: int) -> Array:
     return raised_weights
 
 
+def weights_below(weights: Array) -> Array:
+    """Return floats at or below the probabilities that these `binomial_weights` are at or above."""
+    result: Array = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * len(weights) + 100.0) * UNIT)
+    return result
+
+
 def outward_from(at: int, peak: float, ratios: Array) -> Array:
     """Return the sequence whose neighbours have these ratios (next/this) and whose value at `at` is `peak`."""
     values = np.empty(len(ratios) + 1)

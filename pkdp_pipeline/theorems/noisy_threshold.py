@@ -8,11 +8,11 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights, weights_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.noisy_rows import WIDEST, Channel, Whole
 from pkdp_pipeline.theorems.noisy_search import SLACK, Found, Search
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array
 from pkdp_pipeline.theorems.thresholding import Threshold
 
 _LEAST = 2.0**-11
@@ -127,11 +127,11 @@ class NoisyThreshold(Threshold):
         release, p = self.release_threshold, max(self.p, _LEAST_P)
         counted = range(self.known + 1)
         channels = tuple(Channel(self.k - b, None if release is None else release - b, self.noise, p) for b in counted)
-        chances = lowered = np.ones(1)
+        chances = least = np.ones(1)
         if self.known:
             chances = binomial_weights(self.known, p, 0, self.known)
-            lowered = np.maximum(0.0, chances - 2.0 * TINY) * (1.0 - (32.0 * len(chances) + 100.0) * UNIT)
-        return Search(channels, chances, lowered, self.cap, epsilons)
+            least = weights_below(chances)
+        return Search(channels, chances, least, self.cap, epsilons)
 
     def _found(self, epsilons: Array) -> Found:
         return _looked(self, tuple(epsilons.tolist()))

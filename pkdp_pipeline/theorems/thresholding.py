@@ -9,7 +9,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails
+from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
@@ -162,7 +162,7 @@ class Thresholding(Threshold):
         attained, _ = self._at(self.k, epsilons)
         if len(kept) > self._most_rows():
             return attained
-        chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * len(weights) + 100.0) * UNIT)
+        chances = weights_below(weights)
         chances[0] *= low == 0
         typical = min(round(self.known * self.p), self.k - 2)
         for row, epsilon in enumerate(epsilons.tolist()):

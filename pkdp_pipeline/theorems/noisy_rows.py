@@ -1,4 +1,4 @@
-"""What is published of a number of coins: suppressed below k, noised, and suppressed below a release threshold."""
+"""What is published of coins of two kinds: suppressed below k, noised, and suppressed below a release threshold."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ WIDEST = 6_000
 LOST = 1e5 * TINY
 """What may have been lost to underflow in all numbers of a row."""
 
+_ROUND = 64
+"""Laws of coins of two kinds end at multiples of this, so that those of one kind are made seldom."""
+
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Suppress below `k`, add noise, suppress below `release`; `p` is the chance of every coin."""
+    """Suppress below `k`, add noise, suppress below `release`; coins fall with chance `p_min` or with `p_max`."""
 
     k: int
     release: int | None
     noise: float
-    p: float
+    p_min: float
+    p_max: float
 
     def above(self, steps: Array) -> Array:
         """Return ``P[Z ≥ s]``."""
@@ -53,81 +57,113 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is published of m coins: every number within its `budget`, relatively, but for `rest` and `under`.
+    """What is published of some coins: every number within its `budget`, relatively, but for `rest` and `under`.
 
-    `laws` has four rows. The first two are the laws of what is published in the target's two lives, from the least
-    value on, values of the same likelihood ratio merged. The others are ``P[S ≥ k, S + Z < t]`` for the same values t,
-    and for t - 1. `numbers` are those of `Rows`.
+    `law` is that of the coins, from the count `start` on. `laws` has two rows, what is published in the target's two
+    lives, from the least value on, values of the same likelihood ratio merged. `numbers` are those of `Rows`.
     """
 
+    start: int
+    law: Array
     laws: Array
     numbers: tuple[float, ...]
 
 
 class Rows(NamedTuple):
-    """Rows of several numbers of coins below each other; what is a number of one row is a column here.
+    """Rows of several places below each other; what is a number of one row is a column here.
 
-    `few` and `just` are P[S < k-1] and P[S = k-1]. Counts above `high` are left out, and so are very few: `rest` bounds
-    the former, `under` the latter.
+    `few` and `just` are P[S < k-1] and P[S = k-1]; `hidden` and `before` are ``P[S ≥ k, S + Z < t]`` for the release
+    threshold t and for t - 1. Of counts that are left out, `rest` bounds the large ones, `under` the small ones.
     """
 
     present: Array
     absent: Array
-    hidden: Array
-    before: Array
     few: Array
     just: Array
-    high: Array
+    hidden: Array
+    before: Array
     rest: Array
     under: Array
     budget: Array
 
 
+class _Coins(NamedTuple):
+    """The law of equal coins from `start` on, and bounds on what is left out above and below."""
+
+    start: int
+    weights: Array
+    rest: float
+    under: float
+
+
 @lru_cache(maxsize=8192)
-def row_of(channel: Channel, m: int) -> Row | None:
-    """Return the row of m coins, at least k - 1; None where it would be too wide."""
-    k, release, p, noise = channel.k, channel.release, channel.p, channel.noise
-    mode = int((m + 1) * p)
-    spread = _REACH / 3.0 + math.sqrt(_REACH * _REACH / 9.0 + 2.0 * _REACH * m * p * (1.0 - p)) + 2.0
-    low = max(0, math.floor(min(mode, k - 1) - spread))
-    high = min(m, math.ceil(max(mode, k - 1) + spread))
-    first = k if release is None else max(k, release)
-    size = max(high + 1, first) - k + 1
-    if max(size, high - low, abs(first - (release or first))) > WIDEST:
-        return None
+def _coins(m: int, p: float, low: int, high: int) -> _Coins:
+    """Return the law of m coins from `low` to `high`, which the mode lies between, or to m."""
+    high, mode = min(m, high), int((m + 1) * p)
     steps = np.arange(low, high, dtype=np.float64)
     anchor = min(mode, high)
     with flint.ctx.workprec(96 + 2 * m.bit_length()):
         peak = ball_above(log_binomial_pmf(m, anchor, p).exp())
     with np.errstate(under="ignore"):
         weights = outward_from(anchor - low, peak, (m - steps) * (p / (1.0 - p)) / (steps + 1.0))
-        falls = (m - high) * p / ((high + 1) * (1.0 - p))
-        rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + LOST
-        sinks = low * (1.0 - p) / ((m - low + 1) * p)
-        under = float(weights[0]) * sinks / (1.0 - sinks) * 1.01 + LOST if low else 0.0
-        below, counts = weights[: k - low], weights[k - low :]
+    falls = (m - high) * p / ((high + 1) * (1.0 - p))
+    rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + LOST
+    sinks = low * (1.0 - p) / ((m - low + 1) * p)
+    under = float(weights[0]) * sinks / (1.0 - sinks) * 1.01 + LOST if low else 0.0
+    return _Coins(low, weights, rest, under)
+
+
+def _law(channel: Channel, low: int, high: int) -> _Coins | None:
+    """Return the law of `low` coins of the smaller chance and `high` of the larger; None where it would be too wide."""
+    k, p, q = channel.k, channel.p_min, channel.p_max
+    mode, variance = int((low + 1) * p + high * q), low * p * (1.0 - p) + high * q * (1.0 - q)
+    spread = _REACH / 3.0 + math.sqrt(_REACH * _REACH / 9.0 + 2.0 * _REACH * variance) + 2.0
+    top = math.ceil(max(mode, k - 1) + spread)
+    bottom = 0 if low and high else max(0, math.floor(min(mode, k - 1) - spread))
+    if min(low + high, top) - bottom > WIDEST:
+        return None
+    if not low or not high:
+        return _coins(low or high, p if low else q, bottom, top)
+    # Whatever is up to here is exact; as many ends as this are kept.
+    top += -top % _ROUND
+    one, other = _coins(low, p, 0, top), _coins(high, q, 0, top)
+    with np.errstate(under="ignore"):
+        weights = np.convolve(one.weights, other.weights)
+    rest = one.rest + other.rest + 1.01 * float(weights[top + 1 :].sum())
+    return _Coins(0, weights[: top + 1], rest, 0.0)
+
+
+@lru_cache(maxsize=16384)
+def row_of(channel: Channel, low: int, high: int) -> Row | None:
+    """Return the row of at least k - 1 coins, `low` at `p_min` and `high` at `p_max`; None where it is too wide."""
+    k, release, noise, found = channel.k, channel.release, channel.noise, _law(channel, low, high)
+    if found is None:
+        return None
+    start, weights = found.start, found.weights
+    first = k if release is None else max(k, release)
+    size = max(start + len(weights), first) - k + 1
+    if max(size, abs(first - (release or first))) > WIDEST:
+        return None
+    with np.errstate(under="ignore"):
+        below, counts = weights[: k - start], weights[k - start :]
         sums, alpha, silent = _noised(counts, noise, size), math.exp(-noise), -math.expm1(-noise)
         # P(y) = Q(y - 1) + P[S = k - 1] P[Z = y - k].
         just = float(below[-1]) if k else 0.0
         earlier = np.append(alpha * sums[0], sums[:-1])
         present = earlier + just * (silent / (1.0 + alpha)) * np.exp(-noise * np.arange(size))
-        numbers = np.arange(k, k + len(counts), dtype=np.float64)
-        told = float((counts * channel.below(first - numbers)).sum())
-        least = float((counts * channel.below(first - 1 - numbers)).sum())
         absent, present = sums[first - k :].copy(), present[first - k :]
-        hidden = told + np.append(0.0, np.cumsum(absent[:-1]))
-        before = np.append(least, hidden[:-1])
+        hidden = before = 0.0
+        if release is not None:
+            depths = release - np.arange(k, k + len(counts), dtype=np.float64)
+            hidden, before = (float((counts * channel.below(one)).sum()) for one in (depths, depths - 1.0))
         factors = np.ones(len(absent))
         if first != release:
             # Values below k that are published have one likelihood ratio.
-            depth = math.inf if release is None else float(first - release)
-            hidden[0], before[0] = told * math.exp(-noise * depth), told * math.exp(-noise * (depth + 1.0))
-            before[1:2] = told
-            factors[0] -= alpha / silent * math.expm1(-noise * depth)
+            factors[0] -= alpha / silent * math.expm1(-noise * (math.inf if release is None else float(first - release)))
         factors[-1] += alpha / silent
-    budget = (10.0 * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
-    laws = np.stack([present * factors, absent * factors, hidden, before])
-    return Row(laws=laws, numbers=(float(below[:-1].sum()), just, high, rest, under, budget))
+    budget = (14.0 * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
+    numbers = (float(below[:-1].sum()), just, hidden, before, found.rest, found.under, budget)
+    return Row(start=start, law=weights, laws=np.stack([present, absent]) * factors, numbers=numbers)
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
@@ -146,45 +182,30 @@ def _noised(counts: Array, noise: float, size: int) -> Array:
     return result
 
 
-def rows_of(channel: Channel, people: Whole) -> Rows:
+def rows_of(channel: Channel, low: Whole, high: Whole) -> Rows:
     """Return the rows of these numbers of coins, none of them too wide; shorter ones are continued."""
-    unique, place = np.unique(people, return_inverse=True)
-    rows = [row for m in unique.tolist() if (row := row_of(channel, m)) is not None]
-    laws = np.zeros((4, len(rows), max(row.laws.shape[1] for row in rows)))
+    rows, place = _distinct(channel, low, high)
+    laws = np.zeros((2, len(rows), max(row.laws.shape[1] for row in rows)))
     for at, row in enumerate(rows):
         laws[:, at, : row.laws.shape[1]] = row.laws
-        laws[2:, at, row.laws.shape[1] :] = row.laws[2, -1]
     numbers = np.array([row.numbers for row in rows])
     return Rows(*laws[:, place], *numbers[place].T[:, :, None])
 
 
-def suffixes(values: Array) -> Array:
-    """Return for every entry the sum of itself and what follows in its row."""
-    return np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
+def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, Array, Array]:
+    """Return (counts, laws, rest, under): the laws of these coins below each other, for the same counts."""
+    rows, place = _distinct(channel, low, high)
+    start = max(0, min(row.start for row in rows) - 1)
+    counts = np.arange(start, max(row.start + len(row.law) for row in rows) + 1, dtype=np.float64)
+    laws = np.zeros((len(rows), len(counts)))
+    for at, row in enumerate(rows):
+        laws[at, row.start - start : row.start - start + len(row.law)] = row.law
+    rest, under = np.array([row.numbers[4:6] for row in rows])[place].T[:, :, None]
+    return counts, laws[place], rest, under
 
 
-def rising_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
-    """Return at least ``P[Bin(m) = x] / P[Bin(a) = x]`` for all m in [a, b]; x is at most a."""
-    peak = np.clip(np.floor(x / p), a, b)
-    # -log(1 - x/i) is convex in i.
-    first, last = -np.log1p(-x / (a + 1.0)), -np.log1p(-x / np.maximum(peak, a + 1.0))
-    rise = np.minimum(700.0, (peak - a) * (0.5 * (first + last) + math.log1p(-p)))
-    result: Array = np.exp(rise) * (1.0 + 1e-12 * (b - a + 1.0))
-    return result
-
-
-def falling_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
-    """Return at least ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b]; 0 where x is above b."""
-    peak = np.clip(np.floor(x / p), a, b)
-    rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
-    # As large a ratio makes more than 1 of whatever may be lost in rounding.
-    ratio = np.exp(np.minimum(700.0, (peak - b) * rate)) * (1.0 + 1e-12 * (b - a + 1.0))
-    return np.where(x > b, 0.0, ratio)
-
-
-def least_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
-    """Return at most ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b], and at most 1."""
-    inside = np.minimum(x, a)
-    rate = 0.5 * (-np.log1p(-inside / (a + 1.0)) - np.log1p(-inside / np.maximum(b, a + 1.0))) + math.log1p(-p)
-    ratio = np.exp(np.minimum(0.0, (a - b) * rate)) * (1.0 - 1e-12 * (b - a + 1.0))
-    return np.where(x > a, 0.0, ratio)
+def _distinct(channel: Channel, low: Whole, high: Whole) -> tuple[list[Row], Whole]:
+    """Return the rows of all numbers that occur, and which of them is whose."""
+    unique, place = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
+    rows = [row for pair in unique.T.tolist() if (row := row_of(channel, *pair)) is not None]
+    return rows, place.ravel()

@@ -1,4 +1,4 @@
-"""Theorem D: a count that is suppressed below k, noised, and suppressed again below a release threshold."""
+"""Theorem D: a count that is suppressed below k, noised, and suppressed again, with and without a declared box."""
 
 from __future__ import annotations
 
@@ -33,9 +33,6 @@ _ROUNDS = 6
 _CLOSE = 1e-3
 """An inversion ends this close below the δ asked for, relatively."""
 
-_LADDER = 24
-"""With so many numbers of people an inversion begins."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyThreshold(Threshold):
@@ -46,6 +43,10 @@ class NoisyThreshold(Threshold):
     theorem, k, p, cap, known
         See `Threshold`; `k` is what is left of the threshold once all who are controlled are taken off, and more than
         `known`, who are merely known.
+    p_min : float, optional
+        Every unknown person is counted with at least this probability; None where some may be known not to be.
+    unknown : int
+        At least so many people are unknown, in a box.
     noise : float
         ε0 of the two-sided geometric noise.
     release_threshold : int, optional
@@ -66,6 +67,8 @@ class NoisyThreshold(Threshold):
 
     noise: float
     release_threshold: int | None = None
+    p_min: float | None = None
+    unknown: int = 0
 
     @property
     def slack(self) -> float:
@@ -85,10 +88,8 @@ class NoisyThreshold(Threshold):
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
         if self.out_of_reach or self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > WIDEST:
             return Bound.smallest_epsilon(self, target)
-        most = math.ceil(2.0 * max(self.k, self.release_threshold or 0) / self.p)
-        ladder = max(0, self.k - 1 - self.known) + most * (np.arange(_LADDER) / _LADDER) ** 2
-        looked = np.unique(np.minimum(ladder, math.inf if self.cap is None else self.cap).astype(np.int64))
-        leaders: set[int] = set()
+        looked = np.stack(self.search(np.zeros(0)).ladder())
+        leaders: set[tuple[int, int]] = set()
         share, best = 1.0 + 0.5 * SLACK, math.inf
         for _ in range(_ROUNDS):
             epsilon = smallest_epsilon(partial(self._towards, looked, share), target, _CLOSE)
@@ -97,23 +98,24 @@ class NoisyThreshold(Threshold):
             found = self._found(np.array([epsilon]))
             certain = float(found.top[0])
             best = min(best, epsilon) if certain <= target else best
-            leaders.add(int(found.leader[0]))
-            looked = np.array(sorted(leaders))
+            leaders.add((int(found.leader[0, 0]), int(found.leader[1, 0])))
+            looked = np.array(sorted(leaders)).T
             near = self._towards(looked, 1.0, epsilon)
             if (1.0 - 3.0 * _CLOSE) * target <= certain <= target or near == 0.0:
                 break
             share = max(1.0, certain / near) * (1.0 + _CLOSE)
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
-    def worst_number(self, epsilon: float) -> int:
-        """Return how many people at `p` are the worst attacker found."""
-        return int(self._found(np.array([epsilon])).leader[0])
+    def worst_numbers(self, epsilon: float) -> tuple[int, int]:
+        """Return how many people at `p_min`, if declared, and how many at `p` are the worst attacker found."""
+        low, high = self._found(np.array([epsilon])).leader[:, 0].tolist()
+        return (0, low) if self.p_min is None else (low, high)
 
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""
         near = min(max(epsilon, _LEAST), _FLAT)
         search = self.search(np.array([near]))
-        _, upper = search.exact(np.zeros(len(people), dtype=np.int64), people)
+        _, upper = search.exact(np.zeros(people.shape[1], dtype=np.int64), *people)
         return min(1.0, share * float(upper.max()) + math.expm1(near) - math.expm1(min(near, epsilon)))
 
     @property
@@ -126,12 +128,15 @@ class NoisyThreshold(Threshold):
         """Return the search for the worst number of people."""
         release, p = self.release_threshold, max(self.p, _LEAST_P)
         counted = range(self.known + 1)
-        channels = tuple(Channel(self.k - b, None if release is None else release - b, self.noise, p) for b in counted)
+        low = p if self.p_min is None else max(_LEAST_P, min(self.p_min, p))
+        channels = tuple(
+            Channel(self.k - b, None if release is None else release - b, self.noise, low, p) for b in counted
+        )
         chances = least = np.ones(1)
         if self.known:
             chances = binomial_weights(self.known, p, 0, self.known)
             least = weights_below(chances)
-        return Search(channels, chances, least, self.cap, epsilons)
+        return Search(channels, chances, least, self.unknown, self.cap, epsilons)
 
     def _found(self, epsilons: Array) -> Found:
         return _looked(self, tuple(epsilons.tolist()))
@@ -143,19 +148,19 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     asked = np.array(epsilons)
     if bound.out_of_reach:
         nothing = np.zeros(len(asked))
-        return Found(nothing, nothing, nothing, nothing.astype(np.int64))
+        return Found(nothing, nothing, nothing, np.zeros((2, len(asked)), dtype=np.int64))
     if bound.p == 0.0:
         return _looked(replace(bound, p=0.5, cap=0, known=0), epsilons)
     near = np.clip(asked, _LEAST, _FLAT)
     parts = [bound.search(near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)]
-    best, top, apart, leader = (np.concatenate(part) for part in zip(*parts, strict=True))
+    best, top, apart, leader = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     # Of the events that the profile consists of none is likelier than 1.
     top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, asked))))
     if (asked > _FLAT).any():
         # What is attained by just as many people as make k possible does not depend on ε.
         search = bound.search(np.array([_FLAT]))
-        place = np.zeros(1, dtype=np.int64), np.array([search.least])
-        best = np.where(asked > _FLAT, search.exact(*place)[0] if search.fits(search.least) else 0.0, best)
+        place = np.zeros(1, dtype=np.int64), np.array([search.least]), np.zeros(1, dtype=np.int64)
+        best = np.where(asked > _FLAT, search.exact(*place)[0] if search.fits(search.least, 0) else 0.0, best)
     if bound.p < _LEAST_P:
         # A larger p dominates; what is attained there proves nothing.
         best = np.zeros(len(asked))

@@ -123,7 +123,7 @@ def _laws(bound: Reached) -> tuple[Array, Array] | None:
         values = np.arange(-reach if least is None else max(-reach, least), size + reach)
         kernel = np.exp(-bound.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-bound.noise) / (1.0 + alpha))
         if least is not None:
-            below = Channel(0, least, bound.noise, bound.p_max).below(least - counts.astype(float))
+            below = Channel(0, least, bound.noise, bound.p_min, bound.p_max).below(least - counts.astype(float))
             hidden = [told + law @ below for told, law in zip(hidden, shown, strict=True)]
         shown = [law @ kernel for law in shown]
     present, absent = (np.hstack([law, told[:, None]]) for law, told in zip(shown, hidden, strict=True))

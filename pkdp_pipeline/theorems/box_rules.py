@@ -15,6 +15,7 @@ from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 
@@ -70,6 +71,30 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
     return Applied(bound=bound, attack=attack)
 
 
+_MOST_UNKNOWN = 3_000
+"""With more unknown people theorem D is not evaluated in a box: a search takes too long."""
+
+
+def _behind_noise(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem D in a box, nobody merely known."""
+    box, k, noise, release = _box("", attacker), mechanism.k, mechanism.noise, mechanism.release_threshold
+    if box is None or k is None or noise is None or mechanism.k_complement is not None or k - attacker.known <= 1:
+        return None
+    if (attacker.known and attacker.influence != "active") or box.unknown > _MOST_UNKNOWN:
+        return None
+    bound = NoisyThreshold(
+        theorem="noisy_thresholding_in_box",
+        k=k - attacker.known,
+        p=box.p_max,
+        cap=attacker.unknown_max,
+        noise=noise.epsilon,
+        release_threshold=None if release is None else release - attacker.known,
+        p_min=box.p_min,
+        unknown=box.unknown,
+    )
+    return Applied(bound=bound, attack=bound)
+
+
 def _box(theorem: str, attacker: AttackerModel) -> Counting | None:
     """Return the bound for an attacker who is uncertain about everybody in a box of probabilities."""
     p_min, p_max, unknown = attacker.p_min, attacker.p_max, attacker.unknown
@@ -98,6 +123,16 @@ def _certain(attacker: AttackerModel) -> str:
 
 
 IN_A_BOX = (
+    Theorem(
+        key="noisy_thresholding_in_box",
+        title="Theorem D in a box: a threshold with noise after it",
+        citation="docs/mathematics.md, section 6, theorem D in a box",
+        formal=formal.BEHIND_NOISE_IN_A_BOX,
+        against=partial(whom.thresholding_in_box, "in"),
+        rests_on=("known", "p_max", "unknown"),
+        about=(Count, "presence"),
+        rule=_behind_noise,
+    ),
     *(
         Theorem(
             key=key,

@@ -134,12 +134,20 @@ class _Block:
         self.turn = np.floor(gains.turn[blocks.column][:, None] + 1e-6)
         ends = [np.concatenate(pair) for pair in zip(blocks.corner(0, 0), blocks.corner(1, 1), strict=True)]
         self.counts, laws, rest, under = coins_of(self.channel, *ends)
-        many = len(enough)
-        self.near, far = laws[:many], laws[many:]
+        many, k = len(enough), self.channel.k
+        near, far = laws[:many], laws[many:]
         # P[S ≥ x] at the corner of the largest counts, and P[S < x] at that of the smallest: the most in the block.
-        self.tails = np.cumsum(far[:, ::-1], axis=1)[:, ::-1] * _ABOVE + rest[many:]
-        self.beyond = np.hstack([self.tails[:, 1:], rest[many:]])
-        self.heads = np.hstack([np.zeros((many, 1)), np.cumsum(self.near, axis=1)[:, :-1] * _ABOVE]) + under[:many]
+        tails = np.cumsum(far[:, ::-1], axis=1)[:, ::-1] * _ABOVE + rest[many:]
+        beyond = np.hstack([tails[:, 1:], rest[many:]])
+        heads = np.hstack([np.zeros((many, 1)), np.cumsum(near, axis=1)[:, :-1] * _ABOVE]) + under[:many]
+        self.few = (far * (self.counts < k - 1)).sum(axis=1, keepdims=True) / _ABOVE
+        # Counts at which nothing happens are left out.
+        small = _FAR * self.enough / self.growth
+        first = int((heads <= small).all(axis=0).sum()) - 2
+        last = int((beyond > small).any(axis=0).sum()) + 2
+        kept = slice(max(0, min(first, k - 2 - int(self.counts[0]))), max(last, k + 1 - int(self.counts[0])))
+        self.counts, self.near, far = self.counts[kept], near[:, kept], far[:, kept]
+        self.tails, self.beyond, self.heads = tails[:, kept], beyond[:, kept], heads[:, kept]
         # Between these are all P[S = x - 1] / P[S = x] that a step meets.
         least, most = np.zeros_like(far), np.full_like(far, _ANY)
         sure, known = far > _SURE, self.near > _SURE
@@ -217,13 +225,17 @@ class _Block:
         z, left_out = self._lower(_TAIL * self.enough / self.pull)
         near, lost = self._lower(_FAR * self.enough / growth)
         lost = lost * growth
-        start = np.where(self.inside, np.maximum(k - 1.0, z), k - 1.0)
+        first = k - 1.0 if self.channel.release is None else np.maximum(k - 1.0, self.channel.release - 1.0 - self.turn)
+        start = np.where(self.inside, np.maximum(first, z), k - 1.0)
         near = np.minimum(near, start - 1.0)
         # Beyond this too few people count.
         end = np.where(self.inside, np.maximum(start, self._upper(self.enough / self.pull)[0]), start)
-        left_out = np.where(self.inside & (z > k - 1.0), self.pull * left_out, 0.0)
+        left_out = np.where(self.inside & (z > first), self.pull * left_out, 0.0)
         alpha = math.exp(-self.channel.noise)
-        gain = np.where(self.inside, (growth - 1.0) * alpha / (growth - alpha), 0.0) * (self.counts >= k) * 1.01
+        gain = np.where(self.inside, (growth - 1.0) * alpha / (growth - alpha), 0.0) * 1.01
+        # k - 1 people are a gain beside losses only where the others begin about here.
+        last = np.maximum(start, k + 2.0 - np.log1p(-alpha / growth) / self.channel.noise)
+        gain = gain * ((self.counts >= k) & (self.counts <= last))
         at = self._place(np.full_like(growth, k - 1.0))
         fall, swell, hump = np.zeros_like(self.near), np.ones_like(self.near), np.zeros_like(self.near)
         for steps, rates in self.directions:
@@ -231,10 +243,13 @@ class _Block:
             swell *= _swell(steps, rates.at(self._place(near)), rates)
             hump += _hump(steps, rates.at(self._place(near)), rates.at(at), rates)
         swell = np.where(near >= self.counts[0], swell, np.inf)
-        one = np.exp(np.minimum(fall, 700.0)) * self.corners[-1][:, None] + left_out + gain * self.just
+        one = np.exp(np.minimum(fall, 700.0)) * self.corners[-1][:, None] + left_out
         both = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
-        both = both + np.where(gain * (near < k - 1.0) > 0.0, swell * gain * self.just * hump, 0.0)
-        return self._largest(np.fmin(one, both), start, end)
+        # Beside a gain of k - 1 people fewer of them are losses.
+        more = one + gain * self.just, both + np.where(near < k - 1.0, swell * gain * self.just * hump, 0.0)
+        apart = gain * self.just + self.pull * self.tails - (growth - 1.0) * self.few
+        humped = np.where(gain > 0.0, np.fmin(np.fmin(*more), apart), 0.0)
+        return self._largest(np.maximum(np.fmin(one, both), humped), start, end)
 
     def _largest(self, values: Array, start: Array, end: Array) -> Array:
         """Return the largest value from `start` to `end`, infinite where these are not all there."""
@@ -264,12 +279,10 @@ def _swell(steps: Array, one: _Rates, other: _Rates) -> Array:
 
 def _hump(steps: Array, one: _Rates, middle: _Rates, other: _Rates) -> Array:
     """Return how far above a combination of both ends a count between the two may be likely, as a share of the first."""
-    (low, _), (least, most), (_, high) = (
-        (_up(steps * rates.least), _up(steps * rates.most)) for rates in (one, middle, other)
-    )
+    below, above = _up(steps * (one.least - middle.most)), _up(steps * (other.most - middle.least))
     bent = _up(0.25 * steps * (middle.most - middle.least))
-    arch = 0.125 * np.maximum(0.0, most - low) * np.maximum(0.0, high - least) * np.maximum(1.0, (1.0 + low) ** -2.0)
-    result: Array = arch + np.maximum(1.0, 1.0 + most) * bent
+    arch = np.maximum(0.0, above) * np.minimum(1.0, -0.125 * below / (1.0 + below) ** 2)
+    result: Array = np.maximum(1.0, 1.0 + _up(steps * middle.most)) * (arch + bent)
     return result
 
 

@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-250
 _NEGLIGIBLE_IN_BOX = 1e-40
 """The same of coins of two kinds."""
 
-_TOGETHER = 256
+_TOGETHER = 128
 """So many blocks are looked at together."""
 
 _NEAR = 2.0**-40
@@ -136,8 +136,10 @@ class Search:
             blocks, corners = blocks.taken(inside), [corner[:, inside] for corner in corners]
             enough = self._enough(blocks.column, found)
             bounds = np.zeros(len(inside))
+            # Blocks of like counts are looked at together.
+            order = np.argsort(blocks.low * self.p_min + blocks.high * self.p_max)
             for at in range(0, len(inside), _TOGETHER):
-                part = np.arange(at, min(at + _TOGETHER, len(inside)))
+                part = order[at : at + _TOGETHER]
                 bounds[part] = self.between(
                     blocks.taken(part), np.stack([corner[:, part] for corner in corners]), enough[part]
                 )

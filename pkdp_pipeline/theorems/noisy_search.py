@@ -31,7 +31,7 @@ _TOGETHER = 128
 _NEAR = 2.0**-40
 """So close to ε0, relatively, an ε may be on either side of that of the noise as it is drawn."""
 
-_MOST_BLOCKS = 4000
+_MOST_BLOCKS = 2000
 """With more blocks than this to divide at once, the search stops, which widens the bracket."""
 
 _LADDER = 24

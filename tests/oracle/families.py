@@ -125,6 +125,11 @@ def noisy_threshold(dice: Dice, batch: int) -> Case:
     return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)])
 
 
+def noisy_boxed(dice: Dice, batch: int) -> Case:
+    """The same of people who are all in a box, at least so many of them unknown."""
+    return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)], boxed=True)
+
+
 def boxed(dice: Dice, batch: int) -> Case:
     """A thresholded count of people who are all in a box, at least so many of them unknown."""
     return _thresholded(dice, batch, dice.real(0.2, 3.0) if dice.whole(0, 4) == 0 else None, boxed=True)
@@ -333,6 +338,7 @@ FAMILIES: dict[str, Callable[[Dice, int], Case]] = {
     "noisy_counting": noisy_counting,
     "thresholding": thresholding,
     "noisy_threshold": noisy_threshold,
+    "noisy_boxed": noisy_boxed,
     "boxed": boxed,
     "two_sided": two_sided,
     "presence": presence,

@@ -18,7 +18,7 @@ from oracle.releases import count_losses
 from thorough import CLOSEST, examples
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.noisy_rows import least_ratio
+from pkdp_pipeline.theorems.noisy_blocks import Blocks
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
 VECTORS: list[dict[str, Any]] = json.loads(
@@ -81,7 +81,7 @@ def test_equal_people_stay_below_and_the_worst_number_attains(shape: Any, epsilo
     bound, points = bound_of(k, p, noise, release), np.array([epsilon])
     attained, certified = (float(side[0]) for side in bound.bracket(points))
     assert truth(k, p, noise, release, people, epsilon) <= certified
-    worst = bound.worst_number(epsilon)
+    _, worst = bound.worst_numbers(epsilon)
     if worst <= 60 and epsilon >= 0.05:
         reached = truth(k, p, noise, release, worst, epsilon)
         assert attained <= reached * (1.0 + 1e-15)
@@ -125,11 +125,14 @@ def test_every_number_between_two_ends_is_covered(shape: Any, epsilon: float) ->
     search = bound.search(np.array([epsilon]))
     firsts, lasts = np.array([(a, b) for a in range(k - 1, 38) for b in (a + 2, a + 5, a + 20) if b < 40]).T
     zeros = np.zeros(len(firsts), dtype=np.int64)
-    bounds = search.between(zeros, firsts, lasts, np.zeros(len(firsts)))
-    for a, b, most in zip(firsts.tolist(), lasts.tolist(), bounds.tolist(), strict=True):
-        assert max(exact[a - k + 1 : b - k + 2]) <= most, (a, b)
+    blocks, part = Blocks(zeros, firsts, zeros, lasts - firsts, zeros, zeros), search.parts[0][0]
+    corners = np.stack([part.orders(zeros, *corner)[2] for corner in blocks.corners])
+    for enough in (1e-9, float(corners.max())):
+        bounds = part.gains.between(blocks, corners, np.full(len(firsts), enough))
+        for a, b, most in zip(firsts.tolist(), lasts.tolist(), bounds.tolist(), strict=True):
+            assert max(exact[a - k + 1 : b - k + 2]) <= most, (a, b)
     for people in range(int(k / p) + 1, 38):
-        assert max(exact[people - k + 1 :]) <= float(search.beyond(zeros[:1], people)[0])
+        assert max(exact[people - k + 1 :]) <= float(search.beyond(zeros[:1], people, 0)[0])
 
 
 def test_controlled_people_take_both_thresholds_down() -> None:
@@ -204,11 +207,3 @@ def test_what_is_attained_at_a_larger_p_is_not_said_of_a_smaller_one(p: float) -
         pkdp.AttackerModel(p_max=p, unknown_max=1),
     ).delta_bounds(1.0)
     assert attained <= p / (1.0 + math.exp(-1.0)) <= certified
-
-
-def test_a_block_of_one_number_is_compared_without_a_warning() -> None:
-    x, one = np.array([4.0]), np.array([3.0])
-    with np.errstate(all="raise"):
-        assert least_ratio(0.3, x, one, one)[0] == 0.0
-        assert least_ratio(0.3, one, one, one)[0] == pytest.approx(1.0)
-        assert least_ratio(0.3, one, one, one + 1.0)[0] == pytest.approx(0.25 / 0.7)

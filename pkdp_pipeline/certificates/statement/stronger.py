@@ -206,7 +206,9 @@ def effort(certificate: Certificate, *, more_known: bool = False) -> int:
         return SLOW
     keys, attacker, mechanism = certificate.theorems, certificate.attacker, certificate.mechanism
     if rests_on(certificate, "unknown"):
-        return SLOW if (attacker.unknown or 0) > _MANY_UNKNOWN else 3 if "noisy_counting" in keys else 2
+        if (attacker.unknown or 0) > _MANY_UNKNOWN or "noisy_thresholding_in_box" in keys:
+            return SLOW
+        return 3 if "noisy_counting" in keys else 2
     is_averaged = not are_surely_there((certificate,))
     if "histogram_value" in keys and (is_averaged or more_known):
         return SLOW

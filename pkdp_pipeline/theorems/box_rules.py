@@ -76,19 +76,19 @@ _MOST_UNKNOWN = 3_000
 
 
 def _behind_noise(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
-    """Theorem D in a box, nobody merely known."""
-    box, k, noise, release = _box("", attacker), mechanism.k, mechanism.noise, mechanism.release_threshold
-    if box is None or k is None or noise is None or mechanism.k_complement is not None or k - attacker.known <= 1:
+    """Theorem D in a box, nobody known: with a smaller threshold fewer unknown people would be told apart, or more."""
+    box, k, noise = _box("", attacker), mechanism.k, mechanism.noise
+    if box is None or k is None or k == 1 or noise is None or mechanism.k_complement is not None:
         return None
-    if (attacker.known and attacker.influence != "active") or box.unknown > _MOST_UNKNOWN:
+    if attacker.known or box.unknown > _MOST_UNKNOWN:
         return None
     bound = NoisyThreshold(
         theorem="noisy_thresholding_in_box",
-        k=k - attacker.known,
+        k=k,
         p=box.p_max,
         cap=attacker.unknown_max,
         noise=noise.epsilon,
-        release_threshold=None if release is None else release - attacker.known,
+        release_threshold=mechanism.release_threshold,
         p_min=box.p_min,
         unknown=box.unknown,
     )

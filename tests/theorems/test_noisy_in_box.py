@@ -204,16 +204,16 @@ def test_a_certificate_is_smaller_than_those_of_what_it_rests_on_apart() -> None
         pkdp.certify(pkdp.Count(k=20, noise=noise, release_threshold=40), pkdp.AttackerModel(p_max=0.6)),
         pkdp.certify(pkdp.Count(k=20), attacker),
     )
-    assert certified * 30 < min(one.delta(1.0) for one in apart)
-    assert certificate.epsilon(1e-6) < 0.65 < 0.9 < min(one.epsilon(1e-6) for one in apart)
+    assert certified * 10 < min(one.delta(1.0) for one in apart)
+    assert certificate.epsilon(1e-6) < 0.63 < 0.7 < min(one.epsilon(1e-6) for one in apart)
 
 
-def test_controlled_people_take_both_thresholds_down() -> None:
-    noise = pkdp.GeometricNoise(0.8)
-    attacker = pkdp.AttackerModel(p_min=0.2, p_max=0.4, unknown=6, known=2, influence="active")
-    certificate = pkdp.certify(pkdp.Count(k=5, noise=noise, release_threshold=9), attacker)
-    with flint.ctx.workprec(BITS):
-        sides = count_losses([flint.arb(0.3)] * 7, 2, 0.4, exact_exp, k=5, noise=0.8, release=9)
-        assert float(max(lower_end(flint.arb(side)) for side in sides)) <= certificate.delta(0.4)
-    merely = pkdp.AttackerModel(p_min=0.2, p_max=0.4, unknown=6, known=2)
-    assert "noisy_thresholding_in_box" not in pkdp.certify(pkdp.Count(k=5, noise=noise), merely).theorems
+@pytest.mark.parametrize("influence", ["active", "passive"])
+def test_it_is_left_out_where_people_are_known(influence: str) -> None:
+    mechanism = pkdp.Count(k=3, noise=pkdp.GeometricNoise(0.5))
+    attacker = pkdp.AttackerModel(p_min=0.5, p_max=0.5, unknown=4, known=1, influence=influence)
+    certificate = pkdp.certify(mechanism, attacker)
+    assert "noisy_thresholding_in_box" not in certificate.theorems
+    # A controlled person who is not counted leaves the larger threshold, which tells more here.
+    shape = (0.5, 0.5, 0.5, None)
+    assert bound_of(2, *shape, 4).certified(np.zeros(1))[0] < truth((3, *shape), 4, 0, 0.0) <= certificate.delta(0.0)

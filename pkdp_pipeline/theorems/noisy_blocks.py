@@ -152,11 +152,10 @@ class _Block:
         least, most = np.zeros_like(far), np.full_like(far, _ANY)
         sure, known = far > _SURE, self.near > _SURE
         np.divide(far[:, :-1], far[:, 1:] * _ABOVE, out=least[:, 1:], where=sure[:, :-1] & sure[:, 1:])
-        np.divide(
-            self.near[:, :-1] * _ABOVE, self.near[:, 1:], out=most[:, :-1], where=known[:, :-1] & known[:, 1:]
-        )
+        np.divide(self.near[:, :-1] * _ABOVE, self.near[:, 1:], out=most[:, :-1], where=known[:, :-1] & known[:, 1:])
         of_low, of_high = (
-            tuple(np.log1p(p * (ratio - 1.0)) for ratio in (least, most)) for p in (self.channel.p_min, self.channel.p_max)
+            tuple(np.log1p(p * (ratio - 1.0)) for ratio in (least, most))
+            for p in (self.channel.p_min, self.channel.p_max)
         )
         slanted = blocks.slanted[:, None] == 1
         added = _Rates(*(np.where(slanted, b - a, b) for a, b in zip(of_low, of_high, strict=True)))

@@ -159,7 +159,9 @@ def row_of(channel: Channel, low: int, high: int) -> Row | None:
         factors = np.ones(len(absent))
         if first != release:
             # Values below k that are published have one likelihood ratio.
-            factors[0] -= alpha / silent * math.expm1(-noise * (math.inf if release is None else float(first - release)))
+            factors[0] -= (
+                alpha / silent * math.expm1(-noise * (math.inf if release is None else float(first - release)))
+            )
         factors[-1] += alpha / silent
     budget = (14.0 * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
     numbers = (float(below[:-1].sum()), just, hidden, before, found.rest, found.under, budget)

@@ -337,7 +337,9 @@ class _Divergences:
         most = np.stack(upper) * (1.0 + 1e-12) + self._left_out(column, rows)[:, 0]
         # From ε0 on losses of what is published beside "suppressed" are left out in blocks.
         silent = 0.0 if self.channel.release is None else 1.0 - self.channel.appears
-        kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (1.0 - rows.budget)
+        kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (
+            1.0 - rows.budget
+        )
         kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + LOST)
         return least, most, np.maximum(most.max(axis=0), kept) + self.doubt[column]
 

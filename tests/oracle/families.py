@@ -126,8 +126,9 @@ def noisy_threshold(dice: Dice, batch: int) -> Case:
 
 
 def noisy_boxed(dice: Dice, batch: int) -> Case:
-    """The same of people who are all in a box, at least so many of them unknown."""
-    return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)], boxed=True)
+    """The same of people who are all in a box, at least so many of them unknown; mostly nobody is known."""
+    noise, alone = (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)], dice.whole(0, 3) > 0
+    return _thresholded(dice, batch, noise, boxed=True, alone=alone)
 
 
 def boxed(dice: Dice, batch: int) -> Case:
@@ -135,9 +136,9 @@ def boxed(dice: Dice, batch: int) -> Case:
     return _thresholded(dice, batch, dice.real(0.2, 3.0) if dice.whole(0, 4) == 0 else None, boxed=True)
 
 
-def _thresholded(dice: Dice, batch: int, noise: float | None, *, boxed: bool = False) -> Case:
+def _thresholded(dice: Dice, batch: int, noise: float | None, *, boxed: bool = False, alone: bool = False) -> Case:
     m, k, high = dice.whole(1 if boxed else 0, 10), dice.whole(2, 7), _chance(dice)
-    known, active, ones = _known(dice, k)
+    known, active, ones = (0, False, 0) if alone else _known(dice, k)
     attacker: dict[str, Any] = {"p_max": high, "known": known, "influence": "active" if active else "passive"}
     if dice.whole(0, 1):
         attacker["unknown_max"] = m + dice.whole(0, 2)

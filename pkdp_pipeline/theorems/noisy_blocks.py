@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.noisy_rows import Channel, Whole, coins_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array
@@ -98,7 +99,7 @@ class Gains:
     channel : Channel
     growth : Array
         e^ε.
-    inside : Array
+    inside : array of bool
         Whether ε may be below the noise's ε0.
     turn : Array
         So far beyond a cutoff a count still speaks for it.
@@ -106,7 +107,7 @@ class Gains:
 
     channel: Channel
     growth: Array
-    inside: Array
+    inside: NDArray[np.bool_]
     turn: Array
 
     def between(self, blocks: Blocks, corners: Array, enough: Array) -> Array:
@@ -178,14 +179,14 @@ class _Block:
         return places
 
     def _upper(self, level: Array) -> tuple[Array, Array]:
-        """Return the least z with ``P[S > z]`` at most `level` for all numbers of coins, and a bound on it; or inf."""
+        """Return the least z with ``P[S > z]`` at most `level` for all numbers of coins, and what bounds it."""
         place = (self.beyond > level).sum(axis=1, keepdims=True)
         inside = np.minimum(place, len(self.counts) - 1)
         z = np.where(place > inside, np.inf, self.counts[0] + place)
         return z, np.take_along_axis(self.beyond, inside, axis=1)
 
     def _lower(self, level: Array) -> tuple[Array, Array]:
-        """Return the largest z with ``P[S < z]`` at most `level` for all numbers of coins, and a bound on it; or -inf."""
+        """Return the largest z with ``P[S < z]`` at most `level` for all numbers of coins, and what bounds it."""
         place = (self.heads <= level).sum(axis=1, keepdims=True) - 1
         inside = np.maximum(place, 0)
         z = np.where(place < 0, -np.inf, self.counts[0] + place)
@@ -277,7 +278,7 @@ def _swell(steps: Array, one: _Rates, other: _Rates) -> Array:
 
 
 def _hump(steps: Array, one: _Rates, middle: _Rates, other: _Rates) -> Array:
-    """Return how far above a combination of both ends a count between the two may be likely, as a share of the first."""
+    """Return how far above a combination of both ends a count between may be likely, as a share of the first."""
     below, above = _up(steps * (one.least - middle.most)), _up(steps * (other.most - middle.least))
     bent = _up(0.25 * steps * (middle.most - middle.least))
     arch = np.maximum(0.0, above) * np.minimum(1.0, -0.125 * below / (1.0 + below) ** 2)

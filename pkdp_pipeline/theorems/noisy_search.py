@@ -139,10 +139,9 @@ class Search:
             # Blocks of like counts are looked at together.
             order = np.argsort(blocks.low * self.p_min + blocks.high * self.p_max)
             for at in range(0, len(inside), _TOGETHER):
-                part = order[at : at + _TOGETHER]
-                bounds[part] = self.between(
-                    blocks.taken(part), np.stack([corner[:, part] for corner in corners]), enough[part]
-                )
+                some = order[at : at + _TOGETHER]
+                near = np.stack([corner[:, some] for corner in corners])
+                bounds[some] = self.between(blocks.taken(some), near, enough[some])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             done |= len(bounds) > _MOST_BLOCKS * many
@@ -312,15 +311,16 @@ class _Divergences:
         return bounds * (1.0 + 1e-12)
 
     def silent(self, column: Whole, low: int, high: int) -> NDArray[np.bool_]:
-        """Return where so many coins, or more, or likelier ones, tell nothing at all: k people are too likely for it."""
+        """Return where so many coins, or more, or likelier ones, tell nothing: k people are too likely for it."""
         growth, row = self.growth[column], row_of(self.channel, low, high)
         k, noise = self.channel.k, self.channel.noise
         if row is None or len(row.law) <= k - row.start or not row.law[k - row.start] > 0.0:
             return np.zeros(len(column), dtype=bool)
         ratio = row.numbers[1] / float(row.law[k - row.start])
         quiet = growth * (0.0 if self.channel.release is None else 1.0 - self.channel.appears) > 1.0 + 1e-9
-        result: NDArray[np.bool_] = quiet & ((growth - math.exp(noise)) * (1.0 - 1e-6) > ratio)
-        return result & ~self.inside[column] & (self.doubt[column] == 0.0)
+        rare = (growth - math.exp(noise)) * (1.0 - 1e-6) > ratio
+        result: NDArray[np.bool_] = quiet & rare & ~self.inside[column] & (self.doubt[column] == 0.0)
+        return result
 
     def orders(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array, Array]:
         """Return brackets of the divergence at each place, in both orders, shape (2, places); and bounds for blocks."""

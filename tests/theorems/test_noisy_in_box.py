@@ -90,7 +90,7 @@ def test_no_number_of_people_tells_more_and_the_worst_attains(shape: Any, epsilo
         assert max(truth(shape, people - likely, likely, epsilon) for likely in range(0, people + 1, 2)) <= certified
     others, likely = bound.worst_numbers(epsilon)
     assert attained == 0.0 or others + likely >= unknown
-    if 0.0 < attained and others + likely <= 60:
+    if attained > 0.0 and others + likely <= 60:
         reached = truth(shape, others, likely, epsilon)
         assert attained <= reached * (1.0 + 1e-15)
         assert reached <= attained * (1.0 + 1e-7) + 1e-40

@@ -157,7 +157,8 @@ def test_people_merely_known_cost_little_more_than_nobody() -> None:
     nobody = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1)).epsilon(1e-6)
     few = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=5))
     controlled = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=5, influence="active")).epsilon(1e-6)
-    assert nobody < few.epsilon(1e-6) < 1.02 * nobody < controlled
+    # Both are searched down to 1 % of δ.
+    assert 0.999 * nobody < few.epsilon(1e-6) < 1.02 * nobody < controlled
     for epsilon in (0.3, 1.0, 2.0):
         attained, certified = few.delta_bounds(epsilon)
         assert 0.0 < attained <= certified <= 1.011 * attained

@@ -39,6 +39,8 @@ def spread(few: int, *axes: Iterable[Any]) -> list[Any]:
     One in `few` is always tried, every value among them, the others where slow tests are asked for.
     """
     listed = [[one if isinstance(one, type(pytest.param())) else pytest.param(one) for one in axis] for axis in axes]
+    steps = [len(axis) - 1 for axis in listed]
+    assert sum(steps) - max(steps) >= few - 1, "some value of the longest axis would never be tried"
     cases = []
     for places in product(*map(range, map(len, listed))):
         case = [axis[place] for axis, place in zip(listed, places, strict=True)]

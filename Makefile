@@ -18,6 +18,7 @@ BIN2 := .venv-schedulers/bin
 SCHEDULERS := .venv-schedulers/.ready
 # What needs other programs (PostgreSQL, Java, dbt, Chromium, schedulers) has targets of its own.
 PROGRAMS := postgres or spark or ibis or dbt or browser
+space := $(subst ,, )
 ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 
 .DEFAULT_GOAL := help
@@ -109,8 +110,11 @@ test-duckdb1: $(DUCKDB1)
 		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py running.py session.py)) \
 		$(addprefix tests/releases/test_,publish.py release.py)
 
+# Test files give their marks themselves; those of jobs and of the contract of engines have them from others there.
 test-programs: $(ENGINES) $(DUCKDB1)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))" tests/jobs tests/engines/contract \
+		$(shell grep -rlE --include='test_*.py' --exclude-dir=jobs --exclude-dir=contract \
+			'mark\.($(subst $(space)or$(space),|,$(PROGRAMS)))' tests)
 
 # These start programs of .venv-schedulers.
 test-schedulers: $(DEV) $(SCHEDULERS)

@@ -72,7 +72,7 @@ duckdb1: $(DUCKDB1)
 
 $(DUCKDB1): .ci/duckdb1.lock pyproject.toml
 	$(PYTHON) -m venv .venv-duckdb1
-	$(BIN1)/python -m pip install --quiet --require-hashes --requirement .ci/duckdb1.lock
+	$(BIN1)/python -m pip install --quiet --no-compile --require-hashes --requirement .ci/duckdb1.lock
 	$(BIN1)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

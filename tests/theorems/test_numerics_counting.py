@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import one_in
+from thorough import one_in, spread
 
 from pkdp_pipeline.theorems.counting import Counting, Options, chord
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
@@ -181,19 +181,21 @@ def every_vertex(people, low, high, epsilon, noise=None):
     return best
 
 
+BOXES = [
+    (0, 0.2, 0.8),
+    (1, 0.3, 0.4),
+    (2, 0.05, 0.95),
+    (30, 0.2, 0.6),
+    (100, 0.05, 0.95),
+    (60, 0.01, 0.02),
+    (40, 0.97, 0.99),
+]
+
+
 @pytest.mark.parametrize(
-    ("people", "low", "high"),
-    [
-        (0, 0.2, 0.8),
-        (1, 0.3, 0.4),
-        (2, 0.05, 0.95),
-        (30, 0.2, 0.6),
-        (100, 0.05, 0.95),
-        (60, 0.01, 0.02),
-        (40, 0.97, 0.99),
-    ],
+    ("people", "low", "high", "noise"),
+    spread(3, [pytest.param(*box, id=" ".join(map(str, box))) for box in BOXES], [None, 0.3, 2.0]),
 )
-@pytest.mark.parametrize("noise", [None, 0.3, 2.0])
 def test_every_vertex_is_covered(people, low, high, noise):
     points = np.array([0.0, 0.2, 0.5, 1.0, 2.5])
     lower, upper = Counting(theorem="counting", unknown=people, p_min=low, p_max=high, noise=noise).bracket(points)

@@ -230,7 +230,8 @@ class ValueThroughAbsence(Threshold):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        attained, upper = self._presence(epsilons), self.certified(epsilons)
+        attained = self._presence(epsilons)
+        upper = self._certified(epsilons, attained)
         if LEAST_P <= self.p < 1.0 and upper.min(initial=1.0) < 1.0:
             for row, epsilon in enumerate(epsilons.tolist()):
                 crowds = (crowds_reach(ways, self.p, self.cap, epsilon) for ways in self._spread())
@@ -239,10 +240,12 @@ class ValueThroughAbsence(Threshold):
 
     def certified(self, epsilons: Array) -> Array:
         """Return the certified side of `bracket` alone."""
-        attained = self._presence(epsilons)
+        return self._certified(epsilons, self._presence(epsilons))
+
+    def _certified(self, epsilons: Array, presence: Array) -> Array:
         certified = self._active if self.active or self.known == 0 else self._passive
         # Mass left out of the pairs is added to δ, so it has to be small against δ.
-        lost = 1e-13 * np.maximum(attained, 1e-260)
+        lost = 1e-13 * np.maximum(presence, 1e-260)
         return np.array([certified(*point) for point in zip(epsilons.tolist(), lost.tolist(), strict=True)])
 
     def _presence(self, epsilons: Array) -> Array:

@@ -109,7 +109,7 @@ def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon
 
 def _start(least: _Sizes, p: float, cap: int | None, epsilon: float, shares: tuple[float, float]) -> _Sizes:
     """Return what is worst for the two counts where these are their shares of ε."""
-    spare = (t * (1.0 - p) / p * math.exp(share * epsilon) for t, share in zip(least, shares, strict=True))
+    spare = (t * (1.0 - p) / p * math.exp(min(share * epsilon, 700.0)) for t, share in zip(least, shares, strict=True))
     one, other = (t + int(min(more, _MOST_PEOPLE)) for t, more in zip(least, spare, strict=True))
     if cap is not None:
         one = min(one, max(cap - least[1], round(cap * least[0] / sum(least))), cap)
@@ -122,7 +122,7 @@ def _climbed(reached: Callable[[_Sizes], float], sizes: _Sizes, least: _Sizes, c
     for halvings in range(1, _HALVINGS):
         for one, other in _DIRECTIONS:
             by = [max(1, (people - t) >> halvings) for people, t in zip(sizes, least, strict=True)]
-            if one * other:
+            if cap is not None and one * other < 0:
                 by = [min(by)] * 2
             moved = (sizes[0] + one * by[0], sizes[1] + other * by[1])
             inside = min(moved) >= 0 and (cap is None or sum(moved) <= cap)

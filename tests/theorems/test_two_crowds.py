@@ -89,6 +89,18 @@ def test_the_search_finds_the_best_sizes(thresholds: tuple[int, int], p: float, 
     assert max(found, presence if thresholds[0] == thresholds[1] else 0.0) >= 0.99 * best
 
 
+@pytest.mark.parametrize(("k", "p", "epsilon"), [(200, 0.1, 2.0), (50, 0.01, 4.0), (20, 0.1, 4.0), (400, 0.5, 1.0)])
+def test_the_search_follows_a_ridge(k: int, p: float, epsilon: float) -> None:
+    # Far in the tail a step of one crowd alone loses orders of magnitude.
+    spare, best = (k - 1) * (1 - p) / p, 0.0
+    for one, other in product(np.linspace(-1.0, -0.4, 25), np.linspace(-0.1, 0.5, 25)):
+        pairs = [crowd_pair(k - 1 + int(spare * math.exp(share * epsilon)), p, k) for share in (one, other)]
+        assert pairs[0] is not None
+        assert pairs[1] is not None
+        best = max(best, product_below(pairs[0], pairs[1], epsilon))
+    assert crowds_reach((k, k), p, None, epsilon) >= 0.97 * best > 0.0
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.2])
 @pytest.mark.parametrize(("k", "p", "most"), [(2, 0.5, 7), (3, 0.3, 9), (3, 0.6, 8), (4, 0.75, 9)])
 def test_nobody_reaches_more_than_two_crowds(k: int, p: float, most: int, epsilon: float) -> None:

@@ -110,7 +110,7 @@ def _otherwise(
 
 
 def _reaches(bound: Bound, aim: Aim) -> bool:
-    return bool(bound.bracket(np.array([aim[0]]))[1][0] <= aim[1])
+    return bool(bound.certified(np.array([aim[0]]))[0] <= aim[1])
 
 
 def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.two_crowds import MOST_BUDGET, crowds_reach
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
 Whole = NDArray[np.int64]
@@ -213,9 +214,9 @@ class ValueThroughAbsence(Threshold):
     -----
     Moving from cell v to cell w is leaving v and entering w: the dominating pair is
     ``(W_{k-1}, W_k) ⊗ (W_k, W_{k-1})``. *Guarantee*: the certified side is never below the divergence of any
-    declared attacker. The attained side is that of the presence attack; the two are not equal, and no attacker
-    that closes the gap is known. *Rounding*: upward. *Source*: `docs/mathematics.md`, theorem B; it replaces
-    Theorem 5 of Desfontaines et al.
+    declared attacker. The attained side is that of the best two crowds found, of whom one may be in v and the other in
+    w, or of the presence attack; no attacker that closes the gap is known. *Rounding*: outward. *Source*:
+    `docs/mathematics.md`, theorem B; it replaces Theorem 5 of Desfontaines et al.
     """
 
     def rounding(self, epsilons: Array) -> Array:
@@ -223,22 +224,42 @@ class ValueThroughAbsence(Threshold):
         # The window of a waiting time has so many atoms; an error of their ratios acts like one of ε, and no δ above
         # 1e-260 falls faster than this in ε.
         root = 70.0 * math.sqrt(self.k)
-        budget = (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT
-        shares = [EVALUATED, min(1.0, EVALUATED + 8.0 * budget * (1.0 + root))]
+        budgets = (MOST_BUDGET, (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT)
+        shares = [min(1.0, EVALUATED + 8.0 * budget * (1.0 + root)) for budget in budgets]
         return np.repeat(np.array(shares)[:, None], len(epsilons), axis=1)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        attained = self._presence(epsilons)
+        upper = self._certified(epsilons, attained)
+        if LEAST_P <= self.p < 1.0 and upper.min(initial=1.0) < 1.0:
+            for row, epsilon in enumerate(epsilons.tolist()):
+                crowds = (crowds_reach(ways, self.p, self.cap, epsilon) for ways in self._spread())
+                attained[row] = max(attained[row], *crowds)
+        return np.minimum(attained, upper), upper
+
+    def certified(self, epsilons: Array) -> Array:
+        """Return the certified side of `bracket` alone."""
+        return self._certified(epsilons, self._presence(epsilons))
+
+    def _certified(self, epsilons: Array, presence: Array) -> Array:
+        certified = self._active if self.active or self.known == 0 else self._passive
+        # Mass left out of the pairs is added to δ, so it has to be small against δ.
+        lost = 1e-13 * np.maximum(presence, 1e-260)
+        return np.array([certified(*point) for point in zip(epsilons.tolist(), lost.tolist(), strict=True)])
+
+    def _presence(self, epsilons: Array) -> Array:
+        """Return what is attained by looking at the one cell only."""
         presence = Thresholding(
             theorem=self.theorem, k=self.k, p=self.p, cap=self.cap, known=self.known, active=self.active
         )
-        attained, _ = presence.bracket(epsilons)
-        certified = self._active if self.active or self.known == 0 else self._passive
-        upper = np.ones(len(epsilons))
-        for row, epsilon in enumerate(epsilons.tolist()):
-            # Mass left out of the pairs is added to δ, so it has to be small against δ.
-            upper[row] = certified(epsilon, 1e-13 * max(float(attained[row]), 1e-260))
-        return np.minimum(attained, upper), upper
+        return presence.bracket(epsilons)[0]
+
+    def _spread(self) -> list[tuple[int, int]]:
+        """Return some thresholds that are left where controlled people are in either cell."""
+        # Attackers who merely know people are among those who know nobody.
+        known = self.known if self.active else 0
+        return [(self.k - c, self.k - known + c) for c in sorted({round(known * at / 4) for at in range(5)})]
 
     def _active(self, epsilon: float, lost: float) -> float:
         """Take the worst way to spread the known people over the two cells."""

@@ -144,7 +144,7 @@ def test_what_is_attained_is_never_above_the_truth(people: int, low: float, high
         assert attained >= 0.99 * certified
 
 
-def test_theorem_b_for_the_value_is_within_twice_the_best_attack_found() -> None:
+def test_theorem_b_for_the_value_is_near_the_best_attack_found() -> None:
     certificate = pkdp.certify(pkdp.Histogram(k=6), pkdp.AttackerModel(p_max=0.3), protects="value")
     for epsilon in (0.2, 1.0, 2.0):
         odds = 0.3 / 0.7
@@ -154,5 +154,6 @@ def test_theorem_b_for_the_value_is_within_twice_the_best_attack_found() -> None
             for m in range(4, 40, 3)
         )
         attained, certified = certificate.delta_bounds(epsilon)
-        assert best <= certified
-        assert certified <= 2.0 * max(best, attained)
+        # Two crowds, each of which can be in one of the cells, are better than one that can be in both.
+        assert best <= attained
+        assert certified <= 1.6 * attained

@@ -43,7 +43,7 @@ _NEGLIGIBLE = 1e-280
 """Below this no two sides need to agree."""
 
 _MOST_BLOCKS = 2_000
-"""With more blocks than this to divide for each ε, the search stops, which widens the bracket."""
+"""With more blocks than this to divide for one ε and order, the search stops, which widens the bracket."""
 
 _REACH = 690.0
 """Counts less likely than e^-690 are bounded together."""
@@ -137,7 +137,7 @@ class Search:
             bounds = between(near, far)
             done = bounds <= np.maximum((1.0 + SLACK) * result.best[which], _NEGLIGIBLE)
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= (len(firsts) > _MOST_BLOCKS * self.many) | (middles <= firsts) | (middles >= lasts)
+            done |= (np.bincount(column)[column] > _MOST_BLOCKS) | (middles <= firsts) | (middles >= lasts)
             np.maximum.at(result.top, which[done], np.where(lasts - firsts > 1.0, bounds, 0.0)[done])
             if done.all():
                 break
@@ -258,15 +258,20 @@ class Search:
             # What a cutoff beyond the best one leaves of that.
             falls = np.cumsum(np.where(beside > 0.0, others * (second + slope * (beside - 1.0)), 0.0), axis=1)
         sides = exact * (1.0 - row.budget), exact * (1.0 + row.budget) + row.below
-        least = np.maximum(0.0, sides[0][:, None] - falls * (1.0 + row.budget)) * (beside > 0.0)
-        most = np.maximum(0.0, sides[1][:, None] - falls * (1.0 - row.budget)) * (beside > 0.0)
+        # The same as f(x) - (e^ε - 1) P[S < x], which is more accurate where little is left.
+        fewer, rise = np.append(0.0, np.cumsum(row.weights[:-1])), np.expm1(epsilons)[:, None]
+        lost, over = row.weights * (1.0 - row.budget) - rise * (fewer * (1.0 + row.budget) + row.below), beside > 0.0
+        least = np.maximum(sides[0][:, None] - falls * (1.0 + row.budget), lost).clip(0.0) * over
+        kept = row.weights * (1.0 + row.budget) - rise * fewer * (1.0 - row.budget)
+        most = np.minimum(sides[1][:, None] - falls * (1.0 - row.budget), kept).clip(0.0) * over
         at = self.k - 1 - self.low - row.counts
         told = (at >= 0.0) & (at < len(self.weights))
         where = at[told].astype(np.int64)
         lower = least[:, told] @ self.sure[where] + self._counted(self.below, u[:, 0]) * sides[0]
         upper = most[:, told] @ self.weights[where] + free * sides[1]
-        # Cutoffs beyond all counts that are looked at.
-        upper += np.where(u[:, 0] > row.counts[-1], sides[1], most[:, -1]) * (row.counts[-1] < min(m, self.k - 1.0))
+        # No cutoff beyond all counts that are looked at tells more than that there may be more.
+        beyond = np.where(u[:, 0] > row.counts[-1], sides[1], np.minimum(most[:, -1], row.above))
+        upper += beyond * (row.counts[-1] < min(m, self.k - 1.0))
         return np.stack([lower * (1.0 - row.budget), upper * (1.0 + row.budget) + LOST, *sides, free])
 
     def _counted(self, chances: Array, cutoffs: Array) -> Array:

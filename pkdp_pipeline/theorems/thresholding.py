@@ -61,8 +61,8 @@ class Thresholding(Threshold):
     Notes
     -----
     With ``W_r`` the number of p-coins tossed up to the r-th success, ``δ(ε)`` is the larger of
-    ``H_ε(W_{k-1} ‖ W_k)`` and ``H_ε(W_k ‖ W_{k-1})``. Beside people merely known it is the largest average over how many
-    of them count, over all numbers of unknown people: see `pkdp_pipeline.theorems.merely_known`.
+    ``H_ε(W_{k-1} ‖ W_k)`` and ``H_ε(W_k ‖ W_{k-1})``. Beside people merely known it is the average over how many of
+    them count, for the worst number of unknown people: see `pkdp_pipeline.theorems.merely_known`.
 
     *Guarantee*: the certified side is never below the hockey-stick divergence, in either direction, of any
     declared attacker. It is attained, beside people merely known within 0.1 %. *Rounding*: outward, see

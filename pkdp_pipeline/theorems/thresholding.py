@@ -77,26 +77,26 @@ class Thresholding(Threshold):
         if 0.0 < self.p < LEAST_P:
             # A larger p dominates; what is attained there proves nothing.
             return np.zeros(len(epsilons)), replace(self, p=LEAST_P).bracket(epsilons)[1]
-        if self._averages:
+        if self.averages:
             passive = self._passive(epsilons)
             return passive.best, passive.top
         lower, upper = self._at(self.k - (self.known if self.active or self.p == 1.0 else 0), epsilons)
         return lower, np.minimum(upper, 1.0)
 
     @property
-    def _averages(self) -> bool:
+    def averages(self) -> bool:
         """Whether it depends on chance how many of the known people count."""
         return self.known > 0 and not self.active and 0.0 < self.p < 1.0
 
     @property
     def slack(self) -> float:
         """Return how far above the best attacker found the search may stop."""
-        return SLACK if self._averages else 0.0
+        return SLACK if self.averages else 0.0
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         shares = evaluated(epsilons)
-        if self._averages and self.p >= LEAST_P:
+        if self.averages and self.p >= LEAST_P:
             shares = np.minimum(1.0, shares + 4.0 * self._passive(epsilons).apart)
         return shares
 
@@ -124,6 +124,10 @@ class Thresholding(Threshold):
                 lower, _ = right_tails([cutoff], self.p, np.array([epsilon]), trials=trials)
                 attained[row] = max(attained[row], float(lower[0]))
         return attained
+
+    def worst_number(self, epsilon: float) -> int:
+        """Return how many unknown people are the worst found, where it `averages`."""
+        return int(self._passive(np.array([epsilon])).leader[0])
 
     def _passive(self, epsilons: Array) -> Found:
         """Return what people merely known add, who count with a chance of `p`."""

@@ -160,7 +160,7 @@ def test_extreme_chances_and_numbers_of_people(p: float, cap: int | None) -> Non
     for known in (1, 5, 10**7):
         attained, certified = bound_of(20, p, known, cap).bracket(np.array([0.0, 1e-9, 0.5, 20.0, 1e5]))
         assert np.all((attained >= 0.0) & (attained <= certified) & (certified <= 1.0))
-        assert np.all(np.diff(certified) <= SLACK * certified[:-1])
+        assert np.all(np.diff(certified) <= SLACK * certified[:-1] + 1e-280)
 
 
 def test_what_is_attained_is_attained_by_as_many_unknown_people_as_are_declared() -> None:

@@ -63,12 +63,21 @@ class Search:
         The same, at or below.
     cap : int, optional
     epsilons : Array
+    others : Array or float
+        At or above what all other channels add at each ε, whatever the number of coins.
     """
 
     def __init__(
-        self, channels: tuple[Channel, ...], chances: Array, lowered: Array, cap: int | None, epsilons: Array
+        self,
+        channels: tuple[Channel, ...],
+        chances: Array,
+        lowered: Array,
+        cap: int | None,
+        epsilons: Array,
+        others: Array | float = 0.0,
     ) -> None:
         self.channels, self.cap, self.epsilons = channels, cap, epsilons
+        self.others = others + np.zeros(len(epsilons))
         self.parts = tuple(zip((_Divergences(one, epsilons) for one in channels), chances, lowered, strict=True))
 
     @property
@@ -166,12 +175,13 @@ class Search:
                 lower[:, told] += lowered * least
                 upper[:, told] += chance * most
         several = len(self.parts) > 1
-        return lower.max(axis=0) * (1.0 - 1e-14 * several), upper.max(axis=0) * (1.0 + 1e-14 * several)
+        upper = upper.max(axis=0) * (1.0 + 1e-14 * several) + self.others[column]
+        return lower.max(axis=0) * (1.0 - 1e-14 * several), upper
 
     def beyond(self, column: Whole, m: int) -> Array:
         """Return bounds on the divergence with m coins or more, where these make every k likely."""
         bounds: Array = sum(chance * part.beyond(column, m) for part, chance, _ in self.parts) * (1.0 + 1e-14)
-        return bounds
+        return bounds + self.others[column]
 
     def between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
         """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
@@ -182,7 +192,7 @@ class Search:
             if told.any():
                 starts = np.maximum(firsts[told], part.channel.k - 1)
                 bounds[told] += chance * part.between(column[told], starts, lasts[told], share * enough[told])
-        return bounds * (1.0 + 1e-14)
+        return bounds * (1.0 + 1e-14) + self.others[column]
 
 
 class _Divergences:

@@ -8,12 +8,13 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights, weights_below
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.noisy_rows import WIDEST, Channel, Whole
 from pkdp_pipeline.theorems.noisy_search import SLACK, Found, Search
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array
 from pkdp_pipeline.theorems.thresholding import Threshold
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 _LEAST = 2.0**-11
 """Of a smaller ε the profile is bounded by the one here, and what a smaller ε can add."""
@@ -32,6 +33,12 @@ _ROUNDS = 6
 
 _CLOSE = 1e-3
 """An inversion ends this close below the δ asked for, relatively."""
+
+_UNSEEN = 1e-3
+"""Numbers of known people that add less than this together, relatively, are not looked at."""
+
+_GUESSES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
+"""Multiples of k/p at which the worst number of people may be."""
 
 _LADDER = 24
 """With so many numbers of people an inversion begins."""
@@ -125,13 +132,43 @@ class NoisyThreshold(Threshold):
     def search(self, epsilons: Array) -> Search:
         """Return the search for the worst number of people."""
         release, p = self.release_threshold, max(self.p, _LEAST_P)
-        counted = range(self.known + 1)
-        channels = tuple(Channel(self.k - b, None if release is None else release - b, self.noise, p) for b in counted)
-        chances = least = np.ones(1)
-        if self.known:
-            chances = binomial_weights(self.known, p, 0, self.known)
-            least = weights_below(chances)
-        return Search(channels, chances, least, self.cap, epsilons)
+        channels = tuple(
+            Channel(self.k - b, None if release is None else release - b, self.noise, p) for b in range(self.known + 1)
+        )
+        if not self.known:
+            return Search(channels, np.ones(1), np.ones(1), self.cap, epsilons)
+        chances = binomial_weights(self.known, p, 0, self.known)
+        kept, others = self._matters(channels[0], chances, epsilons)
+        some, least = tuple(channels[b] for b in kept.tolist()), weights_below(chances)[kept]
+        return Search(some, chances[kept], least, self.cap, epsilons, others)
+
+    def _matters(self, channel: Channel, chances: Array, epsilons: Array) -> tuple[Whole, Array]:
+        """Return which numbers of known people are looked at, and at most what the others add at each ε.
+
+        No number adds more than it does without noise, or without a threshold.
+        """
+        points = np.tile(epsilons, len(chances))
+        cutoffs = np.repeat(self.k - 1 - np.arange(len(chances)), len(epsilons)).tolist()
+        sides = (tails(cutoffs, channel.p, points, cap=self.cap)[1] for tails in (right_tails, left_tails))
+        most = np.maximum(*sides).reshape(len(chances), len(epsilons))
+        if self.release_threshold is not None:
+            appears = self.release_threshold - self.k
+            noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False, appears_at=appears)
+            most = np.minimum(most, noise.certified(epsilons))
+        adds = chances[:, None] * most * (1.0 + 1e-12)
+        # Whoever knows nobody tells this much, with some number of people: what is small beside it is not looked at.
+        people = np.unique(np.ceil(self.k / channel.p * np.array(_GUESSES)).astype(np.int64))
+        people = np.minimum(people, np.iinfo(np.int64).max if self.cap is None else self.cap)
+        alone = Search((channel,), np.ones(1), np.ones(1), self.cap, epsilons)
+        column, at = (part.ravel() for part in np.indices((len(epsilons), len(people))))
+        told = np.full(column.shape, 0.0)
+        if all(alone.fits(max(m, self.k - 1)) for m in people.tolist()):
+            told = alone.exact(column, people[at])[0]
+        told = told.reshape(len(epsilons), len(people)).max(axis=1)
+        share = np.divide(adds, told, out=np.full(adds.shape, np.inf), where=told > TINY).max(axis=1)
+        order = np.argsort(share, kind="stable")
+        small = np.cumsum(share[order]) <= _UNSEEN
+        return np.sort(order[~small]), adds[order[small]].sum(axis=0) * (1.0 + 1e-12)
 
     def _found(self, epsilons: Array) -> Found:
         return _looked(self, tuple(epsilons.tolist()))

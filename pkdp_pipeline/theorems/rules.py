@@ -55,10 +55,10 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
 
 
 _MOST_KNOWN = 8
-"""With more people merely known theorem D is not evaluated: each number of them who count takes a search."""
+"""With more people merely known theorem D is evaluated where few of them are expected to count."""
 
-_KNOWN_PER_P = 500.0
-"""Nor with more than so many times p: the smaller p is, the longer a search takes."""
+_EXPECTED = 5.0
+"""So few: every number of them that is likely takes a search."""
 
 
 def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
@@ -68,7 +68,9 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     merely_known = attacker.known - controlled
     if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1:
         return None
-    if getattr(mechanism, "k_complement", None) is not None or merely_known > min(_MOST_KNOWN, _KNOWN_PER_P * p):
+    if getattr(mechanism, "k_complement", None) is not None or merely_known > max(
+        _MOST_KNOWN, _EXPECTED / p if p else 0.0
+    ):
         return None
     bound = NoisyThreshold(
         theorem=theorem,

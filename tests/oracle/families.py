@@ -111,7 +111,7 @@ def noisy_counting(dice: Dice, batch: int) -> Case:
 def _known(dice: Dice, k: int) -> tuple[int, bool, int]:
     """Return (known people, whether controlled, how many of them count if controlled)."""
     active = bool(dice.whole(0, 1))
-    known = dice.whole(0, min(3, k - 2) if active else 3)
+    known = dice.whole(0, min(3, k - 2) if active else 6)
     return known, active, dice.whole(0, known)
 
 

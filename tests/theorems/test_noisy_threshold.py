@@ -18,6 +18,7 @@ from oracle.releases import count_losses
 from thorough import CLOSEST, examples
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.noisy_rows import least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
@@ -100,6 +101,22 @@ def test_a_cap_is_exact_for_people_merely_known(shape: Any, epsilon: float, cap:
     assert float(attained[0]) <= exact
     # Fewer known people, with one more unknown each, tell no more.
     assert all(truth(*shape, cap, epsilon, fewer) <= float(certified[0]) for fewer in range(known)) or k <= 2
+
+
+@pytest.mark.parametrize("p", [0.02, 0.2])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.5])
+def test_numbers_of_known_people_that_add_little_are_bounded_together(p: float, epsilon: float) -> None:
+    k, known, cap, points = 14, 12, 24, np.array([epsilon])
+    bound = bound_of(k, p, 0.5, 22, cap, known)
+    search = bound.search(points)
+    looked, chances = {one.k for one in search.channels}, binomial_weights(known, p, 0, known)
+    left_out = [b for b in range(known + 1) if k - b not in looked]
+    assert left_out
+    told = {b: max(truth(k - b, p, 0.5, 22 - b, people, epsilon) for people in range(cap + 1)) for b in left_out}
+    assert 0.0 < sum(chances[b] * told[b] for b in left_out) <= search.others[0]
+    exact = max(truth(k, p, 0.5, 22, people, epsilon, known) for people in range(cap + 1))
+    attained, certified = (float(side[0]) for side in bound.bracket(points))
+    assert attained <= exact <= certified <= 1.012 * exact
 
 
 @settings(max_examples=30, deadline=None)

@@ -22,6 +22,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.thresholding import Thresholding
 
 MOST_PEOPLE = 10**9
 """Attackers with more unknown people than this are not tried."""
@@ -87,7 +88,8 @@ def _thresholding(certificate: ReleaseCertificate, epsilon: float, counted: bool
     side = 0.0 if counted else 1.0
     padding = () if further is None or other[0] != side else (Group(people=further + 1, chances=(side,)),)
     for known, controlled, k in _knowing(attacker, limit, worst, counted):
-        for people, first in _sides(k, abs(worst[0] - side), epsilon):
+        beside = _beside_known(certificate, epsilon, counted)
+        for people, first in (*_sides(k, abs(worst[0] - side), epsilon), *beside):
             for unknown in _filled(attacker, worst, other, _capped(attacker, people)):
                 crowd = Crowd(cells=1, unknown=(*unknown, *padding), known=known, controlled=controlled)
                 # Those who are not counted are counted here: their presence is the target's absence.
@@ -118,6 +120,15 @@ def _in_box(certificate: ReleaseCertificate, epsilon: float, counted: bool = Tru
             yield from _both(
                 Crowd(cells=1, unknown=_two(likely, ends[0], others, ends[-1]), known=known, controlled=controlled)
             )
+
+
+def _beside_known(certificate: ReleaseCertificate, epsilon: float, counted: bool) -> Iterator[tuple[int, bool]]:
+    """Yield the number of unknown people that is worst beside people merely known, as `_sides` does."""
+    for bound in (applied.bound for applied in certificate.partial_bounds):
+        of_the_rest = bound.theorem == "thresholding_complement"
+        if isinstance(bound, Thresholding) and bound.averages and of_the_rest != counted:
+            people = bound.worst_number(epsilon)
+            yield from ((people, True), (people, False))
 
 
 def _sides(k: int, p: float, epsilon: float) -> Iterator[tuple[int, bool]]:

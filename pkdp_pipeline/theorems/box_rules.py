@@ -28,7 +28,7 @@ def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
     if bound is None:
         return None if suppressed else _certain(attacker)
     # Theorem E is this with more people.
-    if any(side in left and _thresholded(side, mechanism, attacker, left) for side in _SIDES):
+    if suppressed and any(side in left and _thresholded(side, mechanism, attacker, left) for side in _SIDES):
         return None
     # Beside noise it stands where the sum cannot be inverted.
     return Applied(bound=bound, attack=None if suppressed or mechanism.noise is not None else bound)
@@ -38,13 +38,21 @@ def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> 
     bound = _box("noisy_counting", attacker)
     if mechanism.noise is None or _suppresses(mechanism) or bound is None:
         return None
+    # Theorem E is this with more people.
+    if _SIDES[0] in left and _thresholded(_SIDES[0], mechanism, attacker, left):
+        return None
     bound = replace(bound, noise=mechanism.noise.epsilon)
-    return Applied(bound=bound, attack=bound if mechanism.release_threshold is None else None)
+    # A threshold of at most 1 forbids no cutoff that could be best.
+    controlled = attacker.known if attacker.influence == "active" else 0
+    return Applied(bound=bound, attack=bound if (mechanism.release_threshold or 0) - controlled <= 1 else None)
 
 
 def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
     """Theorem E; where it says nothing, theorem A and section 3 say what holds, or why not."""
-    box, thresholds = _box(side, attacker), (mechanism.k, mechanism.k_complement)
+    box, thresholds, noise = _box(side, attacker), (mechanism.k, mechanism.k_complement), None
+    # Where nothing is suppressed before the noise, the sum of count and noise is what has to reach a threshold.
+    if mechanism.noise is not None and not _suppresses(mechanism):
+        thresholds, noise = (mechanism.release_threshold, None), mechanism.noise.epsilon
     k, other = thresholds if side == _SIDES[0] else thresholds[::-1]
     # Whoever merely knows people sees them counted at the worst as often as whoever controls them.
     if box is None or k is None or k - attacker.known <= 1:
@@ -60,12 +68,13 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
         unknown=box.unknown,
         p_min=around[0],
         p_max=around[1],
+        noise=noise,
         k=k - attacker.known,
         cap=attacker.unknown_max,
     )
     # Whoever merely knows people may know none of those who are counted.
     left_of_k = bound.k if attacker.influence == "active" else k
-    attained = mechanism.noise is None and other is None and within[0] <= within[1]
+    attained = (mechanism.noise is None or noise is not None) and other is None and within[0] <= within[1]
     attack = replace(bound, p_min=within[0], p_max=within[1], k=left_of_k) if attained else None
     return Applied(bound=bound, attack=attack)
 
@@ -79,6 +88,7 @@ def _box(theorem: str, attacker: AttackerModel) -> Counting | None:
 
 
 def _suppresses(mechanism: Count) -> bool:
+    """Return whether anything is suppressed before the noise."""
     return mechanism.k is not None or mechanism.k_complement is not None
 
 

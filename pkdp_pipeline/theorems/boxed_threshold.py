@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.counting import Blocks, Counting, Whole, first_blocks
+from pkdp_pipeline.theorems.counting import INVERTED, Blocks, Counting, Whole, first_blocks
 from pkdp_pipeline.theorems.rounding import Array
-from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
+from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, Decided, TwoCoinTails
 
 _AT_ONCE = 32
 """So many ε are searched at once."""
@@ -23,14 +22,15 @@ _SURE = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxedThreshold(Counting):
-    """Privacy profile of a count that is published only when it reaches `k`, against a declared box.
+    """Privacy profile of a count, or of one with noise, that is published only when it reaches `k`, against a box.
 
     Parameters
     ----------
-    theorem, unknown, p_min, p_max
-        See `Counting`; without noise.
+    theorem, unknown, p_min, p_max, noise
+        See `Counting`.
     k : int
-        What is left of the threshold once all who are controlled are taken off; at least 2.
+        What is left of the threshold, with noise the one after it, once all who are controlled are taken off; at least
+        2: a smaller one forbids no cutoff that could be best.
     cap : int, optional
         At most this many people are unknown.
 
@@ -42,22 +42,26 @@ class BoxedThreshold(Counting):
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
     attained side is that of one such attacker. *Rounding*: outward, as that of `Counting`. The best cutoff is the mode
-    of a tilted law: Darroch's theorem places it within 1 of the mean, and where that leaves it open, differences of
-    densities beyond their error decide. Fewer people are taken where they do not, which errs upward. *Source*:
-    `docs/mathematics.md`, theorem E.
+    of a tilted law: Darroch's theorem places it within 1 of the mean, with noise within √3 standard deviations, and
+    where that leaves it open, differences of densities beyond their error decide. Fewer people are taken where they do
+    not, which errs upward. *Source*: `docs/mathematics.md`, theorem E.
     """
 
     k: int
     cap: int | None = None
 
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        most = np.maximum(self.unknown, 2.0 * self.k / self._shares(1, epsilons)[0])
-        return np.repeat([[inverted(int(people)) for people in np.minimum(MOST_PEOPLE, most)]], 2, axis=0)
+    def _most(self, epsilons: Array) -> Array:
+        points = self._inverted(epsilons)
+        most = 2.0 * (self._settled(1, points)[1] + 1.0) / self._shares(1, points)[0]
+        return np.minimum(MOST_PEOPLE, np.maximum(self.unknown, most))
+
+    def _inverted(self, epsilons: Array) -> Array:
+        """Return the ε at which tails are inverted."""
+        return epsilons if self.noise is None else np.minimum(epsilons, INVERTED * self.noise)
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_max`, and how many at `p_min`, are the worst attacker found."""
-        point = np.array([epsilon])
+        point = self._inverted(np.array([epsilon]))
         way, high = self._cover(point, self._whole_box(point))[3]
         _, enough = self._others(way, self._both()[way], np.array([float(high)]), point)
         return high, int(enough[0])
@@ -89,14 +93,14 @@ class BoxedThreshold(Counting):
         With the largest nobody else is needed. With fewer than the least, `cap` people do not reach the threshold often
         enough, and one more of them at `p_max` tells more.
         """
-        low, high = self._shares(way, epsilons)
-        most = np.maximum(self.unknown, np.ceil((self.k - 1) * (1.0 + 2.0 * _SURE) / high))
+        (low, high), (below, above) = self._shares(way, epsilons), self._settled(way, epsilons)
+        most = np.maximum(self.unknown, np.ceil(above * (1.0 + 2.0 * _SURE) / high))
         if self.p_min == self.p_max:
             most = np.zeros(len(epsilons))
         most = np.minimum(most, MOST_PEOPLE if self.cap is None else self.cap)
         if self.cap is None or self.p_min == self.p_max:
             return np.zeros(len(epsilons)), most
-        missing = (self.k - 2) * (1.0 - _SURE) - self.cap * low * (1.0 + _SURE)
+        missing = below * (1.0 - _SURE) - self.cap * low * (1.0 + _SURE)
         each = high * (1.0 + _SURE) - low * (1.0 - _SURE)
         with np.errstate(over="ignore"):
             least = np.where(missing < 0.0, 0.0, np.floor(missing / each * (1.0 - _SURE)) + 1.0)
@@ -127,28 +131,41 @@ class BoxedThreshold(Counting):
             low, high = (1.0 / (1.0 + np.exp(np.log1p(-p) - np.log(p) + tilt)) for p in (self.p_min, self.p_max))
         return np.maximum(low, 1e-300), np.maximum(high, 1e-300)
 
+    def _settled(self, way: int, epsilons: Array) -> tuple[Array, Array]:
+        """Return the tilted coins' means up to which the mode is surely below ``k - 1``, and from which it is not."""
+        t = np.full(len(epsilons), self.k - 1.0)
+        if self.noise is None:
+            return t - 1.0, t
+        # Tilted two-sided geometric noise is the difference of two geometric variables.
+        further, nearer = (np.expm1(self.noise + sign * epsilons) for sign in (1.0, -1.0))
+        drift, spread = 1.0 / nearer - 1.0 / further, 2.0 + sum(1.0 / x + 1.0 / x**2 for x in (further, nearer))
+        # A unimodal law has its mode within √3 standard deviations of its mean; coins vary by no more than their mean.
+        down, up = (t + step - (drift if way == 0 else -drift) for step in (-5.0, 4.0))
+        below = down + 1.5 - np.sqrt(np.maximum(0.0, 2.25 + 3.0 * (down + spread)))
+        above = up + 1.5 + np.sqrt(np.maximum(0.0, 2.25 + 3.0 * (up + spread)))
+        return np.where(down < 0.0, -1.0, below), np.maximum(0.0, above)
+
     def _others(self, way: int, tails: TwoCoinTails, high: Array, epsilons: Array) -> tuple[Array, Array]:
         """Return (fewest, enough) people at `p_min` beside `high` at `p_max`.
 
         Fewer than `fewest` are not declared, or tell no more than one more of them does; with `enough` the best cutoff
         is a published one.
         """
-        share, other = self._shares(way, epsilons)
+        (share, other), (below, above) = self._shares(way, epsilons), self._settled(way, epsilons)
         start, t = np.maximum(0.0, self.unknown - high), float(self.k - 1)
         # Up to this many the mode is surely below t, and from that many on it is surely not.
-        below = ((t - 1.0) * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
+        below = (below * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
         below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
-        above = np.ceil((t * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
+        above = np.ceil((above * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
         most = MOST_PEOPLE - high
         fewest, enough = np.maximum(below + 1.0, start), np.maximum(above, start)
         last, sure = enough.copy(), np.ones(len(high), dtype=bool)
 
-        def sides(rows: Whole, people: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        def sides(rows: Whole, people: Array) -> tuple[Decided, Decided]:
             """Return where the mode is surely below t, and where it is surely not."""
             at = np.full(len(rows), t - 1.0) if way == 0 else people + high[rows] - t
-            fall, doubt = tails.falls(people, high[rows], epsilons[rows], at)
-            fall = fall if way == 0 else -fall
-            return fall > doubt, fall < -doubt
+            falls, rises = tails.turns(people, high[rows], epsilons[rows], at)
+            return (falls, rises) if way == 0 else (rises, falls)
 
         while len(rows := np.flatnonzero((last - fewest > _NEAR * last) & (fewest < most))):
             middle = np.floor((fewest[rows] + last[rows]) / 2.0)

@@ -22,7 +22,14 @@ def found(mechanism, protects="presence", **attacker):
     [
         (Count(), BOX, "presence", ["counting"], False),
         (Count(noise=NOISE), BOX, "presence", ["noisy_counting", "counting"], True),
-        (Count(noise=NOISE, release_threshold=9), BOX, "presence", ["noisy_counting", "counting"], True),
+        (Count(noise=NOISE, release_threshold=9), BOX, "presence", ["thresholding_in_box", "counting"], True),
+        (
+            Count(noise=NOISE, release_threshold=9),
+            {**BOX, "known": 8},
+            "presence",
+            ["noisy_counting", "counting"],
+            True,
+        ),
         (Count(k=9), BOX, "presence", ["thresholding", "thresholding_in_box"], False),
         (Count(k=9), {**BOX, "known": 7}, "presence", ["thresholding", "thresholding_in_box"], False),
         (Count(k=9), {**BOX, "known": 8}, "presence", ["thresholding", "counting"], False),

@@ -1,4 +1,4 @@
-"""Theorem E: a threshold against a box of probabilities, at least so many people unknown, and any number more."""
+"""Theorem E: a threshold, behind noise or not, against a box: at least so many people unknown, any number more."""
 
 from __future__ import annotations
 
@@ -26,22 +26,32 @@ SLACK = 1.0081
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.0, 5.0, 40.0])
 
 
-def bound_of(k: int, low: float, high: float, unknown: int, cap: int | None = None) -> BoxedThreshold:
-    return BoxedThreshold(theorem="thresholding_in_box", k=k, p_min=low, p_max=high, unknown=unknown, cap=cap)
+def bound_of(
+    k: int, low: float, high: float, unknown: int, cap: int | None = None, noise: float | None = None
+) -> BoxedThreshold:
+    return BoxedThreshold(
+        theorem="thresholding_in_box", k=k, p_min=low, p_max=high, unknown=unknown, cap=cap, noise=noise
+    )
 
 
-def truth(k: int, others: int, low: float, likely: int, high: float, epsilon: float) -> Fraction:
+def truth(
+    k: int, others: int, low: float, likely: int, high: float, epsilon: float, noise: float | None = None
+) -> Fraction:
     """Return the larger divergence of an attacker with so many people at either end, never above it."""
+    threshold = {"k": k} if noise is None else {"release": k}
     with flint.ctx.workprec(BITS):
         coins = [flint.arb(low)] * others + [flint.arb(high)] * likely
-        return max(lower_end(flint.arb(side)) for side in count_losses(coins, 0, epsilon, exact_exp, k=k))
+        sides = count_losses(coins, 0, epsilon, exact_exp, noise=noise, **threshold)
+        return max(lower_end(flint.arb(side)) for side in sides)
 
 
-def worst(k: int, box: tuple[float, float], numbers: range, epsilon: float) -> Fraction:
+def worst(k: int, box: tuple[float, float], numbers: range, epsilon: float, noise: float | None = None) -> Fraction:
     """Return the largest divergence at all vertices with so many people."""
     low, high = box
     at_high = range(1) if low == high else None
-    return max(truth(k, people - j, low, j, high, epsilon) for people in numbers for j in at_high or range(people + 1))
+    return max(
+        truth(k, people - j, low, j, high, epsilon, noise) for people in numbers for j in at_high or range(people + 1)
+    )
 
 
 def box_of(**more: Any) -> pkdp.AttackerModel:
@@ -73,6 +83,10 @@ SHAPES = st.tuples(
     st.sampled_from([0.0, 0.3, 1.0]),
     st.integers(1, 9),
 ).map(lambda drawn: (drawn[0], drawn[1], drawn[1] + (0.97 - drawn[1]) * drawn[2], drawn[3]))
+
+
+NOISES = st.none() | st.sampled_from([0.1, 0.7, 3.0])
+SHARES = st.sampled_from([1e-6, 0.1, 0.5, 0.9])
 
 
 @settings(max_examples=few(60), deadline=None)
@@ -143,10 +157,64 @@ def test_more_knowledge_is_never_certified_less(shape: Any, more: int) -> None:
 
 
 @settings(max_examples=few(60), deadline=None)
-@given(SHAPES, st.integers(0, 12), st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.integers(0, 1))
-def test_fewer_others_are_left_out_where_the_threshold_binds(shape: Any, likely: int, epsilon: float, way: int) -> None:
+@given(SHAPES, st.sampled_from([0.1, 0.7, 3.0]), SHARES, st.none() | st.integers(0, 4))
+@example((3, 0.3, 0.97, 8), 3.0, 0.9, None)
+@example((5, 0.02, 0.305, 5), 3.0, 0.001, None)
+def test_behind_noise_a_release_threshold_is_as_good_as_more_people(
+    shape: Any, noise: float, share: float, more: int | None
+) -> None:
     k, low, high, unknown = shape
-    bound = bound_of(*shape)
+    epsilon, cap = share * noise, None if more is None else unknown + more
+    bound = bound_of(*shape, cap=cap, noise=noise)
+    attained, certified = (float(side[0]) for side in bound.bracket(np.array([epsilon])))
+    most = unknown + 7 if cap is None else cap
+    assert worst(k, (low, high), range(unknown, most + 1), epsilon, noise) <= Fraction(certified)
+    without = Counting(theorem="counting", unknown=unknown, p_min=low, p_max=high, noise=noise)
+    assert certified <= SLACK * float(without.certified(np.array([epsilon]))[0])
+    if cap is None:
+        assert certified <= SLACK * attained
+        likely, others = bound.worst_numbers(epsilon)
+        if likely + others <= 60:
+            assert Fraction(attained) <= truth(k, others, low, likely, high, epsilon, noise) <= Fraction(certified)
+    assert bound.bracket(np.array([noise]))[1][0] == 0.0
+
+
+@pytest.mark.parametrize("release", [0, 1, 2, 9, 20])
+@pytest.mark.parametrize("known", [0, 3, 9])
+@pytest.mark.parametrize("influence", ["active", "passive"])
+def test_a_release_threshold_of_at_most_1_forbids_no_cutoff_and_known_people_take_it_down(
+    release: int, known: int, influence: str
+) -> None:
+    mechanism = pkdp.Count(noise=pkdp.GeometricNoise(0.7), release_threshold=release)
+    certificate = pkdp.certify(mechanism, box_of(known=known, influence=influence))
+    binds = release - known > 1
+    assert ("thresholding_in_box" in certificate.theorems) == binds
+    epsilons = np.array([0.0, 1e-3, 0.2, 0.6])
+    attained, certified = certificate.delta_bounds(epsilons)
+    alone = bound_of(release - known, 0.2, 0.6, 40, noise=0.7) if binds else None
+    assert np.all(certified <= (alone or without_threshold()).certified(epsilons))
+    if influence == "active" or known == 0:
+        assert np.all(certified <= SLACK * attained)
+    # Whoever knows people who are counted sees the threshold that is left.
+    for j in (0, 40):
+        coins = [0.2] * (40 - j) + [0.6] * j
+        for epsilon, delta in zip(epsilons.tolist(), certified.tolist(), strict=True):
+            sides = count_losses(coins, known, epsilon, np.exp, noise=0.7, release=release)
+            assert max(sides) <= delta + 1e-12
+
+
+def without_threshold() -> Counting:
+    return Counting(theorem="noisy_counting", unknown=40, p_min=0.2, p_max=0.6, noise=0.7)
+
+
+@settings(max_examples=few(60), deadline=None)
+@given(SHAPES, st.integers(0, 12), st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.integers(0, 1), NOISES)
+def test_fewer_others_are_left_out_where_the_threshold_binds(
+    shape: Any, likely: int, epsilon: float, way: int, noise: float | None
+) -> None:
+    k, low, high, unknown = shape
+    epsilon = epsilon if noise is None else epsilon / 3.2 * noise
+    bound = bound_of(*shape, noise=noise)
     tails = bound._directions()[way]
     fewest, enough = (
         int(side[0]) for side in bound._others(way, tails, np.array([float(likely)]), np.array([epsilon]))
@@ -156,6 +224,9 @@ def test_fewer_others_are_left_out_where_the_threshold_binds(shape: Any, likely:
 
     def reached(others: int) -> Any:
         law = [*coin_sum([flint.arb(low)] * others + [flint.arb(high)] * likely), *[flint.arb(0)] * k]
+        if noise is not None:
+            kernel = exact_exp(-noise)
+            law = [sum(mass * kernel ** abs(at - x) for x, mass in enumerate(law)) for at in range(k)]
         return growth * law[k - 1] - law[k - 2]
 
     with flint.ctx.workprec(BITS):
@@ -165,16 +236,19 @@ def test_fewer_others_are_left_out_where_the_threshold_binds(shape: Any, likely:
         assert enough <= fewest + 1 + enough // 10_000
 
 
-def test_a_tilted_law_falls_as_it_does() -> None:
+@pytest.mark.parametrize("noise", [None, 0.75, 3.0])
+def test_a_tilted_law_turns_where_it_does(noise: float | None) -> None:
     n_low, n_high, epsilon = 13, 6, 0.7
-    tails = TwoCoinTails(low=0.2, low_complement=0.8, high=0.7, high_complement=1.0 - 0.7)
-    law = np.array(coin_sum([0.2] * n_low + [0.7] * n_high)) * np.exp(epsilon * np.arange(n_low + n_high + 1))
-    law /= law.sum()
-    mode = int(law.argmax())
-    for at in range(mode - 4, mode + 4):
-        fall, doubt = tails.falls(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
-        assert abs(fall[0] - (law[at] - law[at + 1])) <= doubt[0] + 1e-15
-        assert doubt[0] < 1e-12
+    tails = TwoCoinTails(low=0.2, low_complement=0.8, high=0.7, high_complement=1.0 - 0.7, noise=noise)
+    law, first = np.array(coin_sum([0.2] * n_low + [0.7] * n_high)), 0
+    if noise is not None:
+        law, first = np.convolve(law, np.exp(-noise * np.abs(np.arange(-600, 601)))), -600
+    law *= np.exp(epsilon * (np.arange(len(law)) + first))
+    mode = int(law.argmax()) + first
+    # With noise the law is looked at far away as well, where densities are too small to be told apart.
+    for at in range(mode - 4, mode + 4) if noise is None else range(mode - 300, mode + 300):
+        falls, rises = tails.turns(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
+        assert (bool(falls[0]), bool(rises[0])) == (at >= mode, at < mode)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pkdp_pipeline.assurance.attacks.crowd import (
     knows_total,
 )
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.statement.stronger import threshold_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
@@ -109,7 +110,9 @@ def _in_box(certificate: ReleaseCertificate, epsilon: float, counted: bool = Tru
     """Yield who tells most of a threshold in a box, where few people are published, or where few are not `counted`."""
     mechanism, ends = certificate.mechanism, counted_shapes(certificate.attacker)[:: 1 if counted else -1]
     assert isinstance(mechanism, Count)
-    k, key = (mechanism.k, "thresholding_in_box") if counted else (mechanism.k_complement, "complement_in_box")
+    k, key = (
+        (threshold_of(certificate), "thresholding_in_box") if counted else (mechanism.k_complement, "complement_in_box")
+    )
     assert k is not None
     bounds = (applied.bound for applied in certificate.partial_bounds if applied.bound.theorem == key)
     for bound in (bound for bound in bounds if isinstance(bound, BoxedThreshold)):

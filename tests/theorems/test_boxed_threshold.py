@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -279,7 +280,82 @@ def test_people_who_are_not_counted_are_the_mirror_image() -> None:
     other = np.array(pkdp.certify(pkdp.Count(k_complement=12), mirrored).delta_bounds(EPSILONS))
     assert one == pytest.approx(other, rel=1e-6, abs=1e-280)
     both = pkdp.certify(pkdp.Count(k=12, k_complement=9), attacker).delta(EPSILONS)
-    assert np.all(both <= np.minimum(one[1], pkdp.certify(pkdp.Count(k_complement=9), attacker).delta(EPSILONS)))
+    better = np.minimum(one[1], pkdp.certify(pkdp.Count(k_complement=9), attacker).delta(EPSILONS))
+    assert np.all(both <= SLACK * better)
+
+
+def twice(k: int, rest: int, low: float, high: float, unknown: int, cap: int | None = None) -> BoxedThreshold:
+    return replace(bound_of(k, low, high, unknown, cap), k_complement=rest)
+
+
+def truth_of_both(bound: BoxedThreshold, others: int, likely: int, epsilon: float) -> Fraction:
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(bound.p_min)] * others + [flint.arb(bound.p_max)] * likely
+        sides = count_losses(
+            coins,
+            0,
+            epsilon,
+            exact_exp,
+            k=bound.k,
+            k_complement=bound.k_complement,
+            population=others + likely + 1,
+        )
+        return max(lower_end(flint.arb(side)) for side in sides)
+
+
+@settings(max_examples=few(60), deadline=None)
+@given(SHAPES, st.integers(2, 8), st.sampled_from([1e-6, 0.1, 0.5, 1.0, 3.0]), st.none() | st.integers(0, 4))
+def test_no_number_of_people_tells_more_under_both_thresholds(
+    shape: Any, rest: int, epsilon: float, more: int | None
+) -> None:
+    k, low, high, unknown = shape
+    cap = None if more is None else unknown + more
+    bound = twice(k, rest, low, high, unknown, cap)
+    point = np.array([epsilon])
+    certified = float(bound.certified(point)[0])
+    for people in range(unknown, unknown + 9 if cap is None else cap + 1):
+        for likely in range(people + 1 if low < high else 1):
+            assert truth_of_both(bound, people - likely, likely, epsilon) <= Fraction(certified)
+    attacker = pkdp.AttackerModel(p_min=low, p_max=high, unknown=unknown, unknown_max=cap)
+    for mechanism in (pkdp.Count(k=k), pkdp.Count(k_complement=rest)):
+        both = pkdp.certify(pkdp.Count(k=k, k_complement=rest), attacker).delta(epsilon)
+        assert both <= SLACK * pkdp.certify(mechanism, attacker).delta(epsilon) + 1e-280
+
+
+@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize(("k", "rest", "low", "high"), [(5, 9, 0.2, 0.6), (9, 3, 0.1, 0.3), (4, 4, 0.5, 0.9)])
+def test_under_both_thresholds_as_many_people_are_needed_as_under_either(
+    k: int, rest: int, low: float, high: float, way: int
+) -> None:
+    epsilons = np.array([0.0, 0.01, 0.7, 3.0])
+    both = twice(k, rest, low, high, 3)
+    for likely in (0, 1, 7):
+        high_people = np.full(4, float(likely))
+        fewest, enough = both._others(way, both._both()[way], high_people, epsilons)
+        one, _ = bound_of(k, low, high, 3)._others(way, both._both()[way], high_people, epsilons)
+        assert np.all(fewest >= one)
+        for at, epsilon in enumerate(epsilons.tolist()):
+            growth = exact_exp(epsilon if way == 0 else -epsilon)
+            for others, free in ((int(enough[at]), True), (int(fewest[at]) - 1, False)):
+                if others < 0 or others + likely < 3:
+                    continue
+                law = coin_sum([flint.arb(low)] * others + [flint.arb(high)] * likely)
+                law = [*law, *[flint.arb(0)] * (k + rest)]
+                top = others + likely - rest + 1
+                before = law[top] if top >= 0 else flint.arb(0)
+                reached = growth * law[k - 1] > law[k - 2], top >= 0 and before > growth * law[top + 1]
+                assert all(reached) == free
+
+
+def test_of_both_thresholds_a_declared_attacker_reaches_what_is_certified() -> None:
+    box = pkdp.AttackerModel(p_min=0.2, p_max=0.6, unknown=100)
+    attained, certified = pkdp.certify(pkdp.Count(k=20, k_complement=20), box).delta_bounds(np.array([0.1, 0.3, 1.0]))
+    assert np.all(certified <= SLACK * attained)
+    apart = [
+        pkdp.certify(pkdp.Count(**one), box).delta(np.array([0.1, 0.3, 1.0]))
+        for one in ({"k": 20}, {"k_complement": 20})
+    ]
+    assert np.all(certified[1:] < 0.85 * np.minimum(*apart)[1:])
 
 
 @pytest.mark.parametrize("influence", ["active", "passive"])

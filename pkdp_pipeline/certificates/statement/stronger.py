@@ -59,7 +59,7 @@ def rests_on(leaf: ReleaseCertificate, field: Knowledge) -> bool:
     return any(field in THEOREMS[key].rests_on for key in keys_of(leaf))
 
 
-_OF_THE_REST = ("thresholding_complement", "complement_in_box")
+_OF_THE_REST = ("thresholding_complement", "complement_in_box", "two_thresholds_in_box")
 """Theorems on k_complement; the first of them holds wherever the second does."""
 
 

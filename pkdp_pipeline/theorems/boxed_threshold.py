@@ -55,11 +55,12 @@ class BoxedThreshold(Counting):
     cap: int | None = None
 
     def _most(self, epsilons: Array) -> Array:
-        points, most = self._inverted(epsilons), np.full(len(epsilons), float(self.unknown))
+        points = self._inverted(epsilons)
+        most: Array = np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
         for way, (side, k) in product((0, 1), self._thresholds()):
             enough = 2.0 * (self._settled(way, k, points)[1] + 1.0) / self._shares(way, side, points).min(axis=0)
-            most = np.maximum(most, enough)
-        return np.minimum(MOST_PEOPLE, most)
+            most = np.maximum(most, np.minimum(enough, MOST_PEOPLE))
+        return most
 
     def _thresholds(self) -> list[tuple[int, int]]:
         """Return (0, threshold on those who are counted) and (1, threshold on those who are not)."""

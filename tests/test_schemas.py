@@ -26,6 +26,7 @@ MADE = {
     "thresholding_complement": (pkdp.Count(k_complement=30), pkdp.AttackerModel(p_min=0.2), "presence"),
     "thresholding_in_box": (pkdp.Count(k=20), BOX, "presence"),
     "complement_in_box": (pkdp.Count(k_complement=20), BOX, "presence"),
+    "two_thresholds_in_box": (pkdp.Count(k=20, k_complement=20), BOX, "presence"),
     "counting": (pkdp.Count(), BOX, "presence"),
     "noisy_counting": (pkdp.Count(noise=NOISE), BOX, "presence"),
     "noisy_thresholding": (pkdp.Count(k=20, noise=NOISE), pkdp.AttackerModel(p_max=0.1), "presence"),

@@ -25,7 +25,7 @@ _FEW_PEOPLE = 100_000
 _MOST_BLOCKS = 50_000
 """Most blocks of vertices at once for one ε."""
 
-_INVERTED = 0.96
+INVERTED = 0.96
 """Up to this share of the noise's ε0 tails are inverted."""
 
 _FAINT = 1e-5
@@ -52,7 +52,11 @@ class _Uncertain(Bound):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
+        return np.tile([inverted(int(people)) for people in self._most(epsilons)], (2, 1))
+
+    def _most(self, epsilons: Array) -> Array:
+        """Return how many people are looked at, at most."""
+        return np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -105,7 +109,7 @@ class Counting(_Uncertain):
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         shares = _Uncertain.rounding(self, epsilons)
-        if self.noise is None or self.unknown <= _MODE_IS_FOUND:
+        if self.noise is None or np.all(self._most(epsilons) <= _MODE_IS_FOUND):
             return shares
         # What is certified anywhere is at or above what is attained here, and the other way round.
         lower, upper = self.bracket(epsilons)
@@ -121,11 +125,11 @@ class Counting(_Uncertain):
         lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
         if noise < _FAINT:
             return lower, upper
-        near = epsilons <= _INVERTED * noise
+        near = epsilons <= INVERTED * noise
         if near.any():
             lower[near], upper[near] = self._search(epsilons[near])
         # δ is convex in e^ε and vanishes at ε0: beyond the last ε that is inverted, a chord bounds it.
-        anchor = _INVERTED * noise
+        anchor = INVERTED * noise
         for row in np.flatnonzero(inside & ~near):
             upper[row] = min(1.0, chord(anchor, _anchor(self, anchor), noise, float(epsilons[row])))
         return lower, upper
@@ -140,7 +144,7 @@ class Counting(_Uncertain):
         vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}
         for _ in range(_ROUNDS):
             found = smallest_epsilon(partial(self._towards, vertices, share), target, _CLOSE)
-            if math.isinf(found) or (self.noise is not None and found > _INVERTED * self.noise):
+            if math.isinf(found) or (self.noise is not None and found > INVERTED * self.noise):
                 return min(found, best)
             point = np.array([found])
             _, upper, _, leader = self._cover(point, self._whole_box(point))
@@ -156,7 +160,7 @@ class Counting(_Uncertain):
 
     def _towards(self, vertices: set[tuple[int, int]], share: float, epsilon: float) -> float:
         """Return `share` times the δ of some vertices, and what is certified where a chord says that."""
-        if self.noise is not None and epsilon > _INVERTED * self.noise:
+        if self.noise is not None and epsilon > INVERTED * self.noise:
             return float(self.certified(np.array([epsilon]))[0])
         ways, people = np.array(sorted(vertices), dtype=np.int64).T
         return min(

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import TINY, Array
 
 _MOST_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
+
+_MOST_NEAR = 4000
+"""Nor are those near the worst one of a theorem."""
 
 _TRIED = 48
 """So many numbers of people are tried."""
@@ -68,19 +73,56 @@ class Reached(Bound):
         """See `pkdp_pipeline.theorems.bound.Bound`: as near as two large chances are to each other, and no nearer."""
         attained, _ = self.bracket(epsilons)
         apart = 4.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, 700.0)))
+        if (boxed := self._boxed()) is not None:
+            # A climb may end elsewhere on another processor, and nowhere above what is certified.
+            apart = np.maximum(apart, boxed.certified(epsilons) - attained)
         share = np.divide(apart, attained, out=np.ones(len(epsilons)), where=attained > apart)
         return np.stack([share, np.zeros(len(epsilons))])
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = np.zeros(len(epsilons))
-        if (laws := _laws(self)) is not None:
-            for at, epsilon in enumerate(epsilons.tolist()):
-                growth = math.exp(min(epsilon, 700.0)) * (1.0 + _ERROR)
-                for first, second in (laws, laws[::-1]):
-                    gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _LOST * growth)
-                    attained[at] = max(attained[at], float(gains.sum(axis=1).max()) * (1.0 - _ERROR))
+        laws, boxed = _laws(self), self._boxed()
+        for at, epsilon in enumerate(epsilons.tolist()):
+            if laws is not None:
+                attained[at] = _gains(laws, epsilon).max()
+            if boxed is not None:
+                attained[at] = max(attained[at], self._climbed(boxed.worst_numbers(epsilon)[::-1], epsilon))
         return attained, np.ones(len(epsilons))
+
+    def _boxed(self) -> BoxedThreshold | None:
+        """Return the bound on two thresholds in a box, whose worst attacker is near the worst of all."""
+        if self.noise is not None or not 0.0 < self.p_min <= self.p_max < 1.0:
+            return None
+        if min(self.k or 0, self.k_complement or 0, self.unknown + 1) < 2:
+            return None
+        least = max(self.unknown, (self.k or 0) + (self.k_complement or 0) - 1)
+        return BoxedThreshold(
+            theorem=self.theorem,
+            unknown=least,
+            p_min=self.p_min,
+            p_max=self.p_max,
+            k=self.k or 0,
+            k_complement=self.k_complement,
+            cap=self.cap,
+        )
+
+    def _climbed(self, crowd: tuple[int, int], epsilon: float) -> float:
+        """Return what the best attacker near one reaches, by steps that are halved where none of them helps."""
+        if sum(crowd) > _MOST_NEAR:
+            return 0.0
+        best, step, most = 0.0, 1 + sum(crowd) // 8, min(_MOST_NEAR, math.inf if self.cap is None else self.cap)
+        while step:
+            moves = {(crowd[0] + step * down, crowd[1] + step * up) for down, up in product((-1, 0, 1), repeat=2)}
+            near = sorted(one for one in moves if min(one) >= 0 and self.unknown <= sum(one) <= most)
+            if not near:
+                break
+            gains = _gains(_seen(self, near), epsilon)
+            if gains.max() > best:
+                best, crowd = float(gains.max()), near[int(gains.argmax())]
+            else:
+                step //= 2
+        return best
 
     def crowds(self) -> list[tuple[int, int]]:
         """Return the (number at `p_min`, number at `p_max`) that are tried."""
@@ -95,12 +137,25 @@ class Reached(Bound):
         return sorted({(m - (high := round(share * m)), high) for m in numbers for share in _SHARES})
 
 
+def _gains(laws: tuple[Array, Array], epsilon: float) -> Array:
+    """Return the larger divergence of every crowd, never above it."""
+    growth = math.exp(min(epsilon, 700.0)) * (1.0 + _ERROR)
+    found = np.zeros(len(laws[0]))
+    for first, second in (laws, laws[::-1]):
+        gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _LOST * growth)
+        found = np.maximum(found, gains.sum(axis=1) * (1.0 - _ERROR))
+    return found
+
+
 @lru_cache(maxsize=32)
 def _laws(bound: Reached) -> tuple[Array, Array] | None:
-    """Return what is seen in the target's two lives; a row for each crowd that is tried."""
+    """Return what is seen of all crowds that are tried."""
     crowds = bound.crowds()
-    if not crowds:
-        return None
+    return _seen(bound, crowds) if crowds else None
+
+
+def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
+    """Return what is seen in the target's two lives; a row for each crowd."""
     size = max(map(sum, crowds)) + 2
     counts, chances = np.arange(size), np.zeros((len(crowds), size))
     shows = (

@@ -97,13 +97,20 @@ def noisy_counting(dice: Dice, batch: int) -> Case:
     """A noisy count, with or without a threshold after the noise."""
     m, (low, high), noise = dice.whole(1, 7), _box(dice), dice.real(0.2, 3.0)
     release = dice.whole(0, m + 3) if dice.whole(0, 1) else None
+    known, active, ones = _known(dice, 5)
+    attacker = {"p_min": low, "p_max": high, "unknown": dice.whole(1, m), "known": known}
+    if dice.whole(0, 3) == 0:
+        attacker["unknown_max"] = m + dice.whole(0, 2)
+    people = m if active else m + known
     return Case(
         count=True,
         mechanism={"release_threshold": release},
         noise=noise,
-        attacker={"p_min": low, "p_max": high, "unknown": dice.whole(1, m)},
-        chances=_within(dice.rng, (m, batch), low, high),
-        losses=lambda p, epsilon, exp: count_losses(p, 0, epsilon, exp, noise=noise, release=release),
+        attacker=attacker | {"influence": "active" if active else "passive"},
+        chances=_within(dice.rng, (people, batch), low, high),
+        losses=lambda p, epsilon, exp: count_losses(
+            p[:m], ones if active else p[m:], epsilon, exp, noise=noise, release=release
+        ),
         epsilons=(*_epsilons(dice, 1), dice.real(0.0, 1.05 * noise)),
     )
 

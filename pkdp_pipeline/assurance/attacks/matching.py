@@ -18,6 +18,7 @@ from pkdp_pipeline.assurance.attacks.crowd import (
     knows_total,
 )
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.statement.stronger import threshold_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
@@ -107,11 +108,11 @@ def _behind_noise(certificate: ReleaseCertificate, epsilon: float) -> Iterator[C
             yield from _both(Crowd(cells=1, unknown=unknown, known=known, controlled=controlled))
 
 
-def _in_box(certificate: ReleaseCertificate, epsilon: float, counted: bool = True) -> Iterator[Crowd]:
+def _in_box(certificate: ReleaseCertificate, epsilon: float, key: str, counted: bool = True) -> Iterator[Crowd]:
     """Yield who tells most of a threshold in a box, where few people are published, or where few are not `counted`."""
     mechanism, ends = certificate.mechanism, counted_shapes(certificate.attacker)[:: 1 if counted else -1]
     assert isinstance(mechanism, Count)
-    k, key = (mechanism.k, "thresholding_in_box") if counted else (mechanism.k_complement, "complement_in_box")
+    k = threshold_of(certificate) if counted else mechanism.k_complement
     assert k is not None
     bounds = (applied.bound for applied in certificate.partial_bounds if applied.bound.theorem == key)
     for bound in (bound for bound in bounds if isinstance(bound, BoxedThreshold)):
@@ -283,8 +284,9 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
     {
         "thresholding": _thresholding,
         "thresholding_complement": partial(_thresholding, counted=False),
-        "thresholding_in_box": _in_box,
-        "complement_in_box": partial(_in_box, counted=False),
+        "thresholding_in_box": partial(_in_box, key="thresholding_in_box"),
+        "complement_in_box": partial(_in_box, key="complement_in_box", counted=False),
+        "two_thresholds_in_box": partial(_in_box, key="two_thresholds_in_box"),
         "counting": _counting,
         # Whoever leaves the leakage aside learns what the count alone tells.
         "counting_beside_leakage": _counting,

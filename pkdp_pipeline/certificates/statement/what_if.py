@@ -47,7 +47,7 @@ def place(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
 
 
 def _place(keys: tuple[str, ...], the: str) -> str:
-    if "thresholding" in keys or "noisy_thresholding" in keys:
+    if {"thresholding", "noisy_thresholding", "thresholding_in_box"} & set(keys):
         other = " or outside it" if "thresholding_complement" in keys else ""
         return f"in {the} group{other}"
     return f"outside {the} group" if "thresholding_complement" in keys else f"in {the} table"
@@ -86,7 +86,10 @@ def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: 
     k = numbers.pop()
     number = math.ceil(share * k)
     who = f"1 {more}person {_are(verb, 'is')}" if number == 1 else f"{number} {more}people {_are(verb)}"
-    return f"{verb} {who}{where} ({_share(share)} of k = {k})"
+    name = (
+        "the release threshold" if all(leaf.mechanism.k is None and leaf.mechanism.noise for leaf in counting) else "k"
+    )
+    return f"{verb} {who}{where} ({_share(share)} of {name} = {k})"
 
 
 def _are(verb: str, are: str = "are") -> str:

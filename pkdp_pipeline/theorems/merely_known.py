@@ -32,7 +32,7 @@ from pkdp_pipeline.theorems.binomial_tails import (
     weights_below,
     whole_part,
 )
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
 
 Whole = NDArray[np.int64]
 
@@ -97,7 +97,7 @@ def found(k: int, p: float, known: int, cap: int | None, least: int, epsilons: t
     *Guarantee*: `top` is never below the divergence of any attacker, in either order; `best` is never above that of
     `leader` unknown people. *Rounding*: outward; the two agree within `SLACK` where the search is not cut short.
     """
-    return Search(k, p, known, np.array(epsilons)).sides(cap, least)
+    return Found(*kept(Search(k, p, known, np.array(epsilons)).sides(cap, least)))
 
 
 class Search:

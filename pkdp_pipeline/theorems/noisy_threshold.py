@@ -12,7 +12,7 @@ from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, 
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.noisy_rows import WIDEST, Channel, Whole
 from pkdp_pipeline.theorems.noisy_search import SLACK, Found, Search
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -180,7 +180,7 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     asked = np.array(epsilons)
     if bound.out_of_reach:
         nothing = np.zeros(len(asked))
-        return Found(nothing, nothing, nothing, nothing.astype(np.int64))
+        return Found(*kept((nothing, nothing, nothing, nothing.astype(np.int64))))
     if bound.p == 0.0:
         return _looked(replace(bound, p=0.5, cap=0, known=0), epsilons)
     near = np.clip(asked, _LEAST, _FLAT)
@@ -196,4 +196,4 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     if bound.p < _LEAST_P:
         # A larger p dominates; what is attained there proves nothing.
         best = np.zeros(len(asked))
-    return Found(best, top, apart, leader)
+    return Found(*kept((best, top, apart, leader)))

@@ -188,7 +188,7 @@ class ValueThroughAbsence(Threshold):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        attained = self._presence(epsilons)
+        attained = self._presence(epsilons).copy()
         upper = self._certified(epsilons, attained)
         if LEAST_P <= self.p < 1.0 and upper.min(initial=1.0) < 1.0:
             for row, epsilon in enumerate(epsilons.tolist()):

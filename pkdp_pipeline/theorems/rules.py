@@ -8,13 +8,12 @@ from typing import Any
 
 import flint
 
-from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
-from pkdp_pipeline.theorems.counting import Options
+from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
@@ -85,10 +84,7 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
 def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     k, p = mechanism.k, attacker.p_max
     if k is None:
-        return (
-            "a histogram without k publishes how many people are present, and that gives away whether one more person "
-            "is there; protects='value' asks whether it hides which cell a person is in"
-        )
+        return None
     if p is None:
         return (
             "k hides presence when p_max < 1 is declared: how sure the attacker can be, at most, of a cell when told "
@@ -180,31 +176,6 @@ def _hides_nothing(name: str, source: str, bound: Threshold) -> str | None:
     return None
 
 
-def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    p_min, unknown = attacker.p_min, attacker.unknown
-    obstacle = "p_min = 0 or unknown = 0 lets the attacker know what everybody else chose"
-    if p_min is None or unknown is None:
-        obstacle = (
-            "exact counts of several options hide which one a person chose when p_min > 0 (each unknown person "
-            "chooses each option with at least this probability) and unknown are declared"
-        )
-    elif p_min > 0.5:
-        raise ArgumentError(
-            f"p_min = {p_min!r} cannot hold for a histogram: every one of at least two options would be chosen with "
-            "more than probability 1/2. For histograms p_min bounds each option's probability from below."
-        )
-    if not p_min or not unknown:
-        return None if mechanism.k is not None else obstacle
-    bound = Options(theorem="options", unknown=unknown, p_min=p_min)
-    free = attacker.p_max is None and attacker.p_max_between is None
-    return Applied(bound=bound, attack=bound if mechanism.k is None and mechanism.noise is None and free else None)
-
-
-_TOLD_ABSENT = (
-    "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
-    "unlikely that being told 'this cell or absent' would settle it."
-)
-
 _SECTION_4 = f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}"
 _SECTION_5 = f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}"
 
@@ -241,7 +212,7 @@ RECORDS = (
         citation=_SECTION_5,
         formal=formal.PRESENCE,
         against=whom.through_absence,
-        assumes=(_TOLD_ABSENT,),
+        assumes=(TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
         told_absent=True,
@@ -265,7 +236,7 @@ RECORDS = (
         citation=_SECTION_6,
         formal=formal.CELL_BEHIND_NOISE,
         against=whom.through_absence,
-        assumes=(_TOLD_ABSENT,),
+        assumes=(TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
         told_absent=True,
@@ -278,7 +249,7 @@ RECORDS = (
         citation=_SECTION_5,
         formal=formal.VALUE,
         against=whom.through_absence,
-        assumes=(_TOLD_ABSENT,),
+        assumes=(TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
         told_absent=True,
@@ -299,16 +270,7 @@ RECORDS = (
         rule=_value_between,
     ),
     *IN_A_BOX,
-    Theorem(
-        key="options",
-        title="Exact counts of several options hide which one a person chose",
-        citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
-        against=whom.options,
-        rests_on=("unknown",),
-        reveals_who=True,
-        about=(Histogram, "value"),
-        rule=_which_option,
-    ),
+    *WITHOUT_A_THRESHOLD,
     *(
         Theorem(
             key=key,

@@ -81,7 +81,12 @@ def found(mechanism, protects="presence", **attacker):
         (Histogram(k=9), {"p_max": 1.0, "p_max_between": 0.5}, "value", ["histogram_between"], False),
         (Histogram(), {"p_min": 0.2, "unknown": 50}, "value", ["options"], False),
         (Histogram(k=9), {"p_min": 0.2, "unknown": 50, "p_max": 0.9}, "value", ["histogram_value", "options"], False),
-        (Histogram(noise=NOISE), {"p_min": 0.2, "unknown": 50}, "value", ["options"], True),
+        (Histogram(noise=NOISE), {"p_min": 0.2, "unknown": 50}, "value", ["options", "noisy_options"], True),
+        (Histogram(k=2, noise=NOISE, release_threshold=9), {"p_min": 0.2, "unknown": 50}, "value", ["options"], True),
+        (Histogram(), BOX, "presence", ["cell_counting"], False),
+        (Histogram(k=9), BOX, "presence", ["histogram_presence", "cell_counting"], False),
+        (Histogram(noise=NOISE), BOX, "presence", ["cell_counting", "noisy_cell_counting"], True),
+        (Histogram(k=9), BOX, "value", ["histogram_value", "options"], False),
         (Histogram(noise=NOISE), {}, "presence", [], True),
     ],
 )

@@ -11,7 +11,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, mechanism_name
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, mechanism_name
 from pkdp_pipeline.model.wording import Worded, reason_of, rounded_up
 from pkdp_pipeline.planning.searching import (
     Goal,

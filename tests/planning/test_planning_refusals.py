@@ -92,7 +92,7 @@ def test_k_is_too_small_for_any_p_max_above_0():
         ),
         (lambda: smallest_unknown(Histogram(), AttackerModel(p_max=0.5), **TARGET), "publishes how many"),
         (
-            lambda: smallest_unknown(Histogram(), replace(BOX, unknown_max=9), **TARGET),
+            lambda: smallest_unknown(Histogram(), AttackerModel(p_min=0.1, p_max=0.9, unknown_max=9), **TARGET),
             "no number of unknown people up to 9 reaches.*Declare p_min and p_max",
         ),
         (lambda: smallest_unknown(Count(), AttackerModel(p_max=0.5), **TARGET), "p_min .*declared"),

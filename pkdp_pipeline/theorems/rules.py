@@ -15,6 +15,7 @@ from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
@@ -132,8 +133,21 @@ def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozense
         return "p_max_between = 1 lets the attacker be certain which cell everybody else is in"
     facing = {**_facing(attacker), "known": 0}
     bound = Thresholding(theorem="histogram_between", k=k - known, p=between, **facing)
-    exact = attacker.p_max in (None, 1.0) and not attacker.p_min and (known == 0 or attacker.influence == "active")
-    return Applied(bound=bound, attack=bound if mechanism.noise is None and exact else None)
+    if attacker.p_max not in (None, 1.0) or attacker.p_min:
+        return Applied(bound=bound, attack=None)
+    if mechanism.noise is not None:
+        return Applied(
+            bound=bound,
+            attack=ReachedBetween(
+                theorem="attack",
+                p=between,
+                k=k,
+                noise=mechanism.noise.epsilon,
+                release_threshold=mechanism.release_threshold,
+                cap=attacker.unknown_max,
+            ),
+        )
+    return Applied(bound=bound, attack=bound if known == 0 or attacker.influence == "active" else None)
 
 
 def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str:

@@ -122,9 +122,7 @@ def test_two_sided_thresholds(low: float, high: float, above: int, k: int | None
     k=st.none() | st.integers(1, 10),
     noise=st.none() | st.floats(0.2, 2.0),
 )
-def test_options(
-    least: float, down: float, unknown: int, fewer: int, k: int | None, noise: float | None
-) -> None:
+def test_options(least: float, down: float, unknown: int, fewer: int, k: int | None, noise: float | None) -> None:
     mechanism = pkdp.Histogram(k=k, noise=None if noise is None else pkdp.GeometricNoise(noise))
     weaker = pkdp.AttackerModel(p_min=least, unknown=unknown)
     for attacker in (

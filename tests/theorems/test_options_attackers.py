@@ -38,9 +38,7 @@ def test_two_looks_are_drawn_from_one(alpha: Fraction, width: int) -> None:
         return alpha ** (2 * abs(t))
 
     beta, reach = alpha**2, range(-width - 4, 5)
-    shifts = {
-        t: ((1 + beta**2) * shape(t) - beta * shape(t - 1) - beta * shape(t + 1)) / (1 - beta**2) for t in reach
-    }
+    shifts = {t: ((1 + beta**2) * shape(t) - beta * shape(t - 1) - beta * shape(t + 1)) / (1 - beta**2) for t in reach}
     assert min(shifts.values()) == 0
     assert {t for t, weight in shifts.items() if weight} == set(range(-width, 1))
     for t in range(-width - 20, 21):
@@ -50,7 +48,10 @@ def test_two_looks_are_drawn_from_one(alpha: Fraction, width: int) -> None:
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 @pytest.mark.parametrize("people", [1, 4])
 def test_two_looks_are_not_much_less_than_one(people: int, noise: float) -> None:
-    mechanism, attacker = pkdp.Histogram(noise=pkdp.GeometricNoise(noise)), pkdp.AttackerModel(p_min=0.5, unknown=people)
+    mechanism, attacker = (
+        pkdp.Histogram(noise=pkdp.GeometricNoise(noise)),
+        pkdp.AttackerModel(p_min=0.5, unknown=people),
+    )
     certificate = pkdp.certify(mechanism, attacker, protects="value")
     for epsilon in (0.0, 0.5 * noise, 1.5 * noise):
         sides = table_losses([[0.5, 0.5, 0.0]] * people, (0, 0), epsilon, np.exp, cells=2, lives=(0, 1), noise=noise)

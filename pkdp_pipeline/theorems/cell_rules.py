@@ -114,7 +114,7 @@ WITHOUT_A_THRESHOLD = (
     Theorem(
         key="noisy_cell_counting",
         title="Theorem F on the sum of a cell's count and its noise",
-        citation="docs/mathematics.md, sections 5 and 6, theorem F",
+        citation="docs/mathematics.md, section 5, theorem F",
         against=whom.in_noisy_cells,
         assumes=(TOLD_ABSENT,),
         rests_on=("p_max", "unknown"),

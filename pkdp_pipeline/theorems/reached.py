@@ -199,8 +199,8 @@ class ReachedBetween(_Tried):
             ends = np.unique(np.linspace(mean - spread, mean + spread, 2 * _CROWDS).round().clip(0, people).astype(int))
             return list(zip(ends.tolist(), np.diff(chances[ends + 1], prepend=0.0).tolist(), strict=True))
         least = max(1, (self.k or 0) - 1)
-        most = 3 * max(self.k or 0, self.release_threshold or 0, least)
-        most = min(_MOST_IN_CELLS, most, math.inf if self.cap is None else self.cap)
+        most = min(_MOST_IN_CELLS, 3 * max(self.k or 0, self.release_threshold or 0, least))
+        most = most if self.cap is None else min(most, self.cap)
         if most < least:
             return []
         return [

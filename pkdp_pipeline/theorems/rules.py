@@ -14,6 +14,7 @@ from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
+from pkdp_pipeline.theorems.noisy_between import LEAST_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
@@ -150,6 +151,26 @@ def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozense
     return Applied(bound=bound, attack=bound if known == 0 or attacker.influence == "active" else None)
 
 
+def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem G: few people have to be looked at and nobody is known; elsewhere theorem C says why not."""
+    k, p, noise, release = mechanism.k, attacker.p_max_between, mechanism.noise, mechanism.release_threshold
+    if k is None or k < 2 or p is None or p == 1.0 or noise is None or release is None or attacker.known:
+        return None
+    people = enough_people(k, p, attacker.unknown_max)
+    if people is None or noise.epsilon < LEAST_NOISE:
+        return None
+    bound = NoisyBetween(
+        theorem="noisy_between",
+        p=p,
+        k=k,
+        noise=noise.epsilon,
+        release_threshold=release,
+        people=people,
+        cap=attacker.unknown_max,
+    )
+    return Applied(bound=bound, attack=None)
+
+
 def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str:
     """Return the bound on one of a person's cells, which is a thresholded count of its own."""
     if mechanism.noise is not None:
@@ -282,6 +303,17 @@ RECORDS = (
         reveals_who=True,
         about=(Histogram, "value"),
         rule=_value_between,
+    ),
+    Theorem(
+        key="noisy_between",
+        title="Theorem G, value: two cells behind a threshold and noise, nothing assumed about absence",
+        citation="docs/mathematics.md, section 6, theorem G",
+        against=whom.between,
+        assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
+        rests_on=("known", "p_max_between"),
+        reveals_who=True,
+        about=(Histogram, "value"),
+        rule=_behind_both,
     ),
     *IN_A_BOX,
     *WITHOUT_A_THRESHOLD,

@@ -285,6 +285,7 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "noisy_presence": _behind_noise,
         "histogram_value": _value,
         "histogram_between": _value,
+        "noisy_between": _value,
         "cell_counting": _anywhere,
         "noisy_cell_counting": _anywhere,
         "options": _anywhere,

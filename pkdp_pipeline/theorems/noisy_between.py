@@ -26,6 +26,9 @@ _WIDTH = 50.0
 _LOST = 10.0 * math.exp(-0.9 * _WIDTH)
 """So much of them is never lost."""
 
+_NOTHING = 1e-25
+"""What is seen less often than this, for all vertices, is counted among what is lost."""
+
 _FLAT = 600.0
 """At a larger ε the profile is bounded by the one here."""
 
@@ -37,7 +40,10 @@ _ERROR = 1e-11
 
 
 _NEVER = 1e-12
-"""Beyond so many people thresholds matter less often than this."""
+"""Where thresholds matter less often than this, people need not be looked at one by one."""
+
+_SELDOM = 1e-9
+"""Where they matter more often than this beyond all that are looked at, nothing is certified."""
 
 
 def enough_people(k: int, p: float, cap: int | None) -> int | None:
@@ -45,7 +51,9 @@ def enough_people(k: int, p: float, cap: int | None) -> int | None:
     if cap is not None and cap <= MOST_PEOPLE:
         return cap
     low = (1.0 - p) * (1.0 - _ERROR)
-    return next((n for n in range(k, MOST_PEOPLE + 1) if binomial_below(n + 1, low, k) <= _NEVER), None)
+    if k > MOST_PEOPLE or binomial_below(MOST_PEOPLE + 1, low, k) > _SELDOM:
+        return None
+    return next((n for n in range(k, MOST_PEOPLE) if binomial_below(n + 1, low, k) <= _NEVER), MOST_PEOPLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,14 +175,15 @@ def _looks(p: float, k: int, noise: float, release: int, people: int) -> tuple[A
     hidden = np.where(one, below((release - counts).astype(float)), 1.0)
     hidden = hidden * np.where(other, below((release - everybody + counts).astype(float)), 1.0)
     laws = np.stack([_tossed(people, high, p) for high in range((people + 1) // 2, people + 1)])
+    regimes = [np.flatnonzero(which) for which in (one & other, one & ~other, ~one & other)]
     lives = []
     for weights in (np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))):
-        both, first, second = ((weights * which) @ look for which in (one & other, one & ~other, ~one & other))
-        shown = (both + first) * passing[1], (both + second) * passing[2]
-        lives.append(
-            np.hstack([*shown, *(part * passing[0] for part in (both, first, second)), (weights @ hidden)[:, None]])
-        )
-    return lives[0], lives[1]
+        parts = [weights[:, those] @ look[those] for those in regimes]
+        shown = (parts[0] + parts[1]) * passing[1], (parts[0] + parts[2]) * passing[2]
+        rest = (weights @ hidden)[:, None]
+        lives.append(np.hstack([*shown, *(part * passing[0] for part in parts), rest]))
+    matters = np.maximum(lives[0].max(axis=0), lives[1].max(axis=0)) > _NOTHING
+    return lives[0][:, matters], lives[1][:, matters]
 
 
 def _tossed(people: int, high: int, p: float) -> Array:

@@ -154,6 +154,20 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         certify(Histogram(k=100), AttackerModel(p_max=0.1, p_max_between=0.6), protects="value"),
     )
     yield "histogram, value, options", certify(Histogram(), AttackerModel(p_min=0.1, unknown=3000), protects="value")
+    yield (
+        "histogram, value between cells, k and noise",
+        certify(
+            Histogram(k=6, noise=GeometricNoise(1.0), release_threshold=18),
+            AttackerModel(p_max_between=0.6),
+            protects="value",
+        ),
+    )
+    yield (
+        "histogram, value, options with noise",
+        certify(Histogram(noise=NOISE), AttackerModel(p_min=0.1, unknown=3000), protects="value"),
+    )
+    yield "histogram, presence, exact", certify(Histogram(), BOX)
+    yield "histogram, presence, noise and uncertainty", certify(Histogram(noise=NOISE), BOX)
     yield "histogram, value, noise", certify(Histogram(noise=NOISE), ANYONE, protects="value")
     yield (
         "histogram, value, beside an exact total",

@@ -147,5 +147,26 @@ def options(attacker: AttackerModel) -> str:
     )
 
 
+def in_cells(attacker: AttackerModel) -> str:
+    """Say whom theorem F holds against."""
+    return f"{_may_be_anywhere(attacker)}; they may know where everybody else is"
+
+
+def in_noisy_cells(attacker: AttackerModel) -> str:
+    """Say whom theorem F holds against where every cell has noise of its own."""
+    return (
+        f"{_may_be_anywhere(attacker)}; they may know where everybody else is, but no exact total of those present is "
+        "published, nor anything from which it follows"
+    )
+
+
+def _may_be_anywhere(attacker: AttackerModel) -> str:
+    return (
+        f"{_uncertain(attacker)}: each is in every cell with probability at least "
+        f"{percent(attacker.p_min, up=True)} and, told that such a person is absent or in a given cell, they are at "
+        f"most {percent(attacker.p_max)} sure that it is the cell"
+    )
+
+
 def _uncertain(attacker: AttackerModel) -> str:
     return f"{independent(attacker)}, and who is uncertain about at least {others(attacker.unknown or 0)}"

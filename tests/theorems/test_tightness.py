@@ -103,6 +103,33 @@ def test_a_third_option_reaches_the_bound_of_options(least: float, people: int, 
     assert truth * (1 - 1e-15) <= certified <= truth * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(("least", "most", "people"), [(0.125, 0.5, 12), (0.0625, 0.25, 10), (0.25, 0.25, 14)])
+@pytest.mark.parametrize("noise", [None, 0.8])
+def test_people_in_any_cell_reach_theorem_f(
+    least: float, most: float, people: int, epsilon: float, noise: float | None
+) -> None:
+    # All other cells are shown as one: what they tell is how many people are in the one cell or absent.
+    elsewhere = 1.0 - least / most
+    person = [least, elsewhere, 1.0 - least - elsewhere]
+    mechanism = pkdp.Histogram(noise=None if noise is None else pkdp.GeometricNoise(noise))
+    attacker = pkdp.AttackerModel(p_min=least, p_max=most, unknown=people)
+    attained, certified = pkdp.certify(mechanism, attacker).delta_bounds(epsilon)
+    with flint.ctx.workprec(BITS):
+        law = flint.arb_poly([1 - ball(least / most), ball(least / most)]) ** people
+        sides = [
+            [chance * side for side in count_losses([ball(most)] * coins, 0, epsilon, exact_exp, noise=noise)]
+            for coins, chance in enumerate(law.coeffs())
+        ]
+        truth = larger([sum(order) for order in zip(*sides, strict=True)])
+        if noise is None:
+            told = table_losses([[*map(ball, person)]] * people, (0, 0), epsilon, exact_exp, cells=2, lives=(0, 2))
+            assert larger(told) == pytest.approx(truth, rel=1e-12)
+    assert attained <= truth * (1 + 1e-15)
+    assert truth * (1 - 1e-15) <= certified <= truth * 1.005
+    assert certified <= 1.01 * attained
+
+
 @pytest.mark.parametrize("people", [1_000, 1_000_000])
 @pytest.mark.parametrize("least", [0.01, 0.3])
 def test_the_bracket_of_options_is_narrow(people: int, least: float) -> None:

@@ -249,13 +249,15 @@ def _in_two_cells(
                 yield (Group(people=people, chances=shape),), (), k - one, k - other
 
 
-def _options(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+def _anywhere(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    """Yield who tells most of a table in which people may be in every cell."""
     del epsilon
-    attacker = certificate.attacker
+    attacker, value = certificate.attacker, certificate.protects == "value"
     assert attacker.unknown is not None
-    for cells in (2, 3):
-        for shape in histogram_shapes(attacker, "value", cells):
-            yield from _both(Crowd(cells=cells, unknown=(Group(people=attacker.unknown, chances=shape),), second=1))
+    for cells in (2, 3) if value else (1, 2, 3):
+        for shape in histogram_shapes(attacker, certificate.protects, cells):
+            unknown = (Group(people=attacker.unknown, chances=shape),)
+            yield from _both(Crowd(cells=cells, unknown=unknown, second=1 if value else None))
 
 
 def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
@@ -296,6 +298,10 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "noisy_presence": _behind_noise,
         "histogram_value": _value,
         "histogram_between": _value,
-        "options": _options,
+        "noisy_between": _value,
+        "cell_counting": _anywhere,
+        "noisy_cell_counting": _anywhere,
+        "options": _anywhere,
+        "noisy_options": _anywhere,
     }
 )

@@ -18,6 +18,7 @@ BIN2 := .venv-schedulers/bin
 SCHEDULERS := .venv-schedulers/.ready
 # What needs other programs (PostgreSQL, Java, dbt, Chromium, schedulers) has targets of its own.
 PROGRAMS := postgres or spark or ibis or dbt or browser
+space := $(subst ,, )
 ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 
 .DEFAULT_GOAL := help
@@ -71,7 +72,7 @@ duckdb1: $(DUCKDB1)
 
 $(DUCKDB1): .ci/duckdb1.lock pyproject.toml
 	$(PYTHON) -m venv .venv-duckdb1
-	$(BIN1)/python -m pip install --quiet --require-hashes --requirement .ci/duckdb1.lock
+	$(BIN1)/python -m pip install --quiet --no-compile --require-hashes --requirement .ci/duckdb1.lock
 	$(BIN1)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -109,8 +110,11 @@ test-duckdb1: $(DUCKDB1)
 		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py running.py session.py)) \
 		$(addprefix tests/releases/test_,publish.py release.py)
 
+# Test files give their marks themselves; those of jobs and of the contract of engines have them from others there.
 test-programs: $(ENGINES) $(DUCKDB1)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))" tests/jobs tests/engines/contract \
+		$(shell grep -rlE --include='test_*.py' --exclude-dir=jobs --exclude-dir=contract \
+			'mark\.($(subst $(space)or$(space),|,$(PROGRAMS)))' tests)
 
 # These start programs of .venv-schedulers.
 test-schedulers: $(DEV) $(SCHEDULERS)

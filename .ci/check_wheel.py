@@ -88,7 +88,9 @@ def main() -> None:
         venv.create(folder / "env", with_pip=True)
         python = folder / "env" / "bin" / "python"
         (folder / "pins.txt").write_text(pins(), encoding="utf-8")
-        run(python, "-m", "pip", "install", "--quiet", "--constraint", "pins.txt", wheel, folder=folder)
+        # Of what is installed little is imported, once: the rest need not be compiled.
+        install = (python, "-m", "pip", "install", "--quiet", "--no-compile", "--constraint", "pins.txt", wheel)
+        run(*install, folder=folder)
         run(python, "-m", "pip", "check", folder=folder)
         run(python, "-I", "-c", USED, folder=folder)
         pkdp = folder / "env" / "bin" / "pkdp"

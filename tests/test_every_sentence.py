@@ -114,6 +114,13 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         "count, k of the rest, in a box",
         certify(Count(k_complement=20), AttackerModel(p_min=0.4, p_max=0.8, unknown=40)),
     )
+    for title, known in {"nobody known": {}, **KNOWN}.items():
+        box = AttackerModel(p_min=0.2, p_max=0.6, unknown=40, **known)
+        yield f"count, both thresholds, in a box, {title}", certify(Count(k=12, k_complement=12), box)
+    yield (
+        "count, noise and a release threshold, in a box",
+        certify(Count(noise=NOISE, release_threshold=20), AttackerModel(p_min=0.2, p_max=0.6, unknown=40)),
+    )
     yield "count, no ε", certify(Count(k=3), AttackerModel(p_max=0.5))
     yield "count, exact", certify(Count(), BOX)
     yield (
@@ -147,6 +154,20 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         certify(Histogram(k=100), AttackerModel(p_max=0.1, p_max_between=0.6), protects="value"),
     )
     yield "histogram, value, options", certify(Histogram(), AttackerModel(p_min=0.1, unknown=3000), protects="value")
+    yield (
+        "histogram, value between cells, k and noise",
+        certify(
+            Histogram(k=6, noise=GeometricNoise(1.0), release_threshold=18),
+            AttackerModel(p_max_between=0.6),
+            protects="value",
+        ),
+    )
+    yield (
+        "histogram, value, options with noise",
+        certify(Histogram(noise=NOISE), AttackerModel(p_min=0.1, unknown=3000), protects="value"),
+    )
+    yield "histogram, presence, exact", certify(Histogram(), BOX)
+    yield "histogram, presence, noise and uncertainty", certify(Histogram(noise=NOISE), BOX)
     yield "histogram, value, noise", certify(Histogram(noise=NOISE), ANYONE, protects="value")
     yield (
         "histogram, value, beside an exact total",

@@ -421,3 +421,13 @@ def test_the_tests_of_a_file_run_in_one_process(request):
     if "PYTEST_XDIST_WORKER" not in os.environ:
         pytest.skip("all tests run in one process")
     assert request.node.nodeid.endswith("@test_house")
+
+
+def test_marks_of_other_programs_are_given_where_make_looks_for_them():
+    """`make test-programs` reads test files with such a mark, and two folders whose other files give it."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (marks,) = re.findall(r"^PROGRAMS := (.*)$", makefile, re.MULTILINE)
+    given = re.compile(rf"mark\.({marks.replace(' or ', '|')})\b")
+    helpers = {path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")}
+    marking = {path.parent for path in helpers if given.search(path.read_text(encoding="utf-8"))}
+    assert marking == {ROOT / "tests/jobs", ROOT / "tests/engines/contract"}

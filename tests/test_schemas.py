@@ -31,6 +31,7 @@ MADE = {
         "presence",
     ),
     "complement_in_box": (pkdp.Count(k_complement=20), BOX, "presence"),
+    "two_thresholds_in_box": (pkdp.Count(k=20, k_complement=20), BOX, "presence"),
     "counting": (pkdp.Count(), BOX, "presence"),
     "noisy_counting": (pkdp.Count(noise=NOISE), BOX, "presence"),
     "noisy_thresholding": (pkdp.Count(k=20, noise=NOISE), pkdp.AttackerModel(p_max=0.1), "presence"),
@@ -43,6 +44,14 @@ MADE = {
     "histogram_value": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, known=2), "value"),
     "histogram_between": (pkdp.Histogram(k=40), pkdp.AttackerModel(p_max_between=0.7), "value"),
     "options": (pkdp.Histogram(), pkdp.AttackerModel(p_min=0.2, unknown=500), "value"),
+    "noisy_between": (
+        pkdp.Histogram(k=6, noise=pkdp.GeometricNoise(1.0), release_threshold=14),
+        pkdp.AttackerModel(p_max_between=0.6),
+        "value",
+    ),
+    "noisy_options": (pkdp.Histogram(noise=NOISE), pkdp.AttackerModel(p_min=0.2, unknown=500), "value"),
+    "cell_counting": (pkdp.Histogram(), BOX, "presence"),
+    "noisy_cell_counting": (pkdp.Histogram(noise=NOISE), BOX, "presence"),
     "noise": (pkdp.Histogram(k=5, noise=NOISE, release_threshold=40), pkdp.AttackerModel(), "value"),
     "noise_beside_leakage": (
         pkdp.Histogram(noise=NOISE),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import pytest
 
-__all__ = ["CLOSEST", "examples", "few", "one_in"]
+__all__ = ["CLOSEST", "examples", "few", "one_in", "spread"]
 
 CLOSEST = {True: 0.9, False: 0.5}
 """How near to its certificate the strongest attacker comes at least, among all that are drawn and among few of them."""
@@ -30,3 +31,20 @@ def one_in(few: int, cases: Iterable[Any]) -> list[Any]:
     """Return the cases of a test: one in `few` is always tried, the others where slow tests are asked for."""
     listed = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [pytest.param(*case, marks=pytest.mark.slow if at % few else ()) for at, case in enumerate(listed)]
+
+
+def spread(few: int, *axes: Iterable[Any]) -> list[Any]:
+    """Return the product of the axes, whose values may have names and marks (`pytest.param`), as cases of a test.
+
+    One in `few` is always tried, every value among them, the others where slow tests are asked for.
+    """
+    listed = [[one if isinstance(one, type(pytest.param())) else pytest.param(one) for one in axis] for axis in axes]
+    steps = [len(axis) - 1 for axis in listed]
+    assert sum(steps) - max(steps) >= few - 1, "some value of the longest axis would never be tried"
+    cases = []
+    for places in product(*map(range, map(len, listed))):
+        case = [axis[place] for axis, place in zip(listed, places, strict=True)]
+        marks = [*(mark for one in case for mark in one.marks), *([pytest.mark.slow] if sum(places) % few else [])]
+        name = "-".join(str(one.id or one.values[0]) for one in case)
+        cases.append(pytest.param(*(value for one in case for value in one.values), id=name, marks=marks))
+    return cases

@@ -169,7 +169,7 @@ class ReleaseCertificate(Certificate):
         point = 1.0 if epsilon == math.inf else epsilon
         leading = bounds[0]
         if len(bounds) > 1:
-            leading = min(bounds, key=lambda bound: float(bound.bracket(np.array([point]))[1][0]))
+            leading = min(bounds, key=lambda bound: float(bound.certified(np.array([point]))[0]))
         whom = against(leading.theorem, self.attacker)
         return capital(promised(Guarantee((leading,)), epsilon, delta, whom)), leading.theorem
 

@@ -19,7 +19,8 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_pe
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Bound, Protects
 from pkdp_pipeline.theorems.bound import least_whole
-from pkdp_pipeline.theorems.counting import Counting, Options
+from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.theorems import Surviving, emptied_by
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -110,7 +111,7 @@ def _otherwise(
 
 
 def _reaches(bound: Bound, aim: Aim) -> bool:
-    return bool(bound.bracket(np.array([aim[0]]))[1][0] <= aim[1])
+    return bool(bound.certified(np.array([aim[0]]))[0] <= aim[1])
 
 
 def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
@@ -188,9 +189,10 @@ def _between(mechanism: Mechanism, attacker: AttackerModel, aim: Aim) -> tuple[i
 
 
 def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
-    """Name how many unknown people an exact count needs; presence in a histogram has no such way."""
-    surviving = Surviving(attacker, mechanism.noise is not None)
-    if ("counting" if isinstance(mechanism, Count) else "options") not in surviving.theorems:
+    """Name how many unknown people an exact count needs, or an exact histogram."""
+    surviving, presence = Surviving(attacker, mechanism.noise is not None), protects == "presence"
+    key = "counting" if isinstance(mechanism, Count) else "cell_counting" if presence else "options"
+    if key not in surviving.theorems:
         return None
     if isinstance(mechanism, Count):
         open_box = bool(attacker.p_min) and attacker.p_max is not None and attacker.p_max < 1.0
@@ -203,8 +205,12 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
         if people is None:
             return None
         return lambda say: f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}"
-    if protects == "presence":
-        return None
+    if presence:
+        least, most = attacker.p_min, attacker.p_max
+        if not least or most is None or most == 1.0:
+            return None
+        people = _least(Options, "unknown", 1, aim, theorem=key, p_min=least, p=most)
+        return None if people is None else lambda say: f"unknown = {people} people with the declared p_min and p_max"
     share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else None
     if share is None and mechanism.noise is not None:
         return None

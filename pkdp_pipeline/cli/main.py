@@ -136,6 +136,7 @@ def _certify(
     as_json: AsJson = False,
 ) -> None:
     from pkdp_pipeline.certificates.release_certificate import certify
+    from pkdp_pipeline.certificates.statement.statement import Statement
     from pkdp_pipeline.errors import ArgumentError
     from pkdp_pipeline.model.wording import rounded_up
 
@@ -153,22 +154,19 @@ def _certify(
     if delta is not None or epsilon is None:
         console.print(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
     if explain:
-        _explain(certificate.theorems)
+        _explain(Statement.of(certificate, at_delta).foundations)
 
 
-def _explain(keys: Iterable[str]) -> None:
+def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
     """Print what the theorems say, and how far their proofs are checked by machine."""
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.theorems import THEOREMS
-    from pkdp_pipeline.theorems.formal import NOT_CODE
 
     screen = Screen()
     screen.head("What it rests on")
-    for one in (THEOREMS[key] for key in keys):
-        screen.item(f"{one.title} ({one.citation}).")
-        for sentence in one.checked:
+    for one, sentences in foundations:
+        (screen.item if sentences else screen.say)(one)
+        for sentence in sentences:
             screen.item(sentence, indent=4)
-    screen.say(NOT_CODE)
 
 
 for command in (init, run, backfill, report, schema, verify):

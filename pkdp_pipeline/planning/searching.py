@@ -145,8 +145,9 @@ def guessed_unknown(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -
     if low is None or not 0.0 < low < 1.0:
         return None
     if isinstance(mechanism, Histogram):
-        # Of all people 2·p_min are fair coins between the two cells.
-        return _whole(_people(goal) / (0.5 * low))
+        # Of all people 2·p_min are fair coins between the two cells; between one and absence p_min/p_max show p_max.
+        share = 0.5 if goal.protects == "value" else 1.0 if attacker.p_max is None else attacker.p_max
+        return _whole(_people(goal) / (low * (1.0 - share))) if share < 1.0 else None
     high = attacker.p_max
     if high is None or not high < 1.0:
         return None

@@ -11,7 +11,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, mechanism_name
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, mechanism_name
 from pkdp_pipeline.model.wording import Worded, reason_of, rounded_up
 from pkdp_pipeline.planning.searching import (
     Goal,
@@ -188,8 +188,8 @@ def smallest_unknown(
     ----------
     mechanism : Count or Histogram
     attacker : AttackerModel
-        The other fields; whatever it says about `unknown` is not used. For a `Count`, unknown people help where
-        `p_min` and `p_max` are declared; for a `Histogram` that protects the value, where `p_min` is.
+        The other fields; whatever it says about `unknown` is not used. Unknown people help where `p_min` and `p_max`
+        are declared; for a `Histogram` that protects the value, where `p_min` is.
     epsilon : float
         At least 0 and finite.
     delta : float
@@ -251,7 +251,7 @@ def _too_few(mechanism: Mechanism, others: AttackerModel, goal: Goal, most: int)
     )
     reached = certificate.epsilon(goal.delta)
     nearest = "" if reached == math.inf else f", where epsilon = {rounded_up(reached)} can be had at this delta"
-    fields = "p_min and p_max" if isinstance(mechanism, Count) else "p_min"
+    fields = "p_min" if goal.protects == "value" else "p_min and p_max"
     return (
         f"{start}{nearest}. Declare {fields} (unknown people protect by them) where they can be argued, allow a larger "
         "epsilon or delta, choose a larger k, or add noise."

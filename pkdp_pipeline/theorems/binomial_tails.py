@@ -27,17 +27,17 @@ _CELLS = 2_000_000
 LEAST_P = 1e-200
 """A smaller p is replaced by this one: δ grows with p, and by less than the error budget here."""
 
-_FLAT = 2_000.0
+FLAT = 2_000.0
 """Beyond this ε the right tail no longer changes: e^ε exceeds every likelihood ratio for p above `LEAST_P`."""
 
-_GONE = 170.0
+GONE = 170.0
 """Beyond this ε the left tail is below exp(-1e50); it only falls with ε, so its value here bounds it."""
 
 _FLOORS = 256
 """Bits at which the worst number of coins is rounded to a whole one: a miss by one would not show in 2^-100."""
 
 
-def _precision(*sizes: int) -> int:
+def precision(*sizes: int) -> int:
     """Return the bits at which log-factorials of numbers as large as `sizes` keep 96 good bits."""
     return 96 + 2 * max(size.bit_length() for size in sizes)
 
@@ -76,22 +76,22 @@ def right_tails(
     ``(16·terms + 100)·2^-53``, whatever the size of the value. `docs/mathematics.md`, theorem A, with
     ``m* = t + ⌊t(1-p)/(p e^ε)⌋``.
     """
-    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, _FLAT)
+    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, FLAT)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.zeros(count)
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
         with flint.ctx.workprec(_FLOORS):
-            more = _whole(t * _odds(p) / flint.arb(epsilon).exp())
+            more = whole_part(t * odds_against(p) / flint.arb(epsilon).exp())
         if trials is not None:
             more = trials - t if trials - t <= more else -1
         elif cap is not None:
             more = min(more, cap - t)
         if more < 0:
             continue
-        with flint.ctx.workprec(_precision(t + more)):
+        with flint.ctx.workprec(precision(t + more)):
             weight = log_binomial_pmf(t + more, t, p).exp()
             anchors[:, row] = max(0.0, ball_below(weight)), ball_above(weight)
-            pull = flint.arb(epsilon).exp() / _odds(p) if more else flint.arb(0)
+            pull = flint.arb(epsilon).exp() / odds_against(p) if more else flint.arb(0)
             first[row] = float((t + 1 - more * pull).mid())
             slope[row] = float((1 + pull).mid())
         extra[row] = float(more)
@@ -108,21 +108,21 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
     ``m° = ⌈t + e^ε t(1-p)/p⌉ - 1``. Where `cap` cuts m° short the value is a difference; it is
     then accurate relative to ``P[S = t]``, and still bracketed.
     """
-    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, _GONE)
+    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, GONE)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.full(count, np.inf)
     short: dict[int, int] = {}
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
         with flint.ctx.workprec(_FLOORS):
-            more = worst = -_whole(-(t * _odds(p) * flint.arb(epsilon).exp()))
+            more = worst = -whole_part(-(t * odds_against(p) * flint.arb(epsilon).exp()))
         if cap is not None:
             more = min(more, cap - t + 1)
         if more < 1:
             continue
-        with flint.ctx.workprec(_precision(t + more)):
+        with flint.ctx.workprec(precision(t + more)):
             weight = log_binomial_pmf(t + more - 1, t, p).exp()
             anchors[:, row] = max(0.0, ball_below(weight)), ball_above(weight)
-            push = flint.arb(epsilon).exp() * _odds(p)
+            push = flint.arb(epsilon).exp() * odds_against(p)
             first[row] = max(0.0, float((more - t * push).mid()))
             slope[row] = float((1 + push).mid())
         extra[row] = float(worst)
@@ -202,7 +202,7 @@ def binomial_weights(trials: int, p: float, low: int, high: int) -> Array:
     if p in (0.0, 1.0):
         return np.where(steps == (trials if p == 1.0 else 0), 1.0, 0.0)
     mode = min(high, max(low, int((trials + 1) * p)))
-    with flint.ctx.workprec(_precision(trials)):
+    with flint.ctx.workprec(precision(trials)):
         peak = ball_above(log_binomial_pmf(trials, mode, p).exp())
     rising = (trials - steps[:-1]) * (p / (1.0 - p)) / (steps[:-1] + 1.0)
     weights = outward_from(mode - low, peak, rising)
@@ -243,7 +243,7 @@ def binomial_below(trials: int, p: float, bound: int) -> float:
     """Return a float at or above ``P[Bin(trials, p) < bound]`` for a bound below the mean (Chernoff)."""
     if bound <= 0:
         return 0.0
-    with flint.ctx.workprec(_precision(trials)):
+    with flint.ctx.workprec(precision(trials)):
         share, chance = flint.arb(bound) / trials, flint.arb(min(p, 1.0 - UNIT))
         if not share < chance:
             return 1.0
@@ -254,12 +254,12 @@ def binomial_below(trials: int, p: float, bound: int) -> float:
         return 1.01 * ball_above((-trials * relative).exp())
 
 
-def _odds(p: float) -> Any:
+def odds_against(p: float) -> Any:
     """Return the ball of (1-p)/p at the current precision."""
     return (1 - flint.arb(p)) / flint.arb(p)
 
 
-def _whole(ball: Any) -> int:
+def whole_part(ball: Any) -> int:
     """Return the whole part of the upper end of a ball; a ball across an integer has both as good answers."""
     with flint.ctx.workprec(4096):
         return int(ball.upper().floor().unique_fmpz())

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
@@ -276,3 +276,26 @@ def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | No
         middle = (below + above) // 2
         below, above = (below, middle) if holds(middle) else (middle, above)
     return above
+
+
+def first_offset(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array, near: Array) -> Array:
+    """Return, row by row, the first offset in ``(below, above]`` from which `holds`; at `above` it does.
+
+    The search gallops away from `near` and halves the bracket it finds.
+    """
+    low, high, step = below.copy(), above.copy(), np.ones(len(below))
+    start = np.clip(near, below + 1.0, above)
+    while np.any(high - low > 1.0):
+        halves = np.floor((low + high) / 2.0)
+        onward, backward = np.minimum(low + step, high - 1.0), np.maximum(high - step, low + 1.0)
+        fresh = (low == below) & (high == above)
+        probe = np.where(
+            low == below, np.where(high == above, start, backward), np.where(high == above, onward, halves)
+        )
+        probe = np.clip(probe, low + 1.0, np.maximum(low + 1.0, high - 1.0))
+        reached = holds(probe)
+        unsettled = high - low > 1.0
+        high = np.where(unsettled & reached, probe, high)
+        low = np.where(unsettled & ~reached, probe, low)
+        step = np.where(fresh, 1.0, 2.0 * step)
+    return high

@@ -22,6 +22,9 @@ from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 _SIDES = ("thresholding_in_box", "complement_in_box")
 """Theorem E for the people who are counted, and for those who are not."""
 
+_BOTH = "two_thresholds_in_box"
+"""The same with a threshold on either."""
+
 
 def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     """Section 3: the count without its threshold and noise, which only take away from it."""
@@ -29,7 +32,12 @@ def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
     if bound is None:
         return None if suppressed else _certain(attacker)
     # Theorem E is this with more people.
-    if any(side in left and _thresholded(side, mechanism, attacker, left) for side in _SIDES):
+    if suppressed and any(
+        (
+            _BOTH in left and _twice(mechanism, attacker, left),
+            *(_side(key, mechanism, attacker, left) for key in _SIDES),
+        )
+    ):
         return None
     # Beside noise it stands where the sum cannot be inverted.
     return Applied(bound=bound, attack=None if suppressed or mechanism.noise is not None else bound)
@@ -39,13 +47,21 @@ def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> 
     bound = _box("noisy_counting", attacker)
     if mechanism.noise is None or _suppresses(mechanism) or bound is None:
         return None
+    # Theorem E is this with more people.
+    if _side(_SIDES[0], mechanism, attacker, left):
+        return None
     bound = replace(bound, noise=mechanism.noise.epsilon)
-    return Applied(bound=bound, attack=bound if mechanism.release_threshold is None else None)
+    # A threshold of at most 1 forbids no cutoff that could be best.
+    controlled = attacker.known if attacker.influence == "active" else 0
+    return Applied(bound=bound, attack=bound if (mechanism.release_threshold or 0) - controlled <= 1 else None)
 
 
 def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
     """Theorem E; where it says nothing, theorem A and section 3 say what holds, or why not."""
-    box, thresholds = _box(side, attacker), (mechanism.k, mechanism.k_complement)
+    box, thresholds, noise = _box(side, attacker), (mechanism.k, mechanism.k_complement), None
+    # Where nothing is suppressed before the noise, the sum of count and noise is what has to reach a threshold.
+    if mechanism.noise is not None and not _suppresses(mechanism):
+        thresholds, noise = (mechanism.release_threshold, None), mechanism.noise.epsilon
     k, other = thresholds if side == _SIDES[0] else thresholds[::-1]
     # Whoever merely knows people sees them counted at the worst as often as whoever controls them.
     if box is None or k is None or k - attacker.known <= 1:
@@ -56,19 +72,48 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
         around, within = ((one(ends[0]), two(ends[1])) for one, two in permutations((ball_below, ball_above)))
     if around[1] >= 1.0:
         return None
+    # Both together are as good as the better one, unless so few people are unknown that one more matters.
+    if other is not None and attacker.unknown_max is None and _BOTH in left and _twice(mechanism, attacker, left):
+        return None
     bound = BoxedThreshold(
         theorem=side,
         unknown=box.unknown,
         p_min=around[0],
         p_max=around[1],
+        noise=noise,
         k=k - attacker.known,
         cap=attacker.unknown_max,
     )
     # Whoever merely knows people may know none of those who are counted.
     left_of_k = bound.k if attacker.influence == "active" else k
-    attained = mechanism.noise is None and other is None and within[0] <= within[1]
+    attained = (mechanism.noise is None or noise is not None) and other is None and within[0] <= within[1]
     attack = replace(bound, p_min=within[0], p_max=within[1], k=left_of_k) if attained else None
     return Applied(bound=bound, attack=attack)
+
+
+def _side(key: str, mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    return _thresholded(key, mechanism, attacker, left) if key in left else None
+
+
+def _twice(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem E with two thresholds; attackers are looked for from the worst one of its proof."""
+    box = _box(_BOTH, attacker)
+    if box is None or mechanism.k is None or mechanism.k_complement is None:
+        return None
+    k, other = mechanism.k - attacker.known, mechanism.k_complement - attacker.known
+    if min(k, other) <= 1:
+        return None
+    bound = BoxedThreshold(
+        theorem=_BOTH,
+        # Of fewer people, the target included, than both thresholds need together nothing is published.
+        unknown=max(box.unknown, k + other - 1),
+        p_min=box.p_min,
+        p_max=box.p_max,
+        k=k,
+        k_complement=other,
+        cap=attacker.unknown_max,
+    )
+    return Applied(bound=bound, attack=None)
 
 
 _MOST_UNKNOWN = 3_000
@@ -104,6 +149,7 @@ def _box(theorem: str, attacker: AttackerModel) -> Counting | None:
 
 
 def _suppresses(mechanism: Count) -> bool:
+    """Return whether anything is suppressed before the noise."""
     return mechanism.k is not None or mechanism.k_complement is not None
 
 
@@ -145,6 +191,16 @@ IN_A_BOX = (
             rule=partial(_thresholded, key),
         )
         for key, whose, side in zip(_SIDES, ("", " for the people who are not counted"), ("in", "outside"), strict=True)
+    ),
+    Theorem(
+        key=_BOTH,
+        title="Theorem E for both thresholds: in a box, they are as good as more unknown people",
+        citation="docs/mathematics.md, section 4, theorem E",
+        formal=formal.IN_A_BOX,
+        against=whom.two_thresholds_in_box,
+        rests_on=("known", "p_max", "unknown"),
+        about=(Count, "presence"),
+        rule=_twice,
     ),
     Theorem(
         key="noisy_counting",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.counting import Blocks, Counting, Whole, first_blocks
+from pkdp_pipeline.theorems.counting import INVERTED, Blocks, Counting, Whole, first_blocks
 from pkdp_pipeline.theorems.rounding import Array
-from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
+from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, Decided, TwoCoinTails
 
 _AT_ONCE = 32
 """So many ε are searched at once."""
@@ -23,14 +23,17 @@ _SURE = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxedThreshold(Counting):
-    """Privacy profile of a count that is published only when it reaches `k`, against a declared box.
+    """Privacy profile of a count, or of one with noise, that is published only when it reaches `k`, against a box.
 
     Parameters
     ----------
-    theorem, unknown, p_min, p_max
-        See `Counting`; without noise.
+    theorem, unknown, p_min, p_max, noise
+        See `Counting`.
     k : int
-        What is left of the threshold once all who are controlled are taken off; at least 2.
+        What is left of the threshold, with noise the one after it, once all who are controlled are taken off; at least
+        2: a smaller one forbids no cutoff that could be best.
+    k_complement : int, optional
+        The same of a second threshold, without noise, on those who are not counted.
     cap : int, optional
         At most this many people are unknown.
 
@@ -38,26 +41,38 @@ class BoxedThreshold(Counting):
     -----
     With j people at `p_max`, the worst attacker has the fewest others, all at `p_min`, with whom the best cutoff of the
     count without its threshold is a published one. So the profile is that of `Counting` with these numbers of people,
-    and blocks of j are bounded as there.
+    and blocks of j are bounded as there. With two thresholds the best cutoff has to be a published one under both.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
-    attained side is that of one such attacker. *Rounding*: outward, as that of `Counting`. The best cutoff is the mode
-    of a tilted law: Darroch's theorem places it within 1 of the mean, and where that leaves it open, differences of
-    densities beyond their error decide. Fewer people are taken where they do not, which errs upward. *Source*:
-    `docs/mathematics.md`, theorem E.
+    attained side is that of one such attacker, and 0 with two thresholds. *Rounding*: outward, as that of `Counting`.
+    The best cutoff is the mode of a tilted law: Darroch's theorem places it within 1 of the mean, with noise within √3
+    standard deviations, and where that leaves it open, differences of densities beyond their error decide. Fewer people
+    are taken where they do not, which errs upward. *Source*: `docs/mathematics.md`, theorem E.
     """
 
     k: int
+    k_complement: int | None = None
     cap: int | None = None
 
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        most = np.maximum(self.unknown, 2.0 * self.k / self._shares(1, epsilons)[0])
-        return np.repeat([[inverted(int(people)) for people in np.minimum(MOST_PEOPLE, most)]], 2, axis=0)
+    def _most(self, epsilons: Array) -> Array:
+        points = self._inverted(epsilons)
+        most: Array = np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
+        for way, (side, k) in product((0, 1), self._thresholds()):
+            enough = 2.0 * (self._settled(way, k, points)[1] + 1.0) / self._shares(way, side, points).min(axis=0)
+            most = np.maximum(most, np.minimum(enough, MOST_PEOPLE))
+        return most
+
+    def _thresholds(self) -> list[tuple[int, int]]:
+        """Return (0, threshold on those who are counted) and (1, threshold on those who are not)."""
+        return [(0, self.k)] if self.k_complement is None else [(0, self.k), (1, self.k_complement)]
+
+    def _inverted(self, epsilons: Array) -> Array:
+        """Return the ε at which tails are inverted."""
+        return epsilons if self.noise is None else np.minimum(epsilons, INVERTED * self.noise)
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_max`, and how many at `p_min`, are the worst attacker found."""
-        point = np.array([epsilon])
+        point = self._inverted(np.array([epsilon]))
         way, high = self._cover(point, self._whole_box(point))[3]
         _, enough = self._others(way, self._both()[way], np.array([float(high)]), point)
         return high, int(enough[0])
@@ -67,7 +82,8 @@ class BoxedThreshold(Counting):
         for at in range(0, len(epsilons), _AT_ONCE):
             part = slice(at, at + _AT_ONCE)
             lower[part], upper[part] = self._cover(epsilons[part], self._whole_box(epsilons[part]))[:2]
-        return lower, upper
+        # Two thresholds together hide more than either of them alone.
+        return lower if self.k_complement is None else np.zeros(len(epsilons)), upper
 
     def _directions(self) -> list[TwoCoinTails]:
         return self._both()
@@ -89,14 +105,15 @@ class BoxedThreshold(Counting):
         With the largest nobody else is needed. With fewer than the least, `cap` people do not reach the threshold often
         enough, and one more of them at `p_max` tells more.
         """
-        low, high = self._shares(way, epsilons)
-        most = np.maximum(self.unknown, np.ceil((self.k - 1) * (1.0 + 2.0 * _SURE) / high))
-        if self.p_min == self.p_max:
-            most = np.zeros(len(epsilons))
+        most = np.full(len(epsilons), 0.0 if self.p_min == self.p_max else self.unknown)
+        for side, k in self._thresholds() if self.p_min < self.p_max else ():
+            enough = self._settled(way, k, epsilons)[1] * (1.0 + 2.0 * _SURE)
+            most = np.maximum(most, np.ceil(enough / self._shares(way, side, epsilons)[1]))
         most = np.minimum(most, MOST_PEOPLE if self.cap is None else self.cap)
-        if self.cap is None or self.p_min == self.p_max:
+        if self.cap is None or self.p_min == self.p_max or self.k_complement is not None:
             return np.zeros(len(epsilons)), most
-        missing = (self.k - 2) * (1.0 - _SURE) - self.cap * low * (1.0 + _SURE)
+        (low, high), (below, _) = self._shares(way, 0, epsilons), self._settled(way, self.k, epsilons)
+        missing = below * (1.0 - _SURE) - self.cap * low * (1.0 + _SURE)
         each = high * (1.0 + _SURE) - low * (1.0 - _SURE)
         with np.errstate(over="ignore"):
             least = np.where(missing < 0.0, 0.0, np.floor(missing / each * (1.0 - _SURE)) + 1.0)
@@ -115,17 +132,33 @@ class BoxedThreshold(Counting):
             # What fewer people attain is attained only where the threshold does not forbid it.
             apart = np.flatnonzero(enough > fewest)
             lower[rows[apart]] = tails.right_tails(enough[apart], high[apart], points[apart])[0]
-            lower[rows] = np.where(enough + high <= min(self.cap or MOST_PEOPLE, MOST_PEOPLE), lower[rows], 0.0)
+            if self.k_complement is None:
+                lower[rows] = np.where(enough + high <= min(self.cap or MOST_PEOPLE, MOST_PEOPLE), lower[rows], 0.0)
             # Of these is another one told more, and an inversion looks at them nevertheless.
             upper[rows] = np.where(high < self._range(way, points)[0], 0.0, upper[rows])
         return lower, upper
 
-    def _shares(self, way: int, epsilons: Array) -> tuple[Array, Array]:
-        """Return the chances to be counted in the tilted law: of people at `p_min`, and at `p_max`."""
-        tilt = -epsilons if way == 0 else epsilons
+    def _shares(self, way: int, side: int, epsilons: Array) -> Array:
+        """Return the tilted law's chances of people at `p_min`, and at `p_max`, to be counted, or not (`side` 1)."""
+        tilt = epsilons if way == side else -epsilons
+        odds = np.array([[np.log(p) - np.log1p(-p)] for p in (self.p_min, self.p_max)]) * (1.0 if side == 0 else -1.0)
         with np.errstate(over="ignore"):
-            low, high = (1.0 / (1.0 + np.exp(np.log1p(-p) - np.log(p) + tilt)) for p in (self.p_min, self.p_max))
-        return np.maximum(low, 1e-300), np.maximum(high, 1e-300)
+            shares: Array = np.maximum(1.0 / (1.0 + np.exp(-odds - tilt)), 1e-300)
+        return shares
+
+    def _settled(self, way: int, k: int, epsilons: Array) -> tuple[Array, Array]:
+        """Return the tilted coins' means up to which the mode is surely below ``k - 1``, and from which it is not."""
+        t = np.full(len(epsilons), k - 1.0)
+        if self.noise is None:
+            return t - 1.0, t
+        # Tilted two-sided geometric noise is the difference of two geometric variables.
+        further, nearer = (np.expm1(self.noise + sign * epsilons) for sign in (1.0, -1.0))
+        drift, spread = 1.0 / nearer - 1.0 / further, 2.0 + sum(1.0 / x + 1.0 / x**2 for x in (further, nearer))
+        # A unimodal law has its mode within √3 standard deviations of its mean; coins vary by no more than their mean.
+        down, up = (t + step - (drift if way == 0 else -drift) for step in (-5.0, 4.0))
+        below = down + 1.5 - np.sqrt(np.maximum(0.0, 2.25 + 3.0 * (down + spread)))
+        above = up + 1.5 + np.sqrt(np.maximum(0.0, 2.25 + 3.0 * (up + spread)))
+        return np.where(down < 0.0, -1.0, below), np.maximum(0.0, above)
 
     def _others(self, way: int, tails: TwoCoinTails, high: Array, epsilons: Array) -> tuple[Array, Array]:
         """Return (fewest, enough) people at `p_min` beside `high` at `p_max`.
@@ -133,22 +166,26 @@ class BoxedThreshold(Counting):
         Fewer than `fewest` are not declared, or tell no more than one more of them does; with `enough` the best cutoff
         is a published one.
         """
-        share, other = self._shares(way, epsilons)
-        start, t = np.maximum(0.0, self.unknown - high), float(self.k - 1)
-        # Up to this many the mode is surely below t, and from that many on it is surely not.
-        below = ((t - 1.0) * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
-        below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
-        above = np.ceil((t * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
-        most = MOST_PEOPLE - high
-        fewest, enough = np.maximum(below + 1.0, start), np.maximum(above, start)
+        start, most = np.maximum(0.0, self.unknown - high), MOST_PEOPLE - high
+        fewest, enough = start, start
+        for side, k in self._thresholds():
+            (share, other), (below, above) = self._shares(way, side, epsilons), self._settled(way, k, epsilons)
+            # Up to this many the mode is surely below k - 1, and from that many on it is surely not.
+            below = (below * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
+            below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
+            above = np.ceil((above * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
+            fewest, enough = np.maximum(fewest, below + 1.0), np.maximum(enough, above)
         last, sure = enough.copy(), np.ones(len(high), dtype=bool)
 
-        def sides(rows: Whole, people: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-            """Return where the mode is surely below t, and where it is surely not."""
-            at = np.full(len(rows), t - 1.0) if way == 0 else people + high[rows] - t
-            fall, doubt = tails.falls(people, high[rows], epsilons[rows], at)
-            fall = fall if way == 0 else -fall
-            return fall > doubt, fall < -doubt
+        def sides(rows: Whole, people: Array) -> tuple[Decided, Decided]:
+            """Return where some threshold surely forbids the best cutoff, and where surely none does."""
+            forbidden, free = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
+            for side, k in self._thresholds():
+                at = np.full(len(rows), k - 2.0) if way == side else people + high[rows] - k + 1.0
+                turns = tails.turns(people, high[rows], epsilons[rows], at)
+                falls, rises = turns if way == side else turns[::-1]
+                forbidden, free = forbidden | falls, free & rises
+            return forbidden, free
 
         while len(rows := np.flatnonzero((last - fewest > _NEAR * last) & (fewest < most))):
             middle = np.floor((fewest[rows] + last[rows]) / 2.0)

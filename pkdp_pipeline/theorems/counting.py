@@ -1,4 +1,4 @@
-"""Exact counts, of one group or of several options: the other people's uncertainty as noise."""
+"""Exact and noised counts: the other people's uncertainty as noise."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.rounding import TINY, Array, ball_above
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
 
 Whole = NDArray[np.int64]
@@ -25,7 +24,7 @@ _FEW_PEOPLE = 100_000
 _MOST_BLOCKS = 50_000
 """Most blocks of vertices at once for one ε."""
 
-_INVERTED = 0.96
+INVERTED = 0.96
 """Up to this share of the noise's ε0 tails are inverted."""
 
 _FAINT = 1e-5
@@ -45,14 +44,37 @@ _NEGLIGIBLE = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Uncertain(Bound):
-    """What bounds on exact counts share: at least so many people are unknown, and a fewer number only helps."""
+class Uncertain(Bound):
+    """What bounds on counts without a threshold share: a smaller number of unknown people only helps the attacker.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile.
+    unknown : int
+        At least this many people are unknown.
+    noise : float, optional
+        ε0 of the two-sided geometric noise; None for an exact count.
+    """
 
     unknown: int
+    noise: float | None = None
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
+        most = self._most(epsilons)
+        shares = np.tile([inverted(int(people)) for people in most], (2, 1))
+        if self.noise is None or np.all(most <= _MODE_IS_FOUND):
+            return shares
+        # What is certified anywhere is at or above what is attained here, and the other way round.
+        lower, upper = self.bracket(epsilons)
+        apart = (upper - lower) / np.stack([np.maximum(lower, TINY), np.maximum(upper, TINY)])
+        wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
+        return wider
+
+    def _most(self, epsilons: Array) -> Array:
+        """Return how many people are looked at, at most."""
+        return np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -62,11 +84,29 @@ class _Uncertain(Bound):
         return self._sides(epsilons)
 
     def _sides(self, epsilons: Array) -> tuple[Array, Array]:
+        if self.noise is None:
+            return self._search(epsilons)
+        noise = self.noise
+        inside = epsilons < noise
+        lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
+        if noise < _FAINT:
+            return lower, upper
+        near = epsilons <= INVERTED * noise
+        if near.any():
+            lower[near], upper[near] = self._search(epsilons[near])
+        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that is inverted, a chord bounds it.
+        anchor = INVERTED * noise
+        for row in np.flatnonzero(inside & ~near):
+            upper[row] = min(1.0, chord(anchor, _anchor(self, anchor), noise, float(epsilons[row])))
+        return lower, upper
+
+    def _search(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return the bracket at these ε; with noise, at ε that are not too close to its ε0."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counting(_Uncertain):
+class Counting(Uncertain):
     """Privacy profile of an exact count, or of one with two-sided geometric noise, without a threshold.
 
     Parameters
@@ -95,40 +135,11 @@ class Counting(_Uncertain):
 
     p_min: float
     p_max: float
-    noise: float | None = None
 
     @property
     def slack(self) -> float:
         """Return how far above the best attacker found the search may stop."""
         return _SLACK
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        shares = _Uncertain.rounding(self, epsilons)
-        if self.noise is None or self.unknown <= _MODE_IS_FOUND:
-            return shares
-        # What is certified anywhere is at or above what is attained here, and the other way round.
-        lower, upper = self.bracket(epsilons)
-        apart = (upper - lower) / np.stack([np.maximum(lower, TINY), np.maximum(upper, TINY)])
-        wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
-        return wider
-
-    def _sides(self, epsilons: Array) -> tuple[Array, Array]:
-        if self.noise is None:
-            return self._search(epsilons)
-        noise = self.noise
-        inside = epsilons < noise
-        lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
-        if noise < _FAINT:
-            return lower, upper
-        near = epsilons <= _INVERTED * noise
-        if near.any():
-            lower[near], upper[near] = self._search(epsilons[near])
-        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that is inverted, a chord bounds it.
-        anchor = _INVERTED * noise
-        for row in np.flatnonzero(inside & ~near):
-            upper[row] = min(1.0, chord(anchor, _anchor(self, anchor), noise, float(epsilons[row])))
-        return lower, upper
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at the whole box, the others at its best vertices."""
@@ -140,7 +151,7 @@ class Counting(_Uncertain):
         vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}
         for _ in range(_ROUNDS):
             found = smallest_epsilon(partial(self._towards, vertices, share), target, _CLOSE)
-            if math.isinf(found) or (self.noise is not None and found > _INVERTED * self.noise):
+            if math.isinf(found) or (self.noise is not None and found > INVERTED * self.noise):
                 return min(found, best)
             point = np.array([found])
             _, upper, _, leader = self._cover(point, self._whole_box(point))
@@ -156,7 +167,7 @@ class Counting(_Uncertain):
 
     def _towards(self, vertices: set[tuple[int, int]], share: float, epsilon: float) -> float:
         """Return `share` times the δ of some vertices, and what is certified where a chord says that."""
-        if self.noise is not None and epsilon > _INVERTED * self.noise:
+        if self.noise is not None and epsilon > INVERTED * self.noise:
             return float(self.certified(np.array([epsilon]))[0])
         ways, people = np.array(sorted(vertices), dtype=np.int64).T
         return min(
@@ -246,7 +257,7 @@ class Counting(_Uncertain):
 
 
 @lru_cache(maxsize=64)
-def _anchor(bound: Counting, epsilon: float) -> float:
+def _anchor(bound: Uncertain, epsilon: float) -> float:
     """Return the certified δ from which a chord starts; an inversion asks for the same one again and again."""
     return float(bound._search(np.array([epsilon]))[1][0])
 
@@ -276,93 +287,3 @@ def chord(left: float, value: float, right: float, epsilon: float) -> float:
     """
     ratio = (flint.arb(right) - epsilon).expm1() / (flint.arb(right) - left).expm1()
     return ball_above(flint.arb(value) * ratio * (flint.arb(epsilon) - left).exp())
-
-
-_OPTIONS_SLACK = 0.004
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(_Uncertain):
-    """Privacy profile of exact counts per option against learning which option a person chose.
-
-    Parameters
-    ----------
-    theorem : str
-        Which statement uses the profile.
-    unknown : int
-        At least this many people are unknown.
-    p_min : float
-        Every unknown person chooses each option with at least this probability; in (0, 1/2].
-
-    Notes
-    -----
-    Between two options v and w, each unknown person is, with weight exactly ``2·p_min``, a fair coin between
-    the two; everything else is revealed. Hence ``δ(ε) ≤ E[δ_N(ε)]``, where N is ``Bin(unknown, 2·p_min)``
-    and ``δ_N`` is the profile of counting N fair coins, which does not increase with N.
-
-    *Guarantee*: the certified side is never below the divergence of any declared attacker. It is attained where
-    a third option fits (`p_min` ≤ 1/3) and at `p_min` = 1/2; in between the attained side is that of fair coins
-    only. *Rounding*: outward, within 1 % where it is attained. *Source*: `docs/mathematics.md`, "Several options";
-    Corollary 1 of Desfontaines et al.
-    """
-
-    p_min: float
-
-    @property
-    def slack(self) -> float:
-        """Return how far above the best attacker found the search may stop."""
-        return _OPTIONS_SLACK
-
-    def _sides(self, epsilons: Array) -> tuple[Array, Array]:
-        if self.unknown * self.p_min < 1e-12:
-            # Almost surely nobody is a coin between the two options.
-            return np.full(len(epsilons), 1.0 - 1e-11), np.ones(len(epsilons))
-        lower, upper = np.array([self._at(float(epsilon)) for epsilon in epsilons]).reshape(-1, 2).T
-        if 1.0 / 3.0 < self.p_min < 0.5:
-            # Only two options fit; the attacker for whom both are equally likely is one of the declared ones.
-            lower = np.array([_fair(np.array([self.unknown]), float(epsilon))[0][0] for epsilon in epsilons])
-        return lower, np.minimum(upper, 1.0)
-
-    def _at(self, epsilon: float) -> tuple[float, float]:
-        pairs_chance = 2.0 * self.p_min
-        if pairs_chance == 1.0 or self.unknown == 0:
-            low, high = _fair(np.array([self.unknown]), epsilon)
-            return float(low[0]), float(high[0])
-        mean = self.unknown * pairs_chance
-        spread = math.sqrt(mean * (1.0 - pairs_chance)) + 1.0
-        # δ at the mean is a fair guess of the expectation's size (Jensen: roughly a lower bound).
-        guess, _ = _fair(np.array([math.ceil(mean)]), epsilon)
-        reach = 20.0 - math.log(max(float(guess[0]), 1e-280))
-        first = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - reach))
-        last = min(self.unknown, math.ceil(mean + math.sqrt(2.0 * reach) * spread + reach))
-        weights = binomial_weights(self.unknown, pairs_chance, first, last)
-        width = (20.0 * len(weights) + 100.0) * UNIT
-        before = binomial_below(self.unknown, pairs_chance, first)
-        after = binomial_below(self.unknown, 1.0 - pairs_chance, self.unknown - last)
-        edges = np.unique(np.linspace(first, last + 1, 65).astype(np.int64))
-        low, high = _fair(edges, epsilon)
-        while True:
-            mass = np.add.reduceat(weights, edges[:-1] - first)
-            above = mass * high[:-1]
-            below = mass * low[1:]
-            total = float(above.sum())
-            gaps = above - below
-            wide = (gaps > _OPTIONS_SLACK * total / len(gaps)) & (np.diff(edges) > 1)
-            if float(gaps.sum()) <= _OPTIONS_SLACK * total or not wide.any():
-                break
-            middles = (edges[:-1][wide] + edges[1:][wide]) // 2
-            new_low, new_high = _fair(middles, epsilon)
-            edges = np.append(edges, middles)
-            order = np.argsort(edges)
-            edges, low, high = edges[order], np.append(low, new_low)[order], np.append(high, new_high)[order]
-        upper = total * (1.0 + width) + before + after * float(high[-1])
-        # Inside a block of single N the lower side is that N's own.
-        single = np.diff(edges) == 1
-        lower = float(np.where(single, mass * low[:-1], below).sum())
-        return max(0.0, lower * (1.0 - 4.0 * width)), math.nextafter(upper, math.inf)
-
-
-def _fair(counts: np.ndarray[tuple[int], np.dtype[np.int64]], epsilon: float) -> tuple[Array, Array]:
-    """Return brackets of the profile of counting N fair coins, for every N in `counts`."""
-    tails = TwoCoinTails(low=0.5, low_complement=0.5, high=0.5, high_complement=0.5)
-    return tails.right_tails(counts.astype(np.float64), np.zeros(len(counts)), np.full(len(counts), epsilon))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.noisy_rows import Channel, Whole, coins_of, rows_of
+from pkdp_pipeline.theorems.noisy_divergences import Divergences
+from pkdp_pipeline.theorems.noisy_rows import Whole, coins_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array
 
 _TAIL = 1e-3
@@ -90,49 +89,29 @@ class _Rates(NamedTuple):
         return _Rates(*(np.take_along_axis(part, place, axis=1) for part in self))
 
 
-@dataclass(frozen=True, slots=True)
-class Gains:
-    """What is known of the events of one channel at each ε, by columns.
+def between(part: Divergences, blocks: Blocks, corners: Array, enough: Array) -> Array:
+    """Return bounds on the divergence in each block; coarse ones where these are `enough`, or nothing better holds.
 
-    Parameters
-    ----------
-    channel : Channel
-    growth : Array
-        e^ε.
-    inside : array of bool
-        Whether ε may be below the noise's ε0.
-    turn : Array
-        So far beyond a cutoff a count still speaks for it.
+    `corners` bounds the divergences at the corners, one corner a row.
     """
-
-    channel: Channel
-    growth: Array
-    inside: NDArray[np.bool_]
-    turn: Array
-
-    def between(self, blocks: Blocks, corners: Array, enough: Array) -> Array:
-        """Return bounds on the divergence in each block; coarse ones where these are `enough`, or nothing better holds.
-
-        `corners` bounds the divergences at the corners, one corner a row.
-        """
-        far = rows_of(self.channel, *blocks.corner(1, 1))
-        # More coins publish more often.
-        bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
-        todo = np.flatnonzero(bounds > enough)
-        if len(todo) and self.channel.noise >= _TINIEST:
-            published = (np.cumsum(far.present[:, ::-1], axis=1)[:, ::-1] * _ABOVE + far.rest)[todo]
-            found = _Block(self, blocks.taken(todo), corners[:, todo], enough[todo]).bound(published)
-            bounds[todo] = np.minimum(bounds[todo], found)
-        return bounds * (1.0 + 1e-10)
+    far = rows_of(part.channel, *blocks.corner(1, 1))
+    # More coins publish more often.
+    bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
+    todo = np.flatnonzero(bounds > enough)
+    if len(todo) and part.channel.noise >= _TINIEST:
+        published = (np.cumsum(far.present[:, ::-1], axis=1)[:, ::-1] * _ABOVE + far.rest)[todo]
+        found = _Block(part, blocks.taken(todo), corners[:, todo], enough[todo]).bound(published)
+        bounds[todo] = np.minimum(bounds[todo], found)
+    return bounds * (1.0 + 1e-10)
 
 
 class _Block:
     """Blocks that are bounded more closely, all values below each other, one x a column."""
 
-    def __init__(self, gains: Gains, blocks: Blocks, corners: Array, enough: Array) -> None:
-        self.channel, self.corners, self.enough = gains.channel, corners, enough[:, None]
-        self.growth, self.inside = gains.growth[blocks.column][:, None], gains.inside[blocks.column][:, None]
-        self.turn = np.floor(gains.turn[blocks.column][:, None] + 1e-6)
+    def __init__(self, part: Divergences, blocks: Blocks, corners: Array, enough: Array) -> None:
+        self.channel, self.corners, self.enough = part.channel, corners, enough[:, None]
+        self.growth, self.inside = part.growth[blocks.column][:, None], part.inside[blocks.column][:, None]
+        self.turn = np.floor(part.turn[blocks.column][:, None] + 1e-6)
         ends = [np.concatenate(pair) for pair in zip(blocks.corner(0, 0), blocks.corner(1, 1), strict=True)]
         self.counts, laws, rest, under = coins_of(self.channel, *ends)
         many, k = len(enough), self.channel.k

@@ -59,8 +59,9 @@ class Channel:
 class Row:
     """What is published of some coins: every number within its `budget`, relatively, but for `rest` and `under`.
 
-    `law` is that of the coins, from the count `start` on. `laws` has two rows, what is published in the target's two
-    lives, from the least value on, values of the same likelihood ratio merged. `numbers` are those of `Rows`.
+    `law` is that of the coins, from the count `start` on. `laws` has four rows. The first two are what is published in
+    the target's two lives, from the least value on, values of the same likelihood ratio merged. The others are
+    ``P[S ≥ k, S + Z < t]`` for the same values t, and for t - 1. `numbers` are those of `Rows`.
     """
 
     start: int
@@ -72,16 +73,17 @@ class Row:
 class Rows(NamedTuple):
     """Rows of several places below each other; what is a number of one row is a column here.
 
-    `few` and `just` are P[S < k-1] and P[S = k-1]; `hidden` and `before` are ``P[S ≥ k, S + Z < t]`` for the release
-    threshold t and for t - 1. Of counts that are left out, `rest` bounds the large ones, `under` the small ones.
+    `few` and `just` are P[S < k-1] and P[S = k-1]. Counts above `high` are left out, and so are very few: `rest` bounds
+    the former, `under` the latter.
     """
 
     present: Array
     absent: Array
-    few: Array
-    just: Array
     hidden: Array
     before: Array
+    few: Array
+    just: Array
+    high: Array
     rest: Array
     under: Array
     budget: Array
@@ -113,19 +115,26 @@ def _coins(m: int, p: float, low: int, high: int) -> _Coins:
     return _Coins(low, weights, rest, under)
 
 
-def _law(channel: Channel, low: int, high: int) -> _Coins | None:
-    """Return the law of `low` coins of the smaller chance and `high` of the larger; None where it would be too wide."""
-    k, p, q = channel.k, channel.p_min, channel.p_max
+def ends_of(channel: Channel, low: int, high: int) -> tuple[int, int] | None:
+    """Return the least count that is looked at, and the largest; None where a row would be too wide."""
+    k, release, p, q = channel.k, channel.release, channel.p_min, channel.p_max
     mode, variance = int((low + 1) * p + high * q), low * p * (1.0 - p) + high * q * (1.0 - q)
     spread = _REACH / 3.0 + math.sqrt(_REACH * _REACH / 9.0 + 2.0 * _REACH * variance) + 2.0
     top = math.ceil(max(mode, k - 1) + spread)
     bottom = 0 if low and high else max(0, math.floor(min(mode, k - 1) - spread))
-    if min(low + high, top) - bottom > WIDEST:
-        return None
+    if low and high:
+        top += -top % _ROUND
+    top, first = min(low + high, top), k if release is None else max(k, release)
+    wide = max(max(top + 1, first) - k + 1, top - bottom, abs(first - (release or first))) > WIDEST
+    return None if wide else (bottom, top)
+
+
+def _law(channel: Channel, low: int, high: int, ends: tuple[int, int]) -> _Coins:
+    """Return the law of `low` coins of the smaller chance and `high` of the larger."""
+    p, q, (bottom, top) = channel.p_min, channel.p_max, ends
     if not low or not high:
         return _coins(low or high, p if low else q, bottom, top)
-    # Whatever is up to here is exact; as many ends as this are kept.
-    top += -top % _ROUND
+    # Whatever is up to here is exact.
     one, other = _coins(low, p, 0, top), _coins(high, q, 0, top)
     with np.errstate(under="ignore"):
         weights = np.convolve(one.weights, other.weights)
@@ -136,14 +145,13 @@ def _law(channel: Channel, low: int, high: int) -> _Coins | None:
 @lru_cache(maxsize=16384)
 def row_of(channel: Channel, low: int, high: int) -> Row | None:
     """Return the row of at least k - 1 coins, `low` at `p_min` and `high` at `p_max`; None where it is too wide."""
-    k, release, noise, found = channel.k, channel.release, channel.noise, _law(channel, low, high)
-    if found is None:
+    k, release, noise, ends = channel.k, channel.release, channel.noise, ends_of(channel, low, high)
+    if ends is None:
         return None
+    found = _law(channel, low, high, ends)
     start, weights = found.start, found.weights
     first = k if release is None else max(k, release)
     size = max(start + len(weights), first) - k + 1
-    if max(size, abs(first - (release or first))) > WIDEST:
-        return None
     with np.errstate(under="ignore"):
         below, counts = weights[: k - start], weights[k - start :]
         sums, alpha, silent = _noised(counts, noise, size), math.exp(-noise), -math.expm1(-noise)
@@ -151,21 +159,25 @@ def row_of(channel: Channel, low: int, high: int) -> Row | None:
         just = float(below[-1]) if k else 0.0
         earlier = np.append(alpha * sums[0], sums[:-1])
         present = earlier + just * (silent / (1.0 + alpha)) * np.exp(-noise * np.arange(size))
+        depths = first - np.arange(k, k + len(counts), dtype=np.float64)
+        told, least = (float((counts * channel.below(one)).sum()) for one in (depths, depths - 1.0))
         absent, present = sums[first - k :].copy(), present[first - k :]
-        hidden = before = 0.0
-        if release is not None:
-            depths = release - np.arange(k, k + len(counts), dtype=np.float64)
-            hidden, before = (float((counts * channel.below(one)).sum()) for one in (depths, depths - 1.0))
+        hidden = told + np.append(0.0, np.cumsum(absent[:-1]))
+        before = np.append(least, hidden[:-1])
         factors = np.ones(len(absent))
         if first != release:
             # Values below k that are published have one likelihood ratio.
-            factors[0] -= (
-                alpha / silent * math.expm1(-noise * (math.inf if release is None else float(first - release)))
-            )
+            depth = math.inf if release is None else float(first - release)
+            hidden[0], before[0] = told * math.exp(-noise * depth), told * math.exp(-noise * (depth + 1.0))
+            before[1:2] = told
+            factors[0] -= alpha / silent * math.expm1(-noise * depth)
         factors[-1] += alpha / silent
-    budget = (14.0 * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
-    numbers = (float(below[:-1].sum()), just, hidden, before, found.rest, found.under, budget)
-    return Row(start=start, law=weights, laws=np.stack([present, absent]) * factors, numbers=numbers)
+    each = 14.0 if low and high else 10.0
+    budget = (each * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
+    laws = np.stack([present * factors, absent * factors, hidden, before])
+    last = float(start + len(weights) - 1)
+    numbers = (float(below[:-1].sum()), just, last, found.rest, found.under, budget)
+    return Row(start=start, law=weights, laws=laws, numbers=numbers)
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
@@ -187,9 +199,10 @@ def _noised(counts: Array, noise: float, size: int) -> Array:
 def rows_of(channel: Channel, low: Whole, high: Whole) -> Rows:
     """Return the rows of these numbers of coins, none of them too wide; shorter ones are continued."""
     rows, place = _distinct(channel, low, high)
-    laws = np.zeros((2, len(rows), max(row.laws.shape[1] for row in rows)))
+    laws = np.zeros((4, len(rows), max(row.laws.shape[1] for row in rows)))
     for at, row in enumerate(rows):
         laws[:, at, : row.laws.shape[1]] = row.laws
+        laws[2:, at, row.laws.shape[1] :] = row.laws[2, -1]
     numbers = np.array([row.numbers for row in rows])
     return Rows(*laws[:, place], *numbers[place].T[:, :, None])
 
@@ -202,7 +215,7 @@ def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, A
     laws = np.zeros((len(rows), len(counts)))
     for at, row in enumerate(rows):
         laws[at, row.start - start : row.start - start + len(row.law)] = row.law
-    rest, under = np.array([row.numbers[4:6] for row in rows])[place].T[:, :, None]
+    rest, under = np.array([row.numbers[3:5] for row in rows])[place].T[:, :, None]
     return counts, laws[place], rest, under
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.noisy_blocks import Blocks, Gains
-from pkdp_pipeline.theorems.noisy_rows import LOST, Channel, Rows, Whole, row_of, rows_of
+from pkdp_pipeline.theorems import noisy_blocks, noisy_line
+from pkdp_pipeline.theorems.noisy_blocks import Blocks
+from pkdp_pipeline.theorems.noisy_divergences import Divergences
+from pkdp_pipeline.theorems.noisy_rows import Channel, Whole, ends_of
 from pkdp_pipeline.theorems.rounding import TINY, Array
 
 SLACK = 0.01
@@ -28,10 +28,7 @@ _NEGLIGIBLE_IN_BOX = 1e-40
 _TOGETHER = 128
 """So many blocks are looked at together."""
 
-_NEAR = 2.0**-40
-"""So close to ε0, relatively, an ε may be on either side of that of the noise as it is drawn."""
-
-_MOST_BLOCKS = 2000
+_MOST_BLOCKS = 1000
 """With more blocks than this to divide at once, the search stops, which widens the bracket."""
 
 _LADDER = 24
@@ -55,6 +52,23 @@ class Found(NamedTuple):
     leader: Whole
 
 
+def _fit(channels: tuple[Channel, ...], low: int, high: int) -> bool:
+    return all(ends_of(one, low + max(0, one.k - 1 - low - high), high) is not None for one in channels)
+
+
+def ladder(channels: tuple[Channel, ...], least: int, cap: float) -> tuple[Whole, Whole]:
+    """Return numbers of coins that are looked at first, at least and at most so many."""
+    first = channels[0]
+    most = math.ceil(2.0 * max(first.k, first.release or 0) / first.p_min)
+    people = np.minimum(least + most * (np.arange(_LADDER) / _LADDER) ** 2, cap)
+    people = np.unique(people.astype(np.int64))
+    shares = np.array(_SHARES[:1] if first.p_min == first.p_max else _SHARES)
+    high = np.floor(shares[:, None] * people).ravel().astype(np.int64)
+    low = np.tile(people, len(shares)) - high
+    fit = np.array([_fit(channels, *pair) for pair in zip(low.tolist(), high.tolist(), strict=True)])
+    return low[fit], high[fit]
+
+
 class Search:
     """The largest divergences over all numbers of coins of two kinds, for several ε, of channels whose average is seen.
 
@@ -73,6 +87,8 @@ class Search:
     cap : int, optional
         And at most so many.
     epsilons : Array
+    others : Array or float
+        At or above what all other channels add at each ε, whatever the number of coins.
     """
 
     def __init__(
@@ -83,9 +99,11 @@ class Search:
         unknown: int,
         cap: int | None,
         epsilons: Array,
+        others: Array | float = 0.0,
     ) -> None:
         self.channels, self.cap, self.epsilons = channels, math.inf if cap is None else cap, epsilons
-        self.parts = tuple(zip((_Divergences(one, epsilons) for one in channels), chances, lowered, strict=True))
+        self.others = others + np.zeros(len(epsilons))
+        self.parts = tuple(zip((Divergences(one, epsilons) for one in channels), chances, lowered, strict=True))
         # Fewer coins than these are never told apart.
         self.least = max(0, unknown, channels[-1].k - 1)
         self.p_min, self.p_max = channels[0].p_min, channels[0].p_max
@@ -93,22 +111,12 @@ class Search:
         self.slack = SLACK if self.is_line else SLACK_IN_BOX
         least = _NEGLIGIBLE if self.is_line else _NEGLIGIBLE_IN_BOX
         self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt)
+        self._stride = 1, 2**48
         self._keys, self._values = np.zeros(0, dtype=np.int64), np.zeros((len(channels), 0))
 
     def fits(self, low: int, high: int) -> bool:
         """Return whether so many coins can be looked at."""
-        return all(row_of(one, low + max(0, one.k - 1 - low - high), high) is not None for one in self.channels)
-
-    def ladder(self) -> tuple[Whole, Whole]:
-        """Return places that are looked at first."""
-        channel = self.channels[0]
-        most = min(self.cap, 2.0 * max(self.least, max(channel.k, channel.release or 0) / self.p_min))
-        people = self.least + max(0.0, most - self.least) * (np.arange(_LADDER) / _LADDER) ** 2
-        shares = np.array(_SHARES[:1] if self.is_line else _SHARES)
-        high = np.floor(shares[:, None] * people).ravel().astype(np.int64)
-        low = np.tile(people.astype(np.int64), len(shares)) - high
-        fit = np.array([self.fits(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)])
-        return low[fit], high[fit]
+        return _fit(self.channels, low, high)
 
     def sides(self) -> Found:
         """Return what is found for every ε."""
@@ -117,31 +125,18 @@ class Search:
         found = Found(best, top, apart, np.repeat([[self.least], [0]], many, axis=1))
         if self.least > self.cap:
             return found
-        low, high = self.ladder()
-        if not len(low):
-            top[:] = 1.0
-            return found
-        telling = np.arange(many)
-        if self.fits(self.least, 0):
-            for part, _, _ in self.parts:
-                telling = telling[~part.silent(telling, self.least, 0)]
-        if not len(telling):
-            return found
-        column, place = (part.ravel() for part in np.indices((len(telling), len(low))))
-        self._look(telling[column], low[place], high[place], found)
-        blocks = self._all(telling, ends := self._ends(telling, found), found)
+        blocks, ends = self._line(found) if self.is_line else self._plane(found)
         while len(blocks.column):
-            corners = [self._known(blocks.column, *corner, found) for corner in blocks.corners]
+            corners = self._at_corners(blocks, found)
             inside = np.flatnonzero((blocks.first > 1) | (blocks.second > 1))
-            blocks, corners = blocks.taken(inside), [corner[:, inside] for corner in corners]
+            blocks, corners = blocks.taken(inside), corners[:, :, inside]
             enough = self._enough(blocks.column, found)
             bounds = np.zeros(len(inside))
             # Blocks of like counts are looked at together.
             order = np.argsort(blocks.low * self.p_min + blocks.high * self.p_max)
             for at in range(0, len(inside), _TOGETHER):
                 some = order[at : at + _TOGETHER]
-                near = np.stack([corner[:, some] for corner in corners])
-                bounds[some] = self.between(blocks.taken(some), near, enough[some])
+                bounds[some] = self.between(blocks.taken(some), corners[:, :, some], enough[some])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             done |= len(bounds) > _MOST_BLOCKS * many
@@ -155,14 +150,63 @@ class Search:
         enough: Array = np.maximum((1.0 + self.slack) * found.best[column], self.negligible[column])
         return enough
 
+    def _line(self, found: Found) -> tuple[Blocks, Whole]:
+        """Return blocks of all numbers of people that need to be looked at, and where they end.
+
+        The upper sides of what is found include a bound on all larger numbers.
+        """
+        many, ends, step = len(self.epsilons), [self.least], 1
+        reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
+        # Before about as many as make k likely no tail can be left out.
+        while ends[-1] * self.p_min < self.channels[0].k and ends[-1] < self.cap:
+            ends.append(int(min(self.least + step, self.cap)))
+            step *= 2
+        if self.fits(ends[-1], 0):
+            column, place = (part.ravel() for part in np.indices((many, len(ends))))
+            self._known(column, np.array(ends)[place], np.zeros_like(place), found)
+        else:
+            found.top[:], left = 1.0, left[:0]
+        while len(left):
+            beyond = np.zeros(len(left)) if ends[-1] == self.cap else self.beyond(left, ends[-1], 0)
+            reached[left] = len(ends) - 1
+            further = int(min(self.least + step, self.cap))
+            # A bound that is not small enough holds as well.
+            done = (beyond <= self._enough(left, found)) | (not self.fits(further, 0))
+            found.top[left[done]] = np.maximum(found.top[left[done]], beyond[done])
+            left = left[~done]
+            if len(left):
+                ends.append(further)
+                step *= 2
+                self._known(left, np.full(len(left), further), np.zeros_like(left), found)
+        column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
+        firsts, none = np.array(ends)[place], np.zeros_like(place)
+        blocks = Blocks(column, firsts, none, np.array(ends)[place + 1] - firsts, none, none)
+        return blocks, np.stack([np.array(ends)[reached], np.zeros_like(reached)])
+
+    def _plane(self, found: Found) -> tuple[Blocks, Whole]:
+        """Return the same of people of two kinds."""
+        low, high = ladder(self.channels, self.least, self.cap)
+        telling, ends = np.arange(len(self.epsilons)), np.zeros((2, len(self.epsilons)), dtype=np.int64)
+        if not len(low):
+            found.top[:], telling = 1.0, telling[:0]
+        elif self.fits(self.least, 0):
+            for part, _, _ in self.parts:
+                telling = telling[~part.silent(telling, self.least, 0)]
+        if not len(telling):
+            return Blocks(*np.zeros((6, 0), dtype=np.int64)), ends
+        column, place = (part.ravel() for part in np.indices((len(telling), len(low))))
+        self._look(telling[column], low[place], high[place], found)
+        ends = self._ends(telling, found)
+        return self._all(telling, ends, found), ends
+
     def _ends(self, telling: Whole, found: Found) -> Whole:
         """Return for every ε so many coins of either kind, shape (2, ε), that as many or more need not be looked at.
 
         The upper sides of what is found include a bound on all of them.
         """
         many = len(self.epsilons)
-        ends = np.full((2, many), 0 if self.is_line else -1, dtype=np.int64)
-        for kind in range(1 if self.is_line else 2):
+        ends = np.full((2, many), -1, dtype=np.int64)
+        for kind in range(2):
             people, left = max(1, math.ceil(self.channels[0].k / (self.p_max if kind else self.p_min))), telling
             while len(left):
                 place = (0, people) if kind else (people, 0)
@@ -182,14 +226,14 @@ class Search:
         for column in telling.tolist():
             most, at_high = ends[:, column].tolist()
             people, step = self.least, 1
-            while people < most + (0 if self.is_line else self.least) and people < self.cap:
+            while people < most + self.least and people < self.cap:
                 size = int(min(step, self.cap - people))
-                parts.append((column, people, 0, size, 0 if self.is_line else self.least, 1))
+                parts.append((column, people, 0, size, self.least, 1))
                 people, step = people + size, 2 * step
-            if self.is_line or people == self.least:
-                parts.append((column, self.least, 0, 0, 0 if self.is_line else self.least, 1))
+            if people == self.least:
+                parts.append((column, self.least, 0, 0, self.least, 1))
             people, step = self.least, 1
-            while not self.is_line and people < min(at_high, self.cap):
+            while people < min(at_high, self.cap):
                 size = int(min(step, self.cap - people))
                 parts.append((column, 0, people, int(min(most, self.cap)), size, 0))
                 people, step = people + size, 2 * step
@@ -210,12 +254,20 @@ class Search:
         beyond |= (not self.is_line) & (blocks.high >= at_high)
         return blocks.taken(np.flatnonzero(~beyond & (blocks.low + blocks.high <= self.cap)))
 
+    def _at_corners(self, blocks: Blocks, found: Found) -> Array:
+        """Return bounds on the divergence of every channel at the corners of each block, all of them in this order."""
+        corners = blocks.corners[:: 2 if self.is_line else 1]
+        low, high = (np.concatenate(part) for part in zip(*corners, strict=True))
+        known = self._known(np.tile(blocks.column, len(corners)), low, high, found)
+        return known.reshape(len(self.parts), len(corners), len(blocks.column))
+
     def _known(self, column: Whole, low: Whole, high: Whole, found: Found) -> Array:
         """Return bounds on the divergence of every channel at these places, the larger of both orders."""
         keys = (column * self._stride[1] + low) * self._stride[0] + high
-        new, at = np.unique(keys[~np.isin(keys, self._keys)], return_index=True)
-        if len(new):
-            at = np.flatnonzero(~np.isin(keys, self._keys))[at]
+        missing = np.flatnonzero(~np.isin(keys, self._keys))
+        if len(missing):
+            new, at = np.unique(keys[missing], return_index=True)
+            at = missing[at]
             values = self._look(column[at], low[at], high[at], found)
             keys_, values = np.append(self._keys, new), np.hstack([self._values, values])
             order = np.argsort(keys_)
@@ -251,98 +303,25 @@ class Search:
                 lower[:, told] += lowered * least
                 upper[:, told] += chance * most
         several = len(self.parts) > 1
-        return lower.max(axis=0) * (1.0 - 1e-14 * several), upper.max(axis=0) * (1.0 + 1e-14 * several), each
+        upper = upper.max(axis=0) * (1.0 + 1e-14 * several) + self.others[column]
+        return lower.max(axis=0) * (1.0 - 1e-14 * several), upper, each
 
     def beyond(self, column: Whole, low: int, high: int) -> Array:
         """Return bounds on the divergence with at least so many coins of either kind."""
         bounds: Array = sum(chance * part.beyond(column, low, high) for part, chance, _ in self.parts) * (1.0 + 1e-14)
-        return bounds
+        return bounds + self.others[column]
 
     def between(self, blocks: Blocks, corners: Array, enough: Array) -> Array:
         """Return bounds on the divergence in each block; coarse ones where these are `enough`."""
         bounds = np.zeros(len(enough))
         share = 1.0 if len(self.parts) == 1 else 1e-3
-        for at, (part, chance, _) in enumerate(self.parts):
-            bounds += chance * part.gains.between(blocks, corners[:, at], share * enough)
-        return bounds * (1.0 + 1e-14)
-
-
-class _Divergences:
-    """Divergences of what one channel publishes, for several ε at once."""
-
-    def __init__(self, channel: Channel, epsilons: Array) -> None:
-        self.channel, self.epsilons = channel, epsilons
-        alpha, rise = math.exp(-channel.noise), np.expm1(epsilons)
-        self.growth = np.exp(epsilons)
-        self.inside = epsilons < channel.noise * (1.0 - _NEAR)
-        # So much may be told in spite of it.
-        doubtful = ~self.inside & (epsilons <= channel.noise * (1.0 + _NEAR))
-        self.doubt = np.where(doubtful, 4.0 * _NEAR * channel.noise * self.growth, 0.0)
-        # So far beyond a cutoff a count still speaks for it: log((e^ε - 1)(1 + α)/(e^ε - α)) / log α.
-        share = rise * (1.0 + alpha) / (rise - math.expm1(-channel.noise))
-        turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
-        self.gains = Gains(channel, self.growth, self.inside, turn)
-
-    def beyond(self, column: Whole, low: int, high: int) -> Array:
-        """Return bounds on the divergence with so many coins of either kind or more, where these make k likely.
-
-        From ε0 on only a count that has just reached k tells anything. Below, the count without its threshold, which
-        more coins only help to hide, differs from it where fewer than k people count.
-        """
-        k, p, q = self.channel.k, self.channel.p_min, self.channel.p_max
-        growth, noisy = self.growth[column], self.inside[column]
-        row = row_of(self.channel, low, high) if low + high >= k - 1 else None
-        if row is None or low * p + high * q < k:
-            return np.ones(len(column))
-        bounds = np.full(len(column), self.channel.appears * row.numbers[1] * (1.0 + row.numbers[-1]) + LOST)
-        bounds[self.silent(column, low, high)] = 0.0
-        bounds += self.doubt[column]
-        if noisy.any():
-            free = row_of(replace(self.channel, k=0, release=None), low, high)
-            if free is None:
-                return np.where(noisy, 1.0, bounds)
-            budget, rest = free.numbers[-1], free.numbers[4] + free.numbers[5]
-            gains = np.zeros(len(column))
-            for first, second in (free.laws, free.laws[::-1]):
-                apart = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
-                gains = np.maximum(gains, np.maximum(0.0, apart).sum(axis=1) + rest)
-            few = row.numbers[0] + row.numbers[1] + row.numbers[5]
-            bounds = np.where(noisy, gains + (1.0 + growth) * (few * (1.0 + row.numbers[-1]) + LOST), bounds)
-        return bounds * (1.0 + 1e-12)
-
-    def silent(self, column: Whole, low: int, high: int) -> NDArray[np.bool_]:
-        """Return where so many coins, or more, or likelier ones, tell nothing: k people are too likely for it."""
-        growth, row = self.growth[column], row_of(self.channel, low, high)
-        k, noise = self.channel.k, self.channel.noise
-        if row is None or len(row.law) <= k - row.start or not row.law[k - row.start] > 0.0:
-            return np.zeros(len(column), dtype=bool)
-        ratio = row.numbers[1] / float(row.law[k - row.start])
-        quiet = growth * (0.0 if self.channel.release is None else 1.0 - self.channel.appears) > 1.0 + 1e-9
-        rare = (growth - math.exp(noise)) * (1.0 - 1e-6) > ratio
-        result: NDArray[np.bool_] = quiet & rare & ~self.inside[column] & (self.doubt[column] == 0.0)
-        return result
-
-    def orders(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array, Array]:
-        """Return brackets of the divergence at each place, in both orders, shape (2, places); and bounds for blocks."""
-        rows, growth = rows_of(self.channel, low, high), self.growth[column][:, None]
-        shown = 1.0 - self.channel.appears
-        one, other = rows.few + rows.just * shown + rows.before, rows.few + rows.just + rows.hidden
-        present, absent = np.hstack([rows.present, one]), np.hstack([rows.absent, other])
-        less, more = growth * (1.0 + rows.budget), growth * (1.0 - rows.budget)
-        both = ((present, absent), (absent, present))
-        lower = [np.maximum(0.0, first * (1.0 - rows.budget) - second * less).sum(axis=1) for first, second in both]
-        upper = [np.maximum(0.0, first * (1.0 + rows.budget) - second * more).sum(axis=1) for first, second in both]
-        lost = ((1.0 + growth) * (rows.rest + rows.under))[:, 0]
-        least = np.maximum(0.0, np.stack(lower) * (1.0 - 1e-12) - lost)
-        most = np.stack(upper) * (1.0 + 1e-12) + self._left_out(column, rows)[:, 0]
-        # From ε0 on losses of what is published beside "suppressed" are left out in blocks.
-        silent = 0.0 if self.channel.release is None else 1.0 - self.channel.appears
-        kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (
-            1.0 - rows.budget
-        )
-        kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + LOST)
-        return least, most, np.maximum(most.max(axis=0), kept) + self.doubt[column]
-
-    def _left_out(self, column: Whole, rows: Rows) -> Array:
-        """Return at most how much the counts left out can add: from ε0 on only that of k - 1 people tells anything."""
-        return np.where(self.inside[column][:, None], rows.rest, LOST)
+        for known, (part, chance, _) in zip(corners, self.parts, strict=True):
+            if self.is_line:
+                lasts = blocks.low + blocks.first
+                told = np.flatnonzero(lasts >= part.channel.k - 1)
+                ends = np.maximum(blocks.low[told], part.channel.k - 1), lasts[told]
+                if len(told):
+                    bounds[told] += chance * noisy_line.between(part, blocks.column[told], *ends, share * enough[told])
+            else:
+                bounds += chance * noisy_blocks.between(part, blocks, known, share * enough)
+        return bounds * (1.0 + 1e-14) + self.others[blocks.column]

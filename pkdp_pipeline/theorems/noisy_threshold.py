@@ -8,12 +8,13 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights, weights_below
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.noisy_rows import WIDEST, Channel, Whole
-from pkdp_pipeline.theorems.noisy_search import SLACK, SLACK_IN_BOX, Found, Search
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array
+from pkdp_pipeline.theorems.noisy_search import SLACK, SLACK_IN_BOX, Found, Search, ladder
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 _LEAST = 2.0**-11
 """Of a smaller ε the profile is bounded by the one here, and what a smaller ε can add."""
@@ -35,6 +36,12 @@ _ROUNDS_IN_BOX = 4
 
 _CLOSE = 1e-3
 """An inversion ends this close below the δ asked for, relatively."""
+
+_UNSEEN = 1e-3
+"""Numbers of known people that add less than this together, relatively, are not looked at."""
+
+_GUESSES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
+"""Multiples of k/p at which the worst number of people may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +100,10 @@ class NoisyThreshold(Threshold):
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
         if self.out_of_reach or self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > WIDEST:
             return Bound.smallest_epsilon(self, target)
-        looked = np.stack(self.search(np.zeros(0)).ladder())
+        channels = self._channels
+        looked = np.stack(
+            ladder(channels, max(0, self.unknown, channels[-1].k - 1), math.inf if self.cap is None else self.cap)
+        )
         leaders: set[tuple[int, int]] = set()
         share, best = 1.0 + 0.5 * self.slack, math.inf
         for _ in range(_ROUNDS if self.p_min is None else _ROUNDS_IN_BOX):
@@ -131,17 +141,51 @@ class NoisyThreshold(Threshold):
 
     def search(self, epsilons: Array) -> Search:
         """Return the search for the worst number of people."""
+        p, channels = max(self.p, _LEAST_P), self._channels
+        if not self.known:
+            return Search(channels, np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
+        chances = binomial_weights(self.known, p, 0, self.known)
+        kept, others = self._matters(channels[0], chances, epsilons)
+        some, least = tuple(channels[b] for b in kept.tolist()), weights_below(chances)[kept]
+        return Search(some, chances[kept], least, self.unknown, self.cap, epsilons, others)
+
+    @property
+    def _channels(self) -> tuple[Channel, ...]:
+        """What is published where so many of those who are known count, from nobody on."""
         release, p = self.release_threshold, max(self.p, _LEAST_P)
-        counted = range(self.known + 1)
         low = p if self.p_min is None else max(_LEAST_P, min(self.p_min, p))
-        channels = tuple(
-            Channel(self.k - b, None if release is None else release - b, self.noise, low, p) for b in counted
+        return tuple(
+            Channel(self.k - b, None if release is None else release - b, self.noise, low, p)
+            for b in range(self.known + 1)
         )
-        chances = least = np.ones(1)
-        if self.known:
-            chances = binomial_weights(self.known, p, 0, self.known)
-            least = weights_below(chances)
-        return Search(channels, chances, least, self.unknown, self.cap, epsilons)
+
+    def _matters(self, channel: Channel, chances: Array, epsilons: Array) -> tuple[Whole, Array]:
+        """Return which numbers of known people are looked at, and at most what the others add at each ε.
+
+        No number adds more than it does without noise, or without a threshold.
+        """
+        points = np.tile(epsilons, len(chances))
+        cutoffs = np.repeat(self.k - 1 - np.arange(len(chances)), len(epsilons)).tolist()
+        sides = (tails(cutoffs, channel.p_max, points, cap=self.cap)[1] for tails in (right_tails, left_tails))
+        most = np.maximum(*sides).reshape(len(chances), len(epsilons))
+        if self.release_threshold is not None:
+            appears = self.release_threshold - self.k
+            noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False, appears_at=appears)
+            most = np.minimum(most, noise.certified(epsilons))
+        adds = chances[:, None] * most * (1.0 + 1e-12)
+        # Whoever knows nobody tells this much, with some number of people: what is small beside it is not looked at.
+        people = np.unique(np.ceil(self.k / channel.p_max * np.array(_GUESSES)).astype(np.int64))
+        people = np.minimum(people, np.iinfo(np.int64).max if self.cap is None else self.cap)
+        alone = Search((channel,), np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
+        column, at = (part.ravel() for part in np.indices((len(epsilons), len(people))))
+        told = np.full(column.shape, 0.0)
+        if all(alone.fits(m, 0) for m in people.tolist()):
+            told = alone.exact(column, people[at], np.zeros_like(at))[0]
+        told = told.reshape(len(epsilons), len(people)).max(axis=1)
+        share = np.divide(adds, told, out=np.full(adds.shape, np.inf), where=told > TINY).max(axis=1)
+        order = np.argsort(share, kind="stable")
+        small = np.cumsum(share[order]) <= _UNSEEN
+        return np.sort(order[~small]), adds[order[small]].sum(axis=0) * (1.0 + 1e-12)
 
     def _found(self, epsilons: Array) -> Found:
         return _looked(self, tuple(epsilons.tolist()))
@@ -153,7 +197,7 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     asked = np.array(epsilons)
     if bound.out_of_reach:
         nothing = np.zeros(len(asked))
-        return Found(nothing, nothing, nothing, np.zeros((2, len(asked)), dtype=np.int64))
+        return Found(*kept((nothing, nothing, nothing, np.zeros((2, len(asked)), dtype=np.int64))))
     if bound.p == 0.0:
         return _looked(replace(bound, p=0.5, cap=0, known=0), epsilons)
     near = np.clip(asked, _LEAST, _FLAT)
@@ -169,4 +213,4 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     if bound.p < _LEAST_P:
         # A larger p dominates; what is attained there proves nothing.
         best = np.zeros(len(asked))
-    return Found(best, top, apart, leader)
+    return Found(*kept((best, top, apart, leader)))

@@ -1,20 +1,25 @@
-"""What some attackers reach of a count of any kind: the attained side where no theorem names the worst one."""
+"""What some attackers reach, of a count or of two cells: the attained side where no theorem names the worst one."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights, weights_below
 from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import TINY, Array
 
 _MOST_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
+
+_MOST_NEAR = 4000
+"""Nor are those near the worst one of a theorem."""
 
 _TRIED = 48
 """So many numbers of people are tried."""
@@ -32,8 +37,38 @@ _LOST = 1e6 * TINY
 """What may have been added to a chance against underflow."""
 
 
+_MOST_IN_CELLS = 400
+"""Of two cells, attackers with more unknown people than this are not tried."""
+
+_CROWDS = 10
+"""Of two cells, so many numbers of people are tried."""
+
+_FAR = 120
+"""Noise further out than this is left out of what two cells show, which errs downward."""
+
+
+def _gain(first: Array, second: Array, epsilon: float, axes: tuple[int, ...]) -> Array:
+    """Return at most the divergence of two laws of which every chance is known with an error of `_ERROR`."""
+    growth = math.exp(min(epsilon, 700.0)) * (1.0 + _ERROR)
+    gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _LOST * growth)
+    total: Array = gains.sum(axis=axes) * (1.0 - _ERROR)
+    return total
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached(Bound):
+class _Tried(Bound):
+    """What is attained by attackers that are tried; nothing is certified."""
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`: as near as two large chances are to each other, and no nearer."""
+        attained, _ = self.bracket(epsilons)
+        apart = 4.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, 700.0)))
+        share = np.divide(apart, attained, out=np.ones(len(epsilons)), where=attained > apart)
+        return np.stack([share, np.zeros(len(epsilons))])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached(_Tried):
     """What attackers who know nobody, with people of at most two kinds, learn of a count; nothing is certified.
 
     Parameters
@@ -65,22 +100,61 @@ class Reached(Bound):
     release_threshold: int | None = None
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`: as near as two large chances are to each other, and no nearer."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        shares = _Tried.rounding(self, epsilons)
+        if (boxed := self._boxed()) is None:
+            return shares
+        # A climb may end elsewhere on another processor, and nowhere above what is certified.
         attained, _ = self.bracket(epsilons)
-        apart = 4.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, 700.0)))
-        share = np.divide(apart, attained, out=np.ones(len(epsilons)), where=attained > apart)
-        return np.stack([share, np.zeros(len(epsilons))])
+        apart = boxed.certified(epsilons) - attained
+        return np.maximum(
+            shares, [np.divide(apart, attained, out=np.ones(len(epsilons)), where=attained > apart), 0.0 * apart]
+        )
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = np.zeros(len(epsilons))
-        if (laws := _laws(self)) is not None:
-            for at, epsilon in enumerate(epsilons.tolist()):
-                growth = math.exp(min(epsilon, 700.0)) * (1.0 + _ERROR)
-                for first, second in (laws, laws[::-1]):
-                    gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _LOST * growth)
-                    attained[at] = max(attained[at], float(gains.sum(axis=1).max()) * (1.0 - _ERROR))
+        laws, boxed = _laws(self), self._boxed()
+        for at, epsilon in enumerate(epsilons.tolist()):
+            if laws is not None:
+                attained[at] = _gains(laws, epsilon).max()
+            if boxed is not None:
+                attained[at] = max(attained[at], self._climbed(boxed.worst_numbers(epsilon)[::-1], epsilon))
         return attained, np.ones(len(epsilons))
+
+    def _boxed(self) -> BoxedThreshold | None:
+        """Return the bound on two thresholds in a box, whose worst attacker is near the worst of all."""
+        if self.noise is not None or not 0.0 < self.p_min <= self.p_max < 1.0:
+            return None
+        if min(self.k or 0, self.k_complement or 0, self.unknown + 1) < 2:
+            return None
+        least = max(self.unknown, (self.k or 0) + (self.k_complement or 0) - 1)
+        return BoxedThreshold(
+            theorem=self.theorem,
+            unknown=least,
+            p_min=self.p_min,
+            p_max=self.p_max,
+            k=self.k or 0,
+            k_complement=self.k_complement,
+            cap=self.cap,
+        )
+
+    def _climbed(self, crowd: tuple[int, int], epsilon: float) -> float:
+        """Return what the best attacker near one reaches, by steps that are halved where none of them helps."""
+        if sum(crowd) > _MOST_NEAR:
+            return 0.0
+        best, step, most = 0.0, 1 + sum(crowd) // 8, min(_MOST_NEAR, math.inf if self.cap is None else self.cap)
+        while step:
+            moves = {(crowd[0] + step * down, crowd[1] + step * up) for down, up in product((-1, 0, 1), repeat=2)}
+            near = sorted(one for one in moves if min(one) >= 0 and self.unknown <= sum(one) <= most)
+            if not near:
+                break
+            gains = _gains(_seen(self, near), epsilon)
+            if gains.max() > best:
+                best, crowd = float(gains.max()), near[int(gains.argmax())]
+            else:
+                step //= 2
+        return best
 
     def crowds(self) -> list[tuple[int, int]]:
         """Return the (number at `p_min`, number at `p_max`) that are tried."""
@@ -95,12 +169,20 @@ class Reached(Bound):
         return sorted({(m - (high := round(share * m)), high) for m in numbers for share in _SHARES})
 
 
+def _gains(laws: tuple[Array, Array], epsilon: float) -> Array:
+    """Return the larger divergence of every crowd, never above it."""
+    return np.maximum(*(_gain(*pair, epsilon, (1,)) for pair in (laws, laws[::-1])))
+
+
 @lru_cache(maxsize=32)
 def _laws(bound: Reached) -> tuple[Array, Array] | None:
-    """Return what is seen in the target's two lives; a row for each crowd that is tried."""
+    """Return what is seen of all crowds that are tried."""
     crowds = bound.crowds()
-    if not crowds:
-        return None
+    return _seen(bound, crowds) if crowds else None
+
+
+def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
+    """Return what is seen in the target's two lives; a row for each crowd."""
     size = max(map(sum, crowds)) + 2
     counts, chances = np.arange(size), np.zeros((len(crowds), size))
     shows = (
@@ -128,3 +210,90 @@ def _laws(bound: Reached) -> tuple[Array, Array] | None:
         shown = [law @ kernel for law in shown]
     present, absent = (np.hstack([law, told[:, None]]) for law, told in zip(shown, hidden, strict=True))
     return present, absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedBetween(_Tried):
+    """What attackers who know nobody learn of two noised cells, between which everybody tosses a coin.
+
+    Parameters
+    ----------
+    theorem : str
+    p : float
+        What the coins show for the one cell, or for the other; at least 1/2.
+    noise : float
+        ε0 of two-sided geometric noise in each cell.
+    k, release_threshold : int, optional
+    cap : int, optional
+        At most so many people are unknown.
+    mixed : (int, float), optional
+        So many people are unknown, each a coin with this chance, and else somewhere that is revealed; None: everybody
+        is a coin, of any number of people.
+
+    Notes
+    -----
+    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
+    *Rounding*: downward, by 1e-11 of each chance; noise far out is left out. *Source*: section 6 of
+    `docs/mathematics.md`, "Two noisy looks": given x people in the one cell both noises are independent.
+    """
+
+    p: float
+    noise: float
+    k: int | None = None
+    release_threshold: int | None = None
+    cap: int | None = None
+    mixed: tuple[int, float] | None = None
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        return np.array(_told_by_cells(self, tuple(epsilons.tolist()))), np.ones(len(epsilons))
+
+    def crowds(self) -> list[tuple[int, float]]:
+        """Return the numbers of people that are tried; if mixed, with chances that so many or a few less are coins."""
+        if self.mixed is not None:
+            people, weight = self.mixed
+            if people > _MOST_IN_CELLS:
+                return []
+            chances = np.append(0.0, weights_below(binomial_weights(people, weight, 0, people)).cumsum())
+            # Fewer coins tell more: a block of numbers tells at least what its largest does.
+            mean, spread = people * weight, 4.0 * math.sqrt(people * weight * (1.0 - weight))
+            ends = np.unique(np.linspace(mean - spread, mean + spread, 2 * _CROWDS).round().clip(0, people).astype(int))
+            return list(zip(ends.tolist(), np.diff(chances[ends + 1], prepend=0.0).tolist(), strict=True))
+        least = max(1, (self.k or 0) - 1)
+        most = min(_MOST_IN_CELLS, 3 * max(self.k or 0, self.release_threshold or 0, least))
+        most = most if self.cap is None else min(most, self.cap)
+        if most < least:
+            return []
+        return [
+            (n, 1.0) for n in sorted({round(least * (most / least) ** (at / (_CROWDS - 1))) for at in range(_CROWDS)})
+        ]
+
+    def laws(self, people: int) -> tuple[Array, Array]:
+        """Return what two cells show in the target's two lives, so many people being coins."""
+        law, counts, least = binomial_weights(people, self.p, 0, people), np.arange(people + 2), self.release_threshold
+        reach, alpha = min(_FAR, math.ceil(0.5 * _WIDTH / self.noise)), math.exp(-self.noise)
+        values = np.arange(-reach if least is None else max(-reach, least), max(people + 2, least or 0) + reach)
+        shown = np.exp(-self.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-self.noise) / (1.0 + alpha))
+        hidden = np.zeros(len(counts))
+        if least is not None:
+            hidden = Channel(0, least, self.noise, self.p, self.p).below(least - counts.astype(float))
+        if self.k is not None:
+            hidden, shown = np.where(counts >= self.k, hidden, 1.0), shown * (counts >= self.k)[:, None]
+        # One row for each count of the one cell; the other holds the rest.
+        seen = np.hstack([shown, hidden[:, None]])
+        with_one, without = seen[1:], seen[:-1]
+        return (with_one.T * law) @ without[::-1], (without.T * law) @ with_one[::-1]
+
+
+@lru_cache(maxsize=64)
+def _told_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tuple[float, ...]:
+    """Return what is attained at these ε; a certificate asks for the same ones again."""
+    attained, average = np.zeros(len(epsilons)), np.zeros((2, len(epsilons)))
+    for people, chance in bound.crowds():
+        lives = bound.laws(people)
+        told = np.array(
+            [[float(_gain(*pair, epsilon, (0, 1))) for epsilon in epsilons] for pair in (lives, lives[::-1])]
+        )
+        attained, average = np.maximum(attained, told.max(axis=0)), average + chance * told
+    best = attained if bound.mixed is None else average.max(axis=0) * (1.0 - _ERROR)
+    return tuple(best.tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,13 @@ TINY = 1e-290
 
 EVALUATED = 1e-9
 """Error budgets of balls and of sums of some million positive terms are below this, relatively, on either side."""
+
+
+def kept(arrays: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """Yield arrays that a cache keeps, so that nobody who is given them can change them."""
+    for one in arrays:
+        one.flags.writeable = False
+        yield one
 
 
 def evaluated(epsilons: Array) -> Array:

@@ -8,14 +8,15 @@ from typing import Any
 
 import flint
 
-from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
-from pkdp_pipeline.theorems.counting import Options
+from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
+from pkdp_pipeline.theorems.noisy_between import LEAST_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
@@ -55,10 +56,10 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
 
 
 _MOST_KNOWN = 8
-"""With more people merely known theorem D is not evaluated: each number of them who count takes a search."""
+"""With more people merely known theorem D is evaluated where few of them are expected to count."""
 
-_KNOWN_PER_P = 500.0
-"""Nor with more than so many times p: the smaller p is, the longer a search takes."""
+_EXPECTED = 5.0
+"""So few: every number of them that is likely takes a search."""
 
 
 def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
@@ -68,7 +69,9 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     merely_known = attacker.known - controlled
     if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1:
         return None
-    if getattr(mechanism, "k_complement", None) is not None or merely_known > min(_MOST_KNOWN, _KNOWN_PER_P * p):
+    if getattr(mechanism, "k_complement", None) is not None or merely_known > max(
+        _MOST_KNOWN, _EXPECTED / p if p else 0.0
+    ):
         return None
     bound = NoisyThreshold(
         theorem=theorem,
@@ -85,10 +88,7 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
 def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     k, p = mechanism.k, attacker.p_max
     if k is None:
-        return (
-            "a histogram without k publishes how many people are present, and that gives away whether one more person "
-            "is there; protects='value' asks whether it hides which cell a person is in"
-        )
+        return None
     if p is None:
         return (
             "k hides presence when p_max < 1 is declared: how sure the attacker can be, at most, of a cell when told "
@@ -136,8 +136,41 @@ def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozense
         return "p_max_between = 1 lets the attacker be certain which cell everybody else is in"
     facing = {**_facing(attacker), "known": 0}
     bound = Thresholding(theorem="histogram_between", k=k - known, p=between, **facing)
-    exact = attacker.p_max in (None, 1.0) and not attacker.p_min and (known == 0 or attacker.influence == "active")
-    return Applied(bound=bound, attack=bound if mechanism.noise is None and exact else None)
+    if attacker.p_max not in (None, 1.0) or attacker.p_min:
+        return Applied(bound=bound, attack=None)
+    if mechanism.noise is not None:
+        return Applied(
+            bound=bound,
+            attack=ReachedBetween(
+                theorem="attack",
+                p=between,
+                k=k,
+                noise=mechanism.noise.epsilon,
+                release_threshold=mechanism.release_threshold,
+                cap=attacker.unknown_max,
+            ),
+        )
+    return Applied(bound=bound, attack=bound if known == 0 or attacker.influence == "active" else None)
+
+
+def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem G: few people have to be looked at and nobody is known; elsewhere theorem C says why not."""
+    k, p, noise, release = mechanism.k, attacker.p_max_between, mechanism.noise, mechanism.release_threshold
+    if k is None or k < 2 or p is None or p == 1.0 or noise is None or release is None or attacker.known:
+        return None
+    people = enough_people(k, p, attacker.unknown_max)
+    if people is None or noise.epsilon < LEAST_NOISE:
+        return None
+    bound = NoisyBetween(
+        theorem="noisy_between",
+        p=p,
+        k=k,
+        noise=noise.epsilon,
+        release_threshold=release,
+        people=people,
+        cap=attacker.unknown_max,
+    )
+    return Applied(bound=bound, attack=None)
 
 
 def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str:
@@ -180,31 +213,6 @@ def _hides_nothing(name: str, source: str, bound: Threshold) -> str | None:
     return None
 
 
-def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    p_min, unknown = attacker.p_min, attacker.unknown
-    obstacle = "p_min = 0 or unknown = 0 lets the attacker know what everybody else chose"
-    if p_min is None or unknown is None:
-        obstacle = (
-            "exact counts of several options hide which one a person chose when p_min > 0 (each unknown person "
-            "chooses each option with at least this probability) and unknown are declared"
-        )
-    elif p_min > 0.5:
-        raise ArgumentError(
-            f"p_min = {p_min!r} cannot hold for a histogram: every one of at least two options would be chosen with "
-            "more than probability 1/2. For histograms p_min bounds each option's probability from below."
-        )
-    if not p_min or not unknown:
-        return None if mechanism.k is not None else obstacle
-    bound = Options(theorem="options", unknown=unknown, p_min=p_min)
-    free = attacker.p_max is None and attacker.p_max_between is None
-    return Applied(bound=bound, attack=bound if mechanism.k is None and mechanism.noise is None and free else None)
-
-
-_TOLD_ABSENT = (
-    "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
-    "unlikely that being told 'this cell or absent' would settle it."
-)
-
 _SECTION_4 = f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}"
 _SECTION_5 = f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}"
 
@@ -241,7 +249,7 @@ RECORDS = (
         citation=_SECTION_5,
         formal=formal.PRESENCE,
         against=whom.through_absence,
-        assumes=(_TOLD_ABSENT,),
+        assumes=(TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
         told_absent=True,
@@ -265,7 +273,7 @@ RECORDS = (
         citation=_SECTION_6,
         formal=formal.CELL_BEHIND_NOISE,
         against=whom.through_absence,
-        assumes=(_TOLD_ABSENT,),
+        assumes=(TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
         told_absent=True,
@@ -278,7 +286,7 @@ RECORDS = (
         citation=_SECTION_5,
         formal=formal.VALUE,
         against=whom.through_absence,
-        assumes=(_TOLD_ABSENT,),
+        assumes=(TOLD_ABSENT,),
         rests_on=("known", "p_max"),
         averages=True,
         told_absent=True,
@@ -298,17 +306,19 @@ RECORDS = (
         about=(Histogram, "value"),
         rule=_value_between,
     ),
-    *IN_A_BOX,
     Theorem(
-        key="options",
-        title="Exact counts of several options hide which one a person chose",
-        citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
-        against=whom.options,
-        rests_on=("unknown",),
+        key="noisy_between",
+        title="Theorem G, value: two cells behind a threshold and noise, nothing assumed about absence",
+        citation="docs/mathematics.md, section 6, theorem G",
+        against=whom.between,
+        assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
+        rests_on=("known", "p_max_between"),
         reveals_who=True,
         about=(Histogram, "value"),
-        rule=_which_option,
+        rule=_behind_both,
     ),
+    *IN_A_BOX,
+    *WITHOUT_A_THRESHOLD,
     *(
         Theorem(
             key=key,

@@ -7,18 +7,13 @@ from dataclasses import dataclass, replace
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails, weights_below
+from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, right_tails
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.merely_known import SLACK, Found, found
+from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, evaluated
+from pkdp_pipeline.theorems.two_crowds import MOST_BUDGET, crowds_reach
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
-
-Whole = NDArray[np.int64]
-
-
-_MOST_ROWS = 1_000
-"""Most numbers of known people looked at one by one; fewer where k is so large that one takes long."""
 
 _MOST_TRIALS = 10_000_000
 """Attacks with more unknown people than this are not evaluated."""
@@ -67,10 +62,11 @@ class Thresholding(Threshold):
     Notes
     -----
     With ``W_r`` the number of p-coins tossed up to the r-th success, ``δ(ε)`` is the larger of
-    ``H_ε(W_{k-1} ‖ W_k)`` and ``H_ε(W_k ‖ W_{k-1})``.
+    ``H_ε(W_{k-1} ‖ W_k)`` and ``H_ε(W_k ‖ W_{k-1})``. Beside people merely known it is the average over how many of
+    them count, for the worst number of unknown people: see `pkdp_pipeline.theorems.merely_known`.
 
     *Guarantee*: the certified side is never below the hockey-stick divergence, in either direction, of any
-    declared attacker. It is attained for active attackers and for `known` = 0. *Rounding*: outward, see
+    declared attacker. It is attained, beside people merely known within 0.1 %. *Rounding*: outward, see
     `pkdp_pipeline.theorems.binomial_tails`. *Source*: `docs/mathematics.md`, theorem A; it replaces
     Theorem 4 and Proposition 8 of Desfontaines et al.
     """
@@ -82,11 +78,28 @@ class Thresholding(Threshold):
         if 0.0 < self.p < LEAST_P:
             # A larger p dominates; what is attained there proves nothing.
             return np.zeros(len(epsilons)), replace(self, p=LEAST_P).bracket(epsilons)[1]
-        if self.active or self.known == 0:
-            lower, upper = self._at(self.k - (self.known if self.active else 0), epsilons)
-        else:
-            lower, upper = self._passive(epsilons)
+        if self.averages:
+            passive = self._passive(epsilons)
+            return passive.best, passive.top
+        lower, upper = self._at(self.k - (self.known if self.active or self.p == 1.0 else 0), epsilons)
         return lower, np.minimum(upper, 1.0)
+
+    @property
+    def averages(self) -> bool:
+        """Whether it depends on chance how many of the known people count."""
+        return self.known > 0 and not self.active and 0.0 < self.p < 1.0
+
+    @property
+    def slack(self) -> float:
+        """Return how far above the best attacker found the search may stop."""
+        return SLACK if self.averages else 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        shares = evaluated(epsilons)
+        if self.averages and self.p >= LEAST_P:
+            shares = np.minimum(1.0, shares + 4.0 * self._passive(epsilons).apart)
+        return shares
 
     def _at(self, k: int, epsilons: Array) -> tuple[Array, Array]:
         """Return the bracket at threshold `k` when nobody is known."""
@@ -113,67 +126,13 @@ class Thresholding(Threshold):
                 attained[row] = max(attained[row], float(lower[0]))
         return attained
 
-    def _passive(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return the bracket averaged over how many of the known people count."""
-        if self.p in (0.0, 1.0):
-            return self._at(self.k - (self.known if self.p == 1.0 else 0), epsilons)
-        low, weights, beyond = likely_counts(self.known, self.p)
-        kept = self._heaviest(low, weights, epsilons)
-        told = np.ones(len(weights), dtype=bool)
-        told[kept] = False
-        # Numbers that settle the matter, or are too unlikely to matter, are counted as full disclosure.
-        beyond += float(weights[told].sum())
-        chances, numbers = weights[kept], kept
-        if len(kept) > (most := self._most_rows()):
-            # A block of numbers is dominated by its largest one.
-            blocks = np.array_split(kept, most)
-            chances = np.array([weights[block].sum() for block in blocks])
-            numbers = np.array([block[-1] for block in blocks])
-        cutoffs = np.repeat(self.k - 1 - low - numbers, len(epsilons)).tolist()
-        points = np.tile(epsilons, len(numbers))
-        shape = (len(numbers), len(epsilons))
-        right, left = (
-            tails(cutoffs, self.p, points, cap=self.cap)[1].reshape(shape) for tails in (right_tails, left_tails)
-        )
-        upper = beyond + np.maximum(chances @ right, chances @ left)
-        upper = np.nextafter(upper * (1.0 + (4.0 * len(weights) + 8.0) * UNIT), np.inf)
-        return np.minimum(self._passive_attained(low, weights, kept, epsilons), upper), upper
+    def worst_number(self, epsilon: float) -> int:
+        """Return how many unknown people are the worst found, where it `averages`."""
+        return int(self._passive(np.array([epsilon])).leader[0])
 
-    def _heaviest(self, low: int, weights: Array, epsilons: Array) -> Whole:
-        """Return which numbers of known people who count, less `low`, can matter to the average."""
-        possible = np.arange(min(len(weights), max(0, self.k - 1 - low)))
-        # What is no more than the allowance for underflow says nothing.
-        possible = possible[weights[possible] > 1e4 * TINY]
-        if len(possible) <= 64:
-            return possible
-        # A sample of the average's terms at the largest ε is a lower bound of it that says what is negligible.
-        sample = possible[np.linspace(0, len(possible) - 1, 64).astype(np.int64)]
-        least = np.full(len(sample), epsilons.max(initial=0.0))
-        terms, _ = right_tails((self.k - 1 - low - sample).tolist(), self.p, least, cap=self.cap)
-        heaviest = float((terms * weights[sample]).max())
-        return possible[weights[possible] > 1e-15 * heaviest / len(possible)]
-
-    def _most_rows(self) -> int:
-        return min(_MOST_ROWS, max(20, round(5e5 / math.sqrt(self.k))))
-
-    def _passive_attained(self, low: int, weights: Array, kept: Whole, epsilons: Array) -> Array:
-        """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""
-        # Whoever knows fewer people is declared too.
-        attained, _ = self._at(self.k, epsilons)
-        if len(kept) > self._most_rows():
-            return attained
-        chances = weights_below(weights)
-        chances[0] *= low == 0
-        typical = min(round(self.known * self.p), self.k - 2)
-        for row, epsilon in enumerate(epsilons.tolist()):
-            for t in {self.k - 1, self.k - 1 - typical} - {0, -1}:
-                trials = max(self.least_unknown, _worst_trials(t, self.p, epsilon, self.cap))
-                cutoffs = {int(b): _best_cutoff(self.k - 1 - low - int(b), trials, self.p, epsilon) for b in kept}
-                reached = [b for b, cutoff in cutoffs.items() if cutoff <= trials]
-                points = np.full(len(reached), epsilon)
-                lower, _ = right_tails([cutoffs[b] for b in reached], self.p, points, trials=trials)
-                attained[row] = max(attained[row], float(lower @ chances[reached]) * (1.0 - 1e-12))
-        return attained
+    def _passive(self, epsilons: Array) -> Found:
+        """Return what people merely known add, who count with a chance of `p`."""
+        return found(self.k, self.p, self.known, self.cap, self.least_unknown, tuple(epsilons.tolist()))
 
 
 def _worst_trials(t: int, p: float, epsilon: float, cap: int | None) -> int:
@@ -213,9 +172,9 @@ class ValueThroughAbsence(Threshold):
     -----
     Moving from cell v to cell w is leaving v and entering w: the dominating pair is
     ``(W_{k-1}, W_k) ⊗ (W_k, W_{k-1})``. *Guarantee*: the certified side is never below the divergence of any
-    declared attacker. The attained side is that of the presence attack; the two are not equal, and no attacker
-    that closes the gap is known. *Rounding*: upward. *Source*: `docs/mathematics.md`, theorem B; it replaces
-    Theorem 5 of Desfontaines et al.
+    declared attacker. The attained side is that of the best two crowds found, of whom one may be in v and the other in
+    w, or of the presence attack; no attacker that closes the gap is known. *Rounding*: outward. *Source*:
+    `docs/mathematics.md`, theorem B; it replaces Theorem 5 of Desfontaines et al.
     """
 
     def rounding(self, epsilons: Array) -> Array:
@@ -223,22 +182,42 @@ class ValueThroughAbsence(Threshold):
         # The window of a waiting time has so many atoms; an error of their ratios acts like one of ε, and no δ above
         # 1e-260 falls faster than this in ε.
         root = 70.0 * math.sqrt(self.k)
-        budget = (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT
-        shares = [EVALUATED, min(1.0, EVALUATED + 8.0 * budget * (1.0 + root))]
+        budgets = (MOST_BUDGET, (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT)
+        shares = [min(1.0, EVALUATED + 8.0 * budget * (1.0 + root)) for budget in budgets]
         return np.repeat(np.array(shares)[:, None], len(epsilons), axis=1)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        attained = self._presence(epsilons).copy()
+        upper = self._certified(epsilons, attained)
+        if LEAST_P <= self.p < 1.0 and upper.min(initial=1.0) < 1.0:
+            for row, epsilon in enumerate(epsilons.tolist()):
+                crowds = (crowds_reach(ways, self.p, self.cap, epsilon) for ways in self._spread())
+                attained[row] = max(attained[row], *crowds)
+        return np.minimum(attained, upper), upper
+
+    def certified(self, epsilons: Array) -> Array:
+        """Return the certified side of `bracket` alone."""
+        return self._certified(epsilons, self._presence(epsilons))
+
+    def _certified(self, epsilons: Array, presence: Array) -> Array:
+        certified = self._active if self.active or self.known == 0 else self._passive
+        # Mass left out of the pairs is added to δ, so it has to be small against δ.
+        lost = 1e-13 * np.maximum(presence, 1e-260)
+        return np.array([certified(*point) for point in zip(epsilons.tolist(), lost.tolist(), strict=True)])
+
+    def _presence(self, epsilons: Array) -> Array:
+        """Return what is attained by looking at the one cell only."""
         presence = Thresholding(
             theorem=self.theorem, k=self.k, p=self.p, cap=self.cap, known=self.known, active=self.active
         )
-        attained, _ = presence.bracket(epsilons)
-        certified = self._active if self.active or self.known == 0 else self._passive
-        upper = np.ones(len(epsilons))
-        for row, epsilon in enumerate(epsilons.tolist()):
-            # Mass left out of the pairs is added to δ, so it has to be small against δ.
-            upper[row] = certified(epsilon, 1e-13 * max(float(attained[row]), 1e-260))
-        return np.minimum(attained, upper), upper
+        return presence.bracket(epsilons)[0]
+
+    def _spread(self) -> list[tuple[int, int]]:
+        """Return some thresholds that are left where controlled people are in either cell."""
+        # Attackers who merely know people are among those who know nobody.
+        known = self.known if self.active else 0
+        return [(self.k - c, self.k - known + c) for c in sorted({round(known * at / 4) for at in range(5)})]
 
     def _active(self, epsilon: float, lost: float) -> float:
         """Take the worst way to spread the known people over the two cells."""

@@ -14,13 +14,16 @@ exponential there, and is taken off in closed form. `docs/numerics.md` derives e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pkdp_pipeline.theorems.bound import first_offset
 from pkdp_pipeline.theorems.rounding import UNIT, Array
+
+Decided = NDArray[np.bool_]
 
 MOST_PEOPLE = 2**34
 """More unknown people than this are not looked at; fewer is sound."""
@@ -128,13 +131,27 @@ class TwoCoinTails:
             lower[rows], upper[rows] = self._bracket(n_low[rows], n_high[rows], epsilons[rows])
         return lower, upper
 
-    def falls(self, n_low: Array, n_high: Array, epsilons: Array, at: Array) -> tuple[Array, Array]:
-        """Return how far the tilted law falls from `at`, near its mean, to `at` + 1, and a bound on the error."""
-        fall, doubt = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+    def turns(self, n_low: Array, n_high: Array, epsilons: Array, at: Array) -> tuple[Decided, Decided]:
+        """Return where the tilted law surely falls, and where it surely rises, from `at` to `at` + 1.
+
+        Beyond the window its end decides.
+        """
+        falls, rises = np.zeros(len(epsilons), dtype=bool), np.zeros(len(epsilons), dtype=bool)
         for rows in self._like_sized(n_low, n_high, epsilons):
             row = self._waves(n_low[rows], n_high[rows], epsilons[rows])
-            _, fall[rows], doubt[rows] = _density(row, at[rows] - row.centre)
-        return fall, doubt
+            asked = at[rows] - row.centre
+            if self.noise is None:
+                # A sum of independent coins has its mode within 1 of its mean (Darroch 1964).
+                _, fall, doubt = _density(row, np.clip(asked, -2.0, 1.0))
+                falls[rows], rises[rows] = (fall > doubt) | (asked >= 1.0), (fall < -doubt) | (asked <= -2.0)
+                continue
+            offset = np.clip(asked, row.window.lowest, row.window.highest)
+            near = _guess_mode(row.window, epsilons[rows], self.noise)
+            peak, _, _ = _density(row, near)
+            # A log-concave law rises before a rise and falls after a fall.
+            falls[rows] = _surely(row, peak, near, offset, rising=False) & (asked >= offset)
+            rises[rows] = _surely(row, peak, near, offset, rising=True) & (asked <= offset)
+        return falls, rises
 
     def _like_sized(self, n_low: Array, n_high: Array, epsilons: Array) -> Iterator[NDArray[np.intp]]:
         """Yield rows that share a rectangle of nodes."""
@@ -353,8 +370,8 @@ def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array
     lowest, highest = row.window.lowest, row.window.highest
     near = _guess_mode(row.window, epsilons, noise)
     peak, _, _ = _density(row, near)
-    above = _first(lambda offset: ~_surely(row, peak, near, offset, rising=True), lowest, highest, near)
-    falling = _first(lambda offset: _surely(row, peak, near, offset, rising=False), above - 1.0, highest, above)
+    above = first_offset(lambda offset: ~_surely(row, peak, near, offset, rising=True), lowest, highest, near)
+    falling = first_offset(lambda offset: _surely(row, peak, near, offset, rising=False), above - 1.0, highest, above)
     here, _, doubt = _density(row, above)
     growth, further = 4.0 * doubt / np.maximum(here - doubt, 1e-30), falling - above
     with np.errstate(divide="ignore", over="ignore"):
@@ -375,26 +392,3 @@ def _surely(row: _Row, peak: Array, near: Array, offset: Array, *, rising: bool)
         else np.where(lower, offset > near, fall > 2.0 * doubt)
     )
     return slope
-
-
-def _first(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array, near: Array) -> Array:
-    """Return, row by row, the first offset in ``(below, above]`` from which `holds`; at `above` it does.
-
-    The search gallops away from `near` and halves the bracket it finds.
-    """
-    low, high, step = below.copy(), above.copy(), np.ones(len(below))
-    start = np.clip(near, below + 1.0, above)
-    while np.any(high - low > 1.0):
-        halves = np.floor((low + high) / 2.0)
-        onward, backward = np.minimum(low + step, high - 1.0), np.maximum(high - step, low + 1.0)
-        fresh = (low == below) & (high == above)
-        probe = np.where(
-            low == below, np.where(high == above, start, backward), np.where(high == above, onward, halves)
-        )
-        probe = np.clip(probe, low + 1.0, np.maximum(low + 1.0, high - 1.0))
-        reached = holds(probe)
-        unsettled = high - low > 1.0
-        high = np.where(unsettled & reached, probe, high)
-        low = np.where(unsettled & ~reached, probe, low)
-        step = np.where(fresh, 1.0, 2.0 * step)
-    return high

@@ -184,22 +184,50 @@ def product_above(one: Pair, other: Pair, epsilon: float) -> float:
 
     Notes
     -----
-    The sum over atoms is ``Σ_i P1(i) Σ_l P2(l) (ρ2(l) - e^ε ρ1(i))_+``; the inner sum is a second-order tail of
-    positive terms. *Guarantee*: never below the divergence. *Rounding*: upward; errors of the ratios act
-    like an error of ε and are covered by evaluating at a slightly smaller ε.
+    *Guarantee*: never below the divergence. *Rounding*: upward; errors of the ratios act like an error of ε and are
+    covered by evaluating at a slightly smaller ε.
     """
-    count, total = len(other.weight), 0.0
-    if count and len(one.weight):
-        tail = np.cumsum(other.weight[::-1])[::-1]
-        # later[l] = Σ_{j>l} (ρ(j) - ρ(j-1)) tail(j)
-        later = np.append(np.cumsum((np.diff(other.ratio) * tail[1:])[::-1])[::-1], 0.0)
-        shift = 2.0 * (one.budget + other.budget) + 64.0 * UNIT
-        with np.errstate(over="ignore"):
-            level = one.ratio * math.exp(min(epsilon, 700.0)) * (1.0 - shift)
-        at = np.searchsorted(other.ratio, level, side="right")
-        inside = at < count
-        at, level = at[inside], level[inside]
-        total = float((one.weight[inside] * ((other.ratio[at] - level) * tail[at] + later[at])).sum())
-        total *= (1.0 + 2.0 * one.budget + 2.0 * other.budget) * (1.0 + (4.0 * (count + len(one.weight)) + 64.0) * UNIT)
-        total += TINY * (total > 0.0)
+    total = _product(one, other, epsilon, 1.0 - _shift(one, other))
+    total *= (1.0 + 2.0 * one.budget + 2.0 * other.budget) * (1.0 + _summing(one, other))
+    total += TINY * (total > 0.0)
     return min(1.0, math.nextafter((total + one.first_only + other.second_only) * (1.0 + 1e-14), math.inf))
+
+
+def product_below(one: Pair, other: Pair, epsilon: float) -> float:
+    """Return a float at or below the divergence of `product_above`.
+
+    Notes
+    -----
+    *Guarantee*: never above the divergence: events without an atom are left out. *Rounding*: downward, at a slightly
+    larger ε.
+    """
+    total = _product(one, other, epsilon, 1.0 + _shift(one, other))
+    total *= (1.0 - 2.0 * one.budget - 2.0 * other.budget) * (1.0 - _summing(one, other))
+    return max(0.0, math.nextafter((total - TINY) * (1.0 - 1e-14), -math.inf))
+
+
+def _shift(one: Pair, other: Pair) -> float:
+    return 2.0 * (one.budget + other.budget) + 64.0 * UNIT
+
+
+def _summing(one: Pair, other: Pair) -> float:
+    return (4.0 * (len(one.weight) + len(other.weight)) + 64.0) * UNIT
+
+
+def _product(one: Pair, other: Pair, epsilon: float, share: float) -> float:
+    """Return ``Σ_i P1(i) Σ_l P2(l) (ρ2(l) - share·e^ε ρ1(i))_+`` over atoms, all of whose terms are positive.
+
+    The inner sum is a second-order tail of ``P2``, so that the cost is linear.
+    """
+    count = len(other.weight)
+    if not count or not len(one.weight):
+        return 0.0
+    tail = np.cumsum(other.weight[::-1])[::-1]
+    # later[l] = Σ_{j>l} (ρ(j) - ρ(j-1)) tail(j)
+    later = np.append(np.cumsum((np.diff(other.ratio) * tail[1:])[::-1])[::-1], 0.0)
+    with np.errstate(over="ignore"):
+        level = one.ratio * math.exp(min(epsilon, 700.0)) * share
+    at = np.searchsorted(other.ratio, level, side="right")
+    inside = at < count
+    at, level = at[inside], level[inside]
+    return float((one.weight[inside] * ((other.ratio[at] - level) * tail[at] + later[at])).sum())

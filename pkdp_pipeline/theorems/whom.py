@@ -119,13 +119,23 @@ def counting(attacker: AttackerModel) -> str:
 
 def thresholding_in_box(side: str, attacker: AttackerModel) -> str:
     """Say whom a threshold on the people on one side, "in" the group or "outside" it, holds against in a box."""
-    other = "in" if side == "outside" else "not in"
+    return (
+        f"{_in_box(f'{side} the group', attacker)}; they may know who is {'in' if side == 'outside' else 'not in'} it"
+    )
+
+
+def two_thresholds_in_box(attacker: AttackerModel) -> str:
+    """Say whom a threshold on either side holds against in a box."""
+    return _in_box("in the group or outside it", attacker)
+
+
+def _in_box(where: str, attacker: AttackerModel) -> str:
     # It holds whatever merely known people turn out to say.
-    knows = _knows(replace(attacker, influence="active"), f"{side} the group")
+    knows = _knows(replace(attacker, influence="active"), where)
     return (
         f"{independent(attacker)}, who {knows} and is uncertain about at least "
         f"{others(attacker.unknown or 0)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} "
-        f"sure that each is in the group{_bounded(attacker)}; they may know who is {other} it"
+        f"sure that each is in the group{_bounded(attacker)}"
     )
 
 
@@ -134,6 +144,27 @@ def options(attacker: AttackerModel) -> str:
     return (
         f"{_uncertain(attacker)}: each chooses every option with probability at least "
         f"{percent(attacker.p_min, up=True)}; they may know what everybody else chose"
+    )
+
+
+def in_cells(attacker: AttackerModel) -> str:
+    """Say whom theorem F holds against."""
+    return f"{_may_be_anywhere(attacker)}; they may know where everybody else is"
+
+
+def in_noisy_cells(attacker: AttackerModel) -> str:
+    """Say whom theorem F holds against where every cell has noise of its own."""
+    return (
+        f"{_may_be_anywhere(attacker)}; they may know where everybody else is, but no exact total of those present is "
+        "published, nor anything from which it follows"
+    )
+
+
+def _may_be_anywhere(attacker: AttackerModel) -> str:
+    return (
+        f"{_uncertain(attacker)}: each is in every cell with probability at least "
+        f"{percent(attacker.p_min, up=True)} and, told that such a person is absent or in a given cell, they are at "
+        f"most {percent(attacker.p_max)} sure that it is the cell"
     )
 
 

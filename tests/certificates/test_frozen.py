@@ -45,7 +45,9 @@ def test_a_certificate_has_the_numbers_it_had(document):
     sides = zip(("attained", "delta"), certificate.delta_bounds(epsilons), certificate.rounding(epsilons), strict=True)
     for side, fresh, shares in sides:
         stored = np.array([row[side] for row in document["grid"]])
-        assert np.all(np.abs(stored - fresh) <= np.maximum(AGREEMENT, shares) * fresh), side
+        # A better attack may have been found since: more may be attained than is stored, and never less.
+        apart = stored - fresh if side == "attained" else np.abs(stored - fresh)
+        assert np.all(apart <= np.maximum(AGREEMENT, shares) * fresh), side
     worst = document["worst_case"]
     if worst is None:
         assert certificate.worst_case.delta(1.0) == 1.0

@@ -23,6 +23,7 @@ from pkdp_pipeline.composition.loss_laws import (
     ProfileLosses,
     directions,
 )
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -243,9 +244,12 @@ def test_known_people_are_averaged_over():
     step = 0.01
     bound = presence(20, 0.3, known=10)
     part = directions((bound,), "presence")
-    points = np.array([0.0, 0.3, 0.8, 1.5])
-    certified = bound.bracket(points)[1]
-    for epsilon, value in zip(points.tolist(), certified.tolist(), strict=True):
+    chances = binomial_weights(10, 0.3, 0, 10)
+    for epsilon in (0.0, 0.3, 0.8, 1.5):
+        # Of each number of them who count, the worst number of unknown people: one release tells no more.
+        each = (tails(list(range(19, 8, -1)), 0.3, np.full(11, epsilon))[1] for tails in (right_tails, left_tails))
+        value = max(float(chances @ side) for side in each)
+        assert bound.certified(np.array([epsilon]))[0] <= value
         both = max(profile_at(losses.on_grid(step), step, epsilon) for losses in (part.right, part.left))
         assert value * (1 - 1e-9) <= both <= value * 1.01
 

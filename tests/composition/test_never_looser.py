@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from oracle.joint import Day, worst
+from thorough import spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.rules import RULES
@@ -64,8 +65,7 @@ def plain_sum(parts, delta):
     return sum(times * part.epsilon(share) for part, times in pairs(parts))
 
 
-@pytest.mark.parametrize("kind", sorted(PARTS))
-@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize(("kind", "times"), spread(3, sorted(PARTS), [1, 2, 5]))
 def test_independent_days(kind, times):
     parts = [(part, times * n) for part, n in ((p, 1) if isinstance(p, pkdp.Certificate) else p for p in PARTS[kind])]
     for delta in (1e-3, 1e-6, 1e-9):

@@ -15,7 +15,7 @@ import pytest
 from drawn import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import examples, one_in
+from thorough import examples, spread
 
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for
 from pkdp_pipeline.engines.relation_engine import predicate_sql
@@ -86,9 +86,10 @@ def answered(frame, question):
     return (None if cells.several_cells else dict(zip(keys, cells.counts.tolist(), strict=True))), cells.missing_unit
 
 
-@pytest.mark.parametrize("one_cell", RULES)
-@pytest.mark.parametrize("by", one_in(2, [(("c 1",),), (('d"2',),), (("c 1", 'd"2'),)]))
-@pytest.mark.parametrize("unit", one_in(2, [(("p",),), (("q",),), (("p", "q"),)]))
+@pytest.mark.parametrize(
+    ("one_cell", "by", "unit"),
+    spread(5, RULES, [("c 1",), ('d"2',), ("c 1", 'd"2')], [("p",), ("q",), ("p", "q")]),
+)
 @examples(quick=2, full=30)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_duckdb import RULES, counted
-from thorough import examples, few, one_in
+from thorough import examples, few, spread
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
@@ -40,9 +40,9 @@ def answered(engine, frame, question):
     return (None if cells.several_cells else dict(zip(keys, cells.counts.tolist(), strict=True))), cells.missing_unit
 
 
-@pytest.mark.parametrize("one_cell", RULES)
-@pytest.mark.parametrize("by", [("c 1",), ("c 1", 'd"2')])
-@pytest.mark.parametrize("unit", one_in(2, [(("p",),), (("q",),), (("p", "q"),)]))
+@pytest.mark.parametrize(
+    ("one_cell", "by", "unit"), spread(3, RULES, [("c 1",), ("c 1", 'd"2')], [("p",), ("q",), ("p", "q")])
+)
 @examples(quick=2, full=40)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_jobs import job_of
-from thorough import few
+from thorough import few, spread
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources import open_source
@@ -56,8 +56,9 @@ def rows(source, columns, day=DAY, column="Tag"):
     return sorted((tuple(row) for row in frame.select(*columns).collect()), key=str)
 
 
-@pytest.mark.parametrize("name", ["visits.csv", "visits.csv.gz"])
-@pytest.mark.parametrize("encoding", ["utf-8", "windows-1252", "cp1252", "utf-16"])
+@pytest.mark.parametrize(
+    ("encoding", "name"), spread(2, ["utf-8", "windows-1252", "cp1252", "utf-16"], ["visits.csv", "visits.csv.gz"])
+)
 def test_a_european_file_is_read_by_its_keys(opened, tmp_path, encoding, name):
     text = EUROPEAN.replace("Ærø", "Aero") if encoding == "latin-1" else EUROPEAN
     file = {"files": written(tmp_path, text, encoding, name), "encoding": encoding, "types": TYPES, **KEYS}
@@ -113,8 +114,10 @@ def test_numbers_in_another_form_than_declared_are_refused(opened, tmp_path, tex
         rows(source, ("dose",))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
-@pytest.mark.parametrize("wrong", ["02.02.2026;b", "02.02.2026;b;Bø;x", '02.02.2026;"b', ";b", "02.02.2026"])
+@pytest.mark.parametrize(
+    ("encoding", "wrong"),
+    spread(2, ["utf-8", "windows-1252"], ["02.02.2026;b", "02.02.2026;b;Bø;x", '02.02.2026;"b', ";b", "02.02.2026"]),
+)
 def test_a_row_of_another_period_with_too_few_or_too_many_values_does_not_stop_this_one(
     opened, tmp_path, encoding, wrong
 ):

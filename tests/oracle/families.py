@@ -97,13 +97,20 @@ def noisy_counting(dice: Dice, batch: int) -> Case:
     """A noisy count, with or without a threshold after the noise."""
     m, (low, high), noise = dice.whole(1, 7), _box(dice), dice.real(0.2, 3.0)
     release = dice.whole(0, m + 3) if dice.whole(0, 1) else None
+    known, active, ones = _known(dice, 5)
+    attacker = {"p_min": low, "p_max": high, "unknown": dice.whole(1, m), "known": known}
+    if dice.whole(0, 3) == 0:
+        attacker["unknown_max"] = m + dice.whole(0, 2)
+    people = m if active else m + known
     return Case(
         count=True,
         mechanism={"release_threshold": release},
         noise=noise,
-        attacker={"p_min": low, "p_max": high, "unknown": dice.whole(1, m)},
-        chances=_within(dice.rng, (m, batch), low, high),
-        losses=lambda p, epsilon, exp: count_losses(p, 0, epsilon, exp, noise=noise, release=release),
+        attacker=attacker | {"influence": "active" if active else "passive"},
+        chances=_within(dice.rng, (people, batch), low, high),
+        losses=lambda p, epsilon, exp: count_losses(
+            p[:m], ones if active else p[m:], epsilon, exp, noise=noise, release=release
+        ),
         epsilons=(*_epsilons(dice, 1), dice.real(0.0, 1.05 * noise)),
     )
 
@@ -111,7 +118,7 @@ def noisy_counting(dice: Dice, batch: int) -> Case:
 def _known(dice: Dice, k: int) -> tuple[int, bool, int]:
     """Return (known people, whether controlled, how many of them count if controlled)."""
     active = bool(dice.whole(0, 1))
-    known = dice.whole(0, min(3, k - 2) if active else 3)
+    known = dice.whole(0, min(3, k - 2) if active else 6)
     return known, active, dice.whole(0, known)
 
 
@@ -305,6 +312,47 @@ def options(dice: Dice, batch: int) -> Case:
     )
 
 
+def cells(dice: Dice, batch: int) -> Case:
+    """Is the target in a cell, or absent, where everybody may be in every cell, exactly, with k, or with noise?"""
+    many, m, most = dice.whole(1, 3), dice.whole(1, 5), _chance(dice, 0.9)
+    largest = 0.999 / (many + (1.0 - most) / most)
+    least = largest if dice.whole(0, 3) == 0 else dice.real(0.01 * largest, largest)
+    k = dice.whole(1, 3) if dice.whole(0, 2) == 0 else None
+    noise = dice.real(0.2, 3.0) if dice.whole(0, 2) == 0 else None
+    release = dice.whole(0, 5) if noise is not None and dice.whole(0, 2) == 0 else None
+    if noise is not None:
+        many, m = min(many, 2), min(m, 3)
+    known = dice.whole(0, 1 if k is None else max(0, min(1, k - 2)))
+
+    def told(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
+        people = []
+        for j in range(len(numbers)):
+            low, odds = (one + 0 * numbers[j][0] for one in (least, most))
+            odds = odds / (1 - odds)
+            person = [0 * low] * (many + 1)
+            # Some cells are as likely as absence allows, the others as unlikely as is declared; and mixtures of that.
+            for mask, weight in enumerate(_normal(list(numbers[j]))):
+                top = [bool(mask >> cell & 1) for cell in range(many)]
+                absent = (1 - (many - sum(top)) * low) / (1 + sum(top) * odds)
+                corner = [*(odds * absent if high else low for high in top), absent]
+                person = [one + weight * more for one, more in zip(person, corner, strict=True)]
+            people.append(person)
+        there = (known,) + (0,) * (many - 1)
+        return table_losses(people, there, epsilon, exp, cells=many, lives=(0, many), k=k, noise=noise, release=release)
+
+    chances = _within(dice.rng, (m, 2**many, batch), 0.0, 1.0)
+    chances[:, 0][chances.sum(axis=1) == 0.0] = 1.0
+    return Case(
+        count=False,
+        mechanism={"k": k, "release_threshold": release},
+        noise=noise,
+        attacker={"p_min": least, "p_max": most, "unknown": dice.whole(1, m), "known": known, "influence": "active"},
+        chances=chances,
+        losses=told,
+        epsilons=_epsilons(dice, 2),
+    )
+
+
 def anybody(dice: Dice, batch: int) -> Case:
     """Noise against attackers of whom nothing is declared: they may know everybody else for certain."""
     noise, m, kind = dice.real(0.2, 3.0), dice.whole(0, 3), dice.whole(0, 2)
@@ -346,5 +394,6 @@ FAMILIES: dict[str, Callable[[Dice, int], Case]] = {
     "value": value,
     "between": between,
     "options": options,
+    "cells": cells,
     "anybody": anybody,
 }

@@ -104,7 +104,7 @@ def about_k(draw):
 
 
 def about_unknown(draw):
-    kind = draw.choice(["exact", "exact", "noisy", "options", "threshold"])
+    kind = draw.choice(["exact", "exact", "noisy", "options", "cells", "threshold"])
     asked = target(draw, days=False)
     asked["epsilon"] = max(asked["epsilon"], 0.1)
     low = draw.uniform(0.02, 0.5)
@@ -113,6 +113,8 @@ def about_unknown(draw):
         mechanism = Count(noise=GeometricNoise(draw.uniform(1.0, 4.0) * asked["epsilon"]))
     elif kind == "options":
         mechanism, asked["protects"] = Histogram(), "value"
+    elif kind == "cells":
+        mechanism = Histogram()
     elif kind == "threshold":
         mechanism = Count(k=draw.randrange(2, 40))
     return Question(

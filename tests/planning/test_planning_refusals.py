@@ -90,7 +90,11 @@ def test_k_is_too_small_for_any_p_max_above_0():
             lambda: largest_p_max_between(Histogram(k=20), **TARGET),
             r"no p_max_between reaches.*even at p_max_between = 0.5.* k = \d+ would",
         ),
-        (lambda: smallest_unknown(Histogram(), BOX, **TARGET), "a histogram without k publishes how many"),
+        (lambda: smallest_unknown(Histogram(), AttackerModel(p_max=0.5), **TARGET), "publishes how many"),
+        (
+            lambda: smallest_unknown(Histogram(), AttackerModel(p_min=0.1, p_max=0.9, unknown_max=9), **TARGET),
+            "no number of unknown people up to 9 reaches.*Declare p_min and p_max",
+        ),
         (lambda: smallest_unknown(Count(), AttackerModel(p_max=0.5), **TARGET), "p_min .*declared"),
         (
             lambda: smallest_unknown(Count(), BOX, epsilon=0.0, delta=1e-6),

@@ -1,7 +1,8 @@
-"""Theorem E: a threshold against a box of probabilities, at least so many people unknown, and any number more."""
+"""Theorem E: a threshold, behind noise or not, against a box: at least so many people unknown, any number more."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,22 +27,32 @@ SLACK = 1.0081
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.0, 5.0, 40.0])
 
 
-def bound_of(k: int, low: float, high: float, unknown: int, cap: int | None = None) -> BoxedThreshold:
-    return BoxedThreshold(theorem="thresholding_in_box", k=k, p_min=low, p_max=high, unknown=unknown, cap=cap)
+def bound_of(
+    k: int, low: float, high: float, unknown: int, cap: int | None = None, noise: float | None = None
+) -> BoxedThreshold:
+    return BoxedThreshold(
+        theorem="thresholding_in_box", k=k, p_min=low, p_max=high, unknown=unknown, cap=cap, noise=noise
+    )
 
 
-def truth(k: int, others: int, low: float, likely: int, high: float, epsilon: float) -> Fraction:
+def truth(
+    k: int, others: int, low: float, likely: int, high: float, epsilon: float, noise: float | None = None
+) -> Fraction:
     """Return the larger divergence of an attacker with so many people at either end, never above it."""
+    threshold = {"k": k} if noise is None else {"release": k}
     with flint.ctx.workprec(BITS):
         coins = [flint.arb(low)] * others + [flint.arb(high)] * likely
-        return max(lower_end(flint.arb(side)) for side in count_losses(coins, 0, epsilon, exact_exp, k=k))
+        sides = count_losses(coins, 0, epsilon, exact_exp, noise=noise, **threshold)
+        return max(lower_end(flint.arb(side)) for side in sides)
 
 
-def worst(k: int, box: tuple[float, float], numbers: range, epsilon: float) -> Fraction:
+def worst(k: int, box: tuple[float, float], numbers: range, epsilon: float, noise: float | None = None) -> Fraction:
     """Return the largest divergence at all vertices with so many people."""
     low, high = box
     at_high = range(1) if low == high else None
-    return max(truth(k, people - j, low, j, high, epsilon) for people in numbers for j in at_high or range(people + 1))
+    return max(
+        truth(k, people - j, low, j, high, epsilon, noise) for people in numbers for j in at_high or range(people + 1)
+    )
 
 
 def box_of(**more: Any) -> pkdp.AttackerModel:
@@ -73,6 +84,10 @@ SHAPES = st.tuples(
     st.sampled_from([0.0, 0.3, 1.0]),
     st.integers(1, 9),
 ).map(lambda drawn: (drawn[0], drawn[1], drawn[1] + (0.97 - drawn[1]) * drawn[2], drawn[3]))
+
+
+NOISES = st.none() | st.sampled_from([0.1, 0.7, 3.0])
+SHARES = st.sampled_from([1e-6, 0.1, 0.5, 0.9])
 
 
 @settings(max_examples=few(60), deadline=None)
@@ -143,10 +158,64 @@ def test_more_knowledge_is_never_certified_less(shape: Any, more: int) -> None:
 
 
 @settings(max_examples=few(60), deadline=None)
-@given(SHAPES, st.integers(0, 12), st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.integers(0, 1))
-def test_fewer_others_are_left_out_where_the_threshold_binds(shape: Any, likely: int, epsilon: float, way: int) -> None:
+@given(SHAPES, st.sampled_from([0.1, 0.7, 3.0]), SHARES, st.none() | st.integers(0, 4))
+@example((3, 0.3, 0.97, 8), 3.0, 0.9, None)
+@example((5, 0.02, 0.305, 5), 3.0, 0.001, None)
+def test_behind_noise_a_release_threshold_is_as_good_as_more_people(
+    shape: Any, noise: float, share: float, more: int | None
+) -> None:
     k, low, high, unknown = shape
-    bound = bound_of(*shape)
+    epsilon, cap = share * noise, None if more is None else unknown + more
+    bound = bound_of(*shape, cap=cap, noise=noise)
+    attained, certified = (float(side[0]) for side in bound.bracket(np.array([epsilon])))
+    most = unknown + 7 if cap is None else cap
+    assert worst(k, (low, high), range(unknown, most + 1), epsilon, noise) <= Fraction(certified)
+    without = Counting(theorem="counting", unknown=unknown, p_min=low, p_max=high, noise=noise)
+    assert certified <= SLACK * float(without.certified(np.array([epsilon]))[0])
+    if cap is None:
+        assert certified <= SLACK * attained
+        likely, others = bound.worst_numbers(epsilon)
+        if likely + others <= 60:
+            assert Fraction(attained) <= truth(k, others, low, likely, high, epsilon, noise) <= Fraction(certified)
+    assert bound.bracket(np.array([noise]))[1][0] == 0.0
+
+
+@pytest.mark.parametrize("release", [0, 1, 2, 9, 20])
+@pytest.mark.parametrize("known", [0, 3, 9])
+@pytest.mark.parametrize("influence", ["active", "passive"])
+def test_a_release_threshold_of_at_most_1_forbids_no_cutoff_and_known_people_take_it_down(
+    release: int, known: int, influence: str
+) -> None:
+    mechanism = pkdp.Count(noise=pkdp.GeometricNoise(0.7), release_threshold=release)
+    certificate = pkdp.certify(mechanism, box_of(known=known, influence=influence))
+    binds = release - known > 1
+    assert ("thresholding_in_box" in certificate.theorems) == binds
+    epsilons = np.array([0.0, 1e-3, 0.2, 0.6])
+    attained, certified = certificate.delta_bounds(epsilons)
+    alone = bound_of(release - known, 0.2, 0.6, 40, noise=0.7) if binds else None
+    assert np.all(certified <= (alone or without_threshold()).certified(epsilons))
+    if influence == "active" or known == 0:
+        assert np.all(certified <= SLACK * attained)
+    # Whoever knows people who are counted sees the threshold that is left.
+    for j in (0, 40):
+        coins = [0.2] * (40 - j) + [0.6] * j
+        for epsilon, delta in zip(epsilons.tolist(), certified.tolist(), strict=True):
+            sides = count_losses(coins, known, epsilon, np.exp, noise=0.7, release=release)
+            assert max(sides) <= delta + 1e-12
+
+
+def without_threshold() -> Counting:
+    return Counting(theorem="noisy_counting", unknown=40, p_min=0.2, p_max=0.6, noise=0.7)
+
+
+@settings(max_examples=few(60), deadline=None)
+@given(SHAPES, st.integers(0, 12), st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.integers(0, 1), NOISES)
+def test_fewer_others_are_left_out_where_the_threshold_binds(
+    shape: Any, likely: int, epsilon: float, way: int, noise: float | None
+) -> None:
+    k, low, high, unknown = shape
+    epsilon = epsilon if noise is None else epsilon / 3.2 * noise
+    bound = bound_of(*shape, noise=noise)
     tails = bound._directions()[way]
     fewest, enough = (
         int(side[0]) for side in bound._others(way, tails, np.array([float(likely)]), np.array([epsilon]))
@@ -156,6 +225,9 @@ def test_fewer_others_are_left_out_where_the_threshold_binds(shape: Any, likely:
 
     def reached(others: int) -> Any:
         law = [*coin_sum([flint.arb(low)] * others + [flint.arb(high)] * likely), *[flint.arb(0)] * k]
+        if noise is not None:
+            kernel = exact_exp(-noise)
+            law = [sum(mass * kernel ** abs(at - x) for x, mass in enumerate(law)) for at in range(k)]
         return growth * law[k - 1] - law[k - 2]
 
     with flint.ctx.workprec(BITS):
@@ -165,16 +237,19 @@ def test_fewer_others_are_left_out_where_the_threshold_binds(shape: Any, likely:
         assert enough <= fewest + 1 + enough // 10_000
 
 
-def test_a_tilted_law_falls_as_it_does() -> None:
+@pytest.mark.parametrize("noise", [None, 0.75, 3.0])
+def test_a_tilted_law_turns_where_it_does(noise: float | None) -> None:
     n_low, n_high, epsilon = 13, 6, 0.7
-    tails = TwoCoinTails(low=0.2, low_complement=0.8, high=0.7, high_complement=1.0 - 0.7)
-    law = np.array(coin_sum([0.2] * n_low + [0.7] * n_high)) * np.exp(epsilon * np.arange(n_low + n_high + 1))
-    law /= law.sum()
-    mode = int(law.argmax())
-    for at in range(mode - 4, mode + 4):
-        fall, doubt = tails.falls(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
-        assert abs(fall[0] - (law[at] - law[at + 1])) <= doubt[0] + 1e-15
-        assert doubt[0] < 1e-12
+    tails = TwoCoinTails(low=0.2, low_complement=0.8, high=0.7, high_complement=1.0 - 0.7, noise=noise)
+    law, first = np.array(coin_sum([0.2] * n_low + [0.7] * n_high)), 0
+    if noise is not None:
+        law, first = np.convolve(law, np.exp(-noise * np.abs(np.arange(-600, 601)))), -600
+    law *= np.exp(epsilon * (np.arange(len(law)) + first))
+    mode = int(law.argmax()) + first
+    # With noise the law is looked at far away as well, where densities are too small to be told apart.
+    for at in range(mode - 4, mode + 4) if noise is None else range(mode - 300, mode + 300):
+        falls, rises = tails.turns(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
+        assert (bool(falls[0]), bool(rises[0])) == (at >= mode, at < mode)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +280,86 @@ def test_people_who_are_not_counted_are_the_mirror_image() -> None:
     other = np.array(pkdp.certify(pkdp.Count(k_complement=12), mirrored).delta_bounds(EPSILONS))
     assert one == pytest.approx(other, rel=1e-6, abs=1e-280)
     both = pkdp.certify(pkdp.Count(k=12, k_complement=9), attacker).delta(EPSILONS)
-    assert np.all(both <= np.minimum(one[1], pkdp.certify(pkdp.Count(k_complement=9), attacker).delta(EPSILONS)))
+    better = np.minimum(one[1], pkdp.certify(pkdp.Count(k_complement=9), attacker).delta(EPSILONS))
+    assert np.all(both <= SLACK * better)
+
+
+def twice(k: int, rest: int, low: float, high: float, unknown: int, cap: int | None = None) -> BoxedThreshold:
+    return replace(bound_of(k, low, high, unknown, cap), k_complement=rest)
+
+
+def truth_of_both(bound: BoxedThreshold, others: int, likely: int, epsilon: float) -> Fraction:
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(bound.p_min)] * others + [flint.arb(bound.p_max)] * likely
+        sides = count_losses(
+            coins,
+            0,
+            epsilon,
+            exact_exp,
+            k=bound.k,
+            k_complement=bound.k_complement,
+            population=others + likely + 1,
+        )
+        return max(lower_end(flint.arb(side)) for side in sides)
+
+
+@settings(max_examples=few(60), deadline=None)
+@given(SHAPES, st.integers(2, 8), st.sampled_from([1e-6, 0.1, 0.5, 1.0, 3.0]), st.none() | st.integers(0, 4))
+def test_no_number_of_people_tells_more_under_both_thresholds(
+    shape: Any, rest: int, epsilon: float, more: int | None
+) -> None:
+    k, low, high, unknown = shape
+    cap = None if more is None else unknown + more
+    bound = twice(k, rest, low, high, unknown, cap)
+    point = np.array([epsilon])
+    certified = float(bound.certified(point)[0])
+    for people in range(unknown, unknown + 9 if cap is None else cap + 1):
+        for likely in range(people + 1 if low < high else 1):
+            assert truth_of_both(bound, people - likely, likely, epsilon) <= Fraction(certified)
+    attacker = pkdp.AttackerModel(p_min=low, p_max=high, unknown=unknown, unknown_max=cap)
+    for mechanism in (pkdp.Count(k=k), pkdp.Count(k_complement=rest)):
+        both = pkdp.certify(pkdp.Count(k=k, k_complement=rest), attacker).delta(epsilon)
+        assert both <= SLACK * pkdp.certify(mechanism, attacker).delta(epsilon) + 1e-280
+
+
+@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize(("k", "rest", "low", "high"), [(5, 9, 0.2, 0.6), (9, 3, 0.1, 0.3), (4, 4, 0.5, 0.9)])
+def test_under_both_thresholds_as_many_people_are_needed_as_under_either(
+    k: int, rest: int, low: float, high: float, way: int
+) -> None:
+    epsilons = np.array([0.0, 0.01, 0.7, 3.0])
+    both = twice(k, rest, low, high, 3)
+    for likely in (0, 1, 7):
+        high_people = np.full(4, float(likely))
+        fewest, enough = both._others(way, both._both()[way], high_people, epsilons)
+        one, _ = bound_of(k, low, high, 3)._others(way, both._both()[way], high_people, epsilons)
+        assert np.all(fewest >= one)
+        for at, epsilon in enumerate(epsilons.tolist()):
+            growth = exact_exp(epsilon if way == 0 else -epsilon)
+            for others, free in ((int(enough[at]), True), (int(fewest[at]) - 1, False)):
+                if others < 0 or others + likely < 3:
+                    continue
+                law = coin_sum([flint.arb(low)] * others + [flint.arb(high)] * likely)
+                law = [*law, *[flint.arb(0)] * (k + rest)]
+                top = others + likely - rest + 1
+                before = law[top] if top >= 0 else flint.arb(0)
+                reached = growth * law[k - 1] > law[k - 2], top >= 0 and before > growth * law[top + 1]
+                assert all(reached) == free
+
+
+def test_of_both_thresholds_a_declared_attacker_reaches_what_is_certified() -> None:
+    box = pkdp.AttackerModel(p_min=0.2, p_max=0.6, unknown=100)
+    attained, certified = pkdp.certify(pkdp.Count(k=20, k_complement=20), box).delta_bounds(np.array([0.1, 0.3, 1.0]))
+    assert np.all(certified <= SLACK * attained)
+    apart = [
+        pkdp.certify(pkdp.Count(**one), box).delta(np.array([0.1, 0.3, 1.0]))
+        for one in ({"k": 20}, {"k_complement": 20})
+    ]
+    assert np.all(certified <= SLACK * np.minimum(*apart))
+    # Of few people each threshold alone hides less.
+    few_people = pkdp.AttackerModel(p_min=0.3, p_max=0.7, unknown=5)
+    alone = (pkdp.certify(pkdp.Count(**one), few_people).delta(1.0) for one in ({"k": 10}, {"k_complement": 9}))
+    assert pkdp.certify(pkdp.Count(k=10, k_complement=9), few_people).delta(1.0) < 0.1 * min(alone)
 
 
 @pytest.mark.parametrize("influence", ["active", "passive"])

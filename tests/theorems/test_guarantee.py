@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from thorough import spread
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Count, GeometricNoise, Histogram, PkdpError, certify
 from pkdp_pipeline.theorems.bound import Bound, Guarantee, epsilon_points
@@ -232,8 +233,7 @@ def test_extremes_give_probabilities_quickly_and_quietly(case):
 
 @pytest.mark.usefixtures("alarm")
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("case", range(0, len(EXTREME), 19))
-@pytest.mark.parametrize("delta", [5e-324, 1e-9, 0.5])
+@pytest.mark.parametrize(("case", "delta"), spread(3, range(0, len(EXTREME), 19), [5e-324, 1e-9, 0.5]))
 def test_extremes_invert(case, delta):
     mechanism, attacker, protects = EXTREME[case]
     try:

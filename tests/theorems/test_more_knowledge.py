@@ -120,9 +120,10 @@ def test_two_sided_thresholds(low: float, high: float, above: int, k: int | None
     unknown=st.integers(1, 500),
     fewer=st.integers(0, 100),
     k=st.none() | st.integers(1, 10),
+    noise=st.none() | st.floats(0.2, 2.0),
 )
-def test_options(least: float, down: float, unknown: int, fewer: int, k: int | None) -> None:
-    mechanism = pkdp.Histogram(k=k)
+def test_options(least: float, down: float, unknown: int, fewer: int, k: int | None, noise: float | None) -> None:
+    mechanism = pkdp.Histogram(k=k, noise=None if noise is None else pkdp.GeometricNoise(noise))
     weaker = pkdp.AttackerModel(p_min=least, unknown=unknown)
     for attacker in (
         replace(weaker, p_min=least * (1.0 - 0.9 * down)),
@@ -131,9 +132,30 @@ def test_options(least: float, down: float, unknown: int, fewer: int, k: int | N
         assert_not_less(mechanism, weaker, attacker, "value", SEARCHED)
 
 
+@settings(max_examples=few(10))
+@given(
+    least=st.floats(0.01, 0.3),
+    most=st.floats(0.3, 0.9),
+    surer=st.floats(0.0, 1.0),
+    unknown=st.integers(1, 500),
+    noise=st.none() | st.floats(0.2, 2.0),
+)
+def test_people_who_may_be_in_every_cell(
+    least: float, most: float, surer: float, unknown: int, noise: float | None
+) -> None:
+    mechanism = pkdp.Histogram(noise=None if noise is None else pkdp.GeometricNoise(noise))
+    weaker = pkdp.AttackerModel(p_min=least, p_max=most, unknown=unknown)
+    for attacker in (
+        replace(weaker, p_min=least * (1.0 - 0.9 * surer)),
+        replace(weaker, p_max=most + (1.0 - most) * surer * 0.9),
+        replace(weaker, unknown=max(0, unknown - 50)),
+    ):
+        assert_not_less(mechanism, weaker, attacker, "presence", SEARCHED)
+
+
 CERTIFICATES = [
     (pkdp.Count(k=7), {"p_max": 0.2}, "presence", 0.0),
-    (pkdp.Count(k=7), {"p_max": 0.2, "known": 30}, "presence", 0.0),
+    (pkdp.Count(k=7), {"p_max": 0.2, "known": 12}, "presence", 1e-3),
     (pkdp.Count(k=9), {"p_max": 0.2, "known": 3, "influence": "active", "unknown_max": 12}, "presence", 0.0),
     (pkdp.Count(k=4, k_complement=6), {"p_min": 0.3, "p_max": 0.8}, "presence", 0.0),
     (pkdp.Count(), {"p_min": 0.1, "p_max": 0.7, "unknown": 80}, "presence", SEARCHED),
@@ -143,6 +165,8 @@ CERTIFICATES = [
     (pkdp.Histogram(k=6), {"p_max": 0.3, "known": 3}, "value", 0.0),
     (pkdp.Histogram(k=6), {"p_max_between": 0.6, "known": 2}, "value", 0.0),
     (pkdp.Histogram(), {"p_min": 0.2, "unknown": 90}, "value", SEARCHED),
+    (pkdp.Histogram(), {"p_min": 0.2, "p_max": 0.4, "unknown": 90}, "presence", SEARCHED),
+    (pkdp.Histogram(noise=pkdp.GeometricNoise(1.0)), {"p_min": 0.2, "unknown": 90}, "value", SEARCHED),
     (pkdp.Histogram(k=3, noise=pkdp.GeometricNoise(1.0), release_threshold=6), {}, "value", 0.0),
 ]
 

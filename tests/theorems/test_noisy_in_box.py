@@ -16,7 +16,7 @@ from oracle.releases import count_losses
 from thorough import CLOSEST, examples, few
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.noisy_blocks import Blocks
+from pkdp_pipeline.theorems.noisy_blocks import Blocks, between
 from pkdp_pipeline.theorems.noisy_search import SLACK_IN_BOX
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
@@ -132,7 +132,7 @@ def test_the_corners_of_a_block_bound_all_of_it(shape: Any, share: float, place:
         for more in range(second + 1)
     )
     for enough in (1e-9, 0.3 * float(corners.max()), 1.05 * float(corners.max())):
-        assert exact <= float(part.gains.between(blocks, corners, np.array([enough]))[0]) * (1.0 + 1e-9) + 1e-12
+        assert exact <= float(between(part, blocks, corners, np.array([enough]))[0]) * (1.0 + 1e-9) + 1e-12
 
 
 @settings(max_examples=few(40), deadline=None)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import one_in
+from thorough import one_in, spread
 
-from pkdp_pipeline.theorems.counting import Counting, Options, chord
+from pkdp_pipeline.theorems.counting import Counting, chord
+from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
 
 BITS = 400
@@ -181,19 +182,21 @@ def every_vertex(people, low, high, epsilon, noise=None):
     return best
 
 
+BOXES = [
+    (0, 0.2, 0.8),
+    (1, 0.3, 0.4),
+    (2, 0.05, 0.95),
+    (30, 0.2, 0.6),
+    (100, 0.05, 0.95),
+    (60, 0.01, 0.02),
+    (40, 0.97, 0.99),
+]
+
+
 @pytest.mark.parametrize(
-    ("people", "low", "high"),
-    [
-        (0, 0.2, 0.8),
-        (1, 0.3, 0.4),
-        (2, 0.05, 0.95),
-        (30, 0.2, 0.6),
-        (100, 0.05, 0.95),
-        (60, 0.01, 0.02),
-        (40, 0.97, 0.99),
-    ],
+    ("people", "low", "high", "noise"),
+    spread(3, [pytest.param(*box, id=" ".join(map(str, box))) for box in BOXES], [None, 0.3, 2.0]),
 )
-@pytest.mark.parametrize("noise", [None, 0.3, 2.0])
 def test_every_vertex_is_covered(people, low, high, noise):
     points = np.array([0.0, 0.2, 0.5, 1.0, 2.5])
     lower, upper = Counting(theorem="counting", unknown=people, p_min=low, p_max=high, noise=noise).bracket(points)
@@ -250,6 +253,24 @@ def test_several_options_average_over_fair_coins(people, share):
             for n, chance in enumerate(binomial(people, 2.0 * share)):
                 exact += chance * right_divergence(binomial(n, 0.5), epsilon)
             assert_around((lower[index], upper[index]), exact, 0.01)
+
+
+@pytest.mark.parametrize("noise", [None, 0.9])
+@pytest.mark.parametrize(("people", "share", "p"), [(1, 0.1, 0.3), (40, 0.2, 0.9), (150, 0.02, 0.1), (300, 0.25, 0.6)])
+def test_coins_of_another_chance_are_averaged_in_both_orders(people, share, p, noise):
+    points = [0.0, 0.1, 0.7]
+    bound = Options(theorem="cell_counting", unknown=people, p_min=share, p=p, noise=noise)
+    lower, upper = bound.bracket(np.array(points))
+    with flint.ctx.workprec(BITS):
+        chances = binomial(people, flint.arb(share) / flint.arb(p))
+        for index, epsilon in enumerate(points):
+            orders = [flint.arb(0), flint.arb(0)]
+            for n, chance in enumerate(chances):
+                law = binomial(n, p)
+                for way, one in enumerate((law, law[::-1])):
+                    told = right_divergence(one, epsilon) if noise is None else noised(one, noise, epsilon)
+                    orders[way] += chance * told
+            assert_around((lower[index], upper[index]), orders[0].max(orders[1]), 0.01)
 
 
 @pytest.mark.parametrize(

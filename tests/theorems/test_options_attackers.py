@@ -1,6 +1,9 @@
-"""No random attacker learns more from exact counts of several options than the certificate says."""
+"""No random attacker learns more from histograms without a threshold than the certificate says."""
 
 from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,6 +19,43 @@ def test_no_attacker_learns_more_about_the_option(examples: int) -> None:
     attackers, worst = search("options", examples=examples, batch=8)
     assert attackers >= examples * 8 * 62 // 100
     assert worst > CLOSEST[examples >= 150]
+
+
+@examples(quick=25, full=150)
+def test_no_attacker_learns_more_about_who_is_in_a_cell(examples: int) -> None:
+    attackers, worst = search("cells", examples=examples, batch=8)
+    assert attackers >= examples * 8 * 62 // 100
+    assert worst > CLOSEST[examples >= 150]
+
+
+@pytest.mark.parametrize(("alpha", "width"), [*product([Fraction(1, 3), Fraction(9, 10)], range(5))])
+def test_two_looks_are_drawn_from_one(alpha: Fraction, width: int) -> None:
+    # Two looks whose smaller value is t above the number, `width` apart: in proportion to this, in fractions.
+    def shape(t: int) -> Fraction:
+        return alpha ** (abs(t) + abs(t + width)) / alpha**width
+
+    def one_look(t: int) -> Fraction:
+        return alpha ** (2 * abs(t))
+
+    beta, reach = alpha**2, range(-width - 4, 5)
+    shifts = {t: ((1 + beta**2) * shape(t) - beta * shape(t - 1) - beta * shape(t + 1)) / (1 - beta**2) for t in reach}
+    assert min(shifts.values()) == 0
+    assert {t for t, weight in shifts.items() if weight} == set(range(-width, 1))
+    for t in range(-width - 20, 21):
+        assert sum(weight * one_look(t - shift) for shift, weight in shifts.items()) == shape(t)
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+@pytest.mark.parametrize("people", [1, 4])
+def test_two_looks_are_not_much_less_than_one(people: int, noise: float) -> None:
+    mechanism, attacker = (
+        pkdp.Histogram(noise=pkdp.GeometricNoise(noise)),
+        pkdp.AttackerModel(p_min=0.5, unknown=people),
+    )
+    certificate = pkdp.certify(mechanism, attacker, protects="value")
+    for epsilon in (0.0, 0.5 * noise, 1.5 * noise):
+        sides = table_losses([[0.5, 0.5, 0.0]] * people, (0, 0), epsilon, np.exp, cells=2, lives=(0, 1), noise=noise)
+        assert max(sides) * (1 - 1e-12) <= certificate.delta(epsilon) <= 2.0 * max(sides)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])

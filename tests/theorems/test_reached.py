@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import flint
@@ -12,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.laws import BITS, exact_exp, lower_end
-from oracle.releases import count_losses
+from oracle.releases import count_losses, table_losses
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.reached import Reached
+from pkdp_pipeline.theorems.reached import Reached, ReachedBetween
 
 SHAPES = st.fixed_dictionaries(
     {
@@ -53,8 +54,12 @@ def test_it_is_what_the_best_of_those_tried_reaches(shape: Any, release: int | N
     release = None if shape["noise"] is None else release
     bound = Reached(theorem="attack", cap=9, release_threshold=release, **shape)
     attained, nothing = bound.bracket(np.array([epsilon]))
-    best = max((exact(bound, *crowd, epsilon) for crowd in bound.crowds()), default=0.0)
-    assert best * (1.0 - 1e-9) - 1e-9 <= float(attained[0]) <= best
+    best = most = max((exact(bound, *crowd, epsilon) for crowd in bound.crowds()), default=0.0)
+    if bound._boxed() is not None:
+        # Those near the worst one of a theorem are tried as well.
+        declared = ((low, high) for low, high in product(range(10), repeat=2) if bound.unknown <= low + high <= 9)
+        most = max(exact(bound, *crowd, epsilon) for crowd in declared)
+    assert best * (1.0 - 1e-9) - 1e-9 <= float(attained[0]) <= most
     assert nothing[0] == 1.0
 
 
@@ -62,9 +67,11 @@ def test_it_is_what_the_best_of_those_tried_reaches(shape: Any, release: int | N
     ("mechanism", "attacker", "most"),
     [
         ({"k": 20, "noise": 0.5}, {"p_min": 0.2, "p_max": 0.6, "unknown": 40}, 1.05),
-        ({"noise": 0.5, "release_threshold": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 40}, 1.5),
+        ({"noise": 0.5, "release_threshold": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 40}, 1.01),
+        ({"noise": 0.5, "release_threshold": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 40, "known": 19}, 2.0),
         ({"k": 20, "k_complement": 20}, {"p_min": 0.05, "p_max": 0.1}, 1.05),
-        ({"k": 20, "k_complement": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 100}, 1.3),
+        ({"k": 20, "k_complement": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 100}, 1.0081),
+        ({"k": 20, "k_complement": 20}, {"p_min": 0.2, "p_max": 0.6, "unknown": 40}, 1.2),
         ({"k_complement": 10, "noise": 1.0, "release_threshold": 3}, {"p_min": 0.3, "p_max": 0.7}, 1.5),
         ({"k": 10, "noise": 1.0, "release_threshold": 20}, {"p_max": 0.2, "known": 9}, 10.0),
     ],
@@ -73,6 +80,61 @@ def test_every_count_has_an_attained_side(mechanism: dict[str, Any], attacker: d
     if "noise" in mechanism:
         mechanism = mechanism | {"noise": pkdp.GeometricNoise(mechanism["noise"])}
     certificate = pkdp.certify(pkdp.Count(**mechanism), pkdp.AttackerModel(**attacker))
+    attained, certified = certificate.delta_bounds(0.3)
+    assert 0.0 < attained <= certified <= most * attained
+
+
+def cells_exact(bound: ReachedBetween, coins: int, epsilon: float) -> list[Any]:
+    """Return both divergences of two cells between which so many others toss, in ball arithmetic."""
+    with flint.ctx.workprec(BITS):
+        people = [[flint.arb(bound.p), 1 - flint.arb(bound.p), 0]] * coins
+        shape = {"k": bound.k, "noise": bound.noise, "release": bound.release_threshold}
+        sides = table_losses(people, (0, 0), epsilon, exact_exp, cells=2, lives=(0, 1), **shape)
+        return [float(lower_end(flint.arb(side))) for side in sides]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.one_of(st.none(), st.integers(2, 4)),
+    st.one_of(st.none(), st.integers(0, 6)),
+    st.sampled_from([0.5, 0.6, 0.9]),
+    st.sampled_from([0.4, 1.0]),
+    st.sampled_from([0.05, 0.4, 1.5]),
+)
+def test_two_cells_tell_what_the_best_of_those_tried_reaches(
+    k: int | None, release: int | None, p: float, noise: float, epsilon: float
+) -> None:
+    bound = ReachedBetween(theorem="attack", p=p, noise=noise, k=k, release_threshold=release, cap=6)
+    attained, nothing = bound.bracket(np.array([epsilon]))
+    best = max(max(cells_exact(bound, people, epsilon)) for people, _ in bound.crowds())
+    assert best * (1.0 - 1e-9) - 1e-9 <= float(attained[0]) <= best
+    assert nothing[0] == 1.0
+
+
+@pytest.mark.parametrize(("people", "weight"), [(0, 0.5), (4, 1.0), (6, 0.4)])
+def test_of_people_in_any_cell_it_is_at_most_the_average(people: int, weight: float) -> None:
+    bound = ReachedBetween(theorem="attack", p=0.5, noise=0.7, mixed=(people, weight))
+    chances = [math.comb(people, n) * weight**n * (1 - weight) ** (people - n) for n in range(people + 1)]
+    told = np.array([cells_exact(bound, n, 0.3) for n in range(people + 1)])
+    truth = float(max(np.array(chances) @ told))
+    attained = float(bound.bracket(np.array([0.3]))[0][0])
+    assert truth * (1.0 - 1e-9) <= attained <= truth * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "attacker", "most"),
+    [
+        ({"noise": 0.5}, {"p_min": 0.1, "unknown": 300}, 1.3),
+        ({"noise": 0.5, "release_threshold": 9}, {"p_min": 0.1, "unknown": 300}, 1.3),
+        ({"k": 20, "noise": 0.5}, {"p_max_between": 0.6}, 1.1),
+        ({"k": 20, "noise": 1.0, "release_threshold": 30}, {"p_max_between": 0.6}, 3.0),
+    ],
+)
+def test_noised_cells_have_an_attained_side(mechanism: dict[str, Any], attacker: dict[str, Any], most: float) -> None:
+    noise = pkdp.GeometricNoise(mechanism["noise"])
+    certificate = pkdp.certify(
+        pkdp.Histogram(**mechanism | {"noise": noise}), pkdp.AttackerModel(**attacker), protects="value"
+    )
     attained, certified = certificate.delta_bounds(0.3)
     assert 0.0 < attained <= certified <= most * attained
 

@@ -18,10 +18,12 @@ from pkdp_pipeline.assurance.attacks.crowd import (
     knows_total,
 )
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.statement.stronger import threshold_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.thresholding import Thresholding
 
 MOST_PEOPLE = 10**9
 """Attackers with more unknown people than this are not tried."""
@@ -87,7 +89,8 @@ def _thresholding(certificate: ReleaseCertificate, epsilon: float, counted: bool
     side = 0.0 if counted else 1.0
     padding = () if further is None or other[0] != side else (Group(people=further + 1, chances=(side,)),)
     for known, controlled, k in _knowing(attacker, limit, worst, counted):
-        for people, first in _sides(k, abs(worst[0] - side), epsilon):
+        beside = _beside_known(certificate, epsilon, counted)
+        for people, first in (*_sides(k, abs(worst[0] - side), epsilon), *beside):
             for unknown in _filled(attacker, worst, other, _capped(attacker, people)):
                 crowd = Crowd(cells=1, unknown=(*unknown, *padding), known=known, controlled=controlled)
                 # Those who are not counted are counted here: their presence is the target's absence.
@@ -108,23 +111,29 @@ def _behind_noise(certificate: ReleaseCertificate, epsilon: float) -> Iterator[C
             yield from _both(Crowd(cells=1, unknown=unknown, known=known, controlled=controlled))
 
 
-def _in_box(certificate: ReleaseCertificate, epsilon: float, counted: bool = True) -> Iterator[Crowd]:
+def _in_box(certificate: ReleaseCertificate, epsilon: float, key: str, counted: bool = True) -> Iterator[Crowd]:
     """Yield who tells most of a threshold in a box, where few people are published, or where few are not `counted`."""
     mechanism, ends = certificate.mechanism, counted_shapes(certificate.attacker)[:: 1 if counted else -1]
     assert isinstance(mechanism, Count)
-    k, key = (mechanism.k, "thresholding_in_box") if counted else (mechanism.k_complement, "complement_in_box")
+    k = threshold_of(certificate) if counted else mechanism.k_complement
     assert k is not None
     for bound in (applied.bound for applied in certificate.partial_bounds):
-        if isinstance(bound, NoisyThreshold) and bound.theorem == _IN_BOX:
-            others, likely = bound.worst_numbers(epsilon)
-        elif isinstance(bound, BoxedThreshold) and bound.theorem == key:
-            likely, others = bound.worst_numbers(epsilon)
-        else:
+        if bound.theorem != key or not isinstance(bound, BoxedThreshold | NoisyThreshold):
             continue
+        others, likely = bound.worst_numbers(epsilon)[:: -1 if isinstance(bound, BoxedThreshold) else 1]
         for known, controlled, _ in _knowing(certificate.attacker, k, ends[0], counted):
             yield from _both(
                 Crowd(cells=1, unknown=_two(likely, ends[0], others, ends[-1]), known=known, controlled=controlled)
             )
+
+
+def _beside_known(certificate: ReleaseCertificate, epsilon: float, counted: bool) -> Iterator[tuple[int, bool]]:
+    """Yield the number of unknown people that is worst beside people merely known, as `_sides` does."""
+    for bound in (applied.bound for applied in certificate.partial_bounds):
+        of_the_rest = bound.theorem == "thresholding_complement"
+        if isinstance(bound, Thresholding) and bound.averages and of_the_rest != counted:
+            people = bound.worst_number(epsilon)
+            yield from ((people, True), (people, False))
 
 
 def _sides(k: int, p: float, epsilon: float) -> Iterator[tuple[int, bool]]:
@@ -244,13 +253,15 @@ def _in_two_cells(
                 yield (Group(people=people, chances=shape),), (), k - one, k - other
 
 
-def _options(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+def _anywhere(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    """Yield who tells most of a table in which people may be in every cell."""
     del epsilon
-    attacker = certificate.attacker
+    attacker, value = certificate.attacker, certificate.protects == "value"
     assert attacker.unknown is not None
-    for cells in (2, 3):
-        for shape in histogram_shapes(attacker, "value", cells):
-            yield from _both(Crowd(cells=cells, unknown=(Group(people=attacker.unknown, chances=shape),), second=1))
+    for cells in (2, 3) if value else (1, 2, 3):
+        for shape in histogram_shapes(attacker, certificate.protects, cells):
+            unknown = (Group(people=attacker.unknown, chances=shape),)
+            yield from _both(Crowd(cells=cells, unknown=unknown, second=1 if value else None))
 
 
 def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
@@ -279,9 +290,10 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
     {
         "thresholding": _thresholding,
         "thresholding_complement": partial(_thresholding, counted=False),
-        "thresholding_in_box": _in_box,
-        "complement_in_box": partial(_in_box, counted=False),
-        _IN_BOX: _in_box,
+        "thresholding_in_box": partial(_in_box, key="thresholding_in_box"),
+        "complement_in_box": partial(_in_box, key="complement_in_box", counted=False),
+        "two_thresholds_in_box": partial(_in_box, key="two_thresholds_in_box"),
+        _IN_BOX: partial(_in_box, key=_IN_BOX),
         "counting": _counting,
         # Whoever leaves the leakage aside learns what the count alone tells.
         "counting_beside_leakage": _counting,
@@ -291,6 +303,10 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "noisy_presence": _behind_noise,
         "histogram_value": _value,
         "histogram_between": _value,
-        "options": _options,
+        "noisy_between": _value,
+        "cell_counting": _anywhere,
+        "noisy_cell_counting": _anywhere,
+        "options": _anywhere,
+        "noisy_options": _anywhere,
     }
 )

@@ -259,7 +259,7 @@ def _words(field: Knowledge, found: tuple[ReleaseCertificate, ...], *, each: boo
         words = "people whose records the attacker does not know"
     elif field == "p_max_between":
         words = "how sure the attacker can be which of two cells a person is in"
-    elif any({"thresholding", "noisy_thresholding"} & set(keys_of(leaf)) for leaf in found):
+    elif any({"thresholding", "noisy_thresholding", "thresholding_in_box"} & set(keys_of(leaf)) for leaf in found):
         words = "how sure the attacker can be that a person is in the group"
     elif all(cells_per_unit(leaf.mechanism) > 1 for leaf in found):
         words = "how sure the attacker can be of a person's cell, told all her other cells"

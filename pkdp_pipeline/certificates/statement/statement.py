@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Self
@@ -17,6 +17,7 @@ from pkdp_pipeline.certificates.statement.stronger import effort
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
+from pkdp_pipeline.theorems.formal import NOT_CODE
 from pkdp_pipeline.theorems.rounding import Array
 
 _LEAST_POINTS = 16
@@ -151,6 +152,8 @@ class Statement:
         What is protected and what is not, then what else limits the statement.
     theorems : tuple of (str, str)
         Title and citation of what it rests on.
+    checked : tuple of tuple of str
+        Of each of these, how far its proof is checked by machine, one plain sentence each.
     anyone : str
         Whom `worst_case` holds against, in words: anyone, given what may be known, if what was declared is true.
 
@@ -169,6 +172,7 @@ class Statement:
     assumptions: tuple[str, ...]
     limits: tuple[str, ...]
     theorems: tuple[tuple[str, str], ...]
+    checked: tuple[tuple[str, ...], ...]
     anyone: str = "anyone at all, whatever they know"
 
     @classmethod
@@ -194,8 +198,15 @@ class Statement:
             assumptions=certificate.assumptions,
             limits=_limits(certificate, target),
             theorems=tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in certificate.theorems),
+            checked=tuple(THEOREMS[key].checked for key in certificate.theorems),
             anyone=certificate.anyone,
         )
+
+    @property
+    def foundations(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """What it rests on, each with how far its proof is checked by machine; last, what that says of the code."""
+        cited = (f"{title} ({citation})." for title, citation in self.theorems)
+        return (*zip(cited, self.checked, strict=True), (NOT_CODE, ()))
 
     def to_html(self) -> str:
         """Return the statement as a fragment of HTML that takes its colours from the page it stands on."""
@@ -209,8 +220,9 @@ class Statement:
             f"<p><strong>{escape(self._in_short())}</strong></p>"
             f'<table style="border-collapse:collapse;margin:0.5em 0"><thead><tr>{head}</tr></thead>'
             f"<tbody>{rows}</tbody></table><p>{escape(self._anyone())}</p>"
-            f"{_folded('Assumes', self.assumptions)}{_folded('Protects, and does not protect', self.limits)}"
-            f"{_folded('Rests on', (f'{title} ({citation})' for title, citation in self.theorems))}</div>"
+            f"{_folded('Assumes', *_plain(self.assumptions))}"
+            f"{_folded('Protects, and does not protect', *_plain(self.limits))}"
+            f"{_folded('Rests on', *self.foundations)}</div>"
         )
 
     def _in_short(self) -> str:
@@ -229,11 +241,20 @@ class Statement:
 _CELL = "text-align:right;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
 
 
-def _folded(title: str, sentences: Iterable[str]) -> str:
-    listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+def _plain(sentences: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    return ((sentence, ()) for sentence in sentences)
+
+
+def _folded(title: str, *items: tuple[str, tuple[str, ...]]) -> str:
+    """Return a folded list; an item is a sentence, and sentences below it."""
+    listed = "".join(f"<li>{escape(sentence)}{_list(below)}</li>" for sentence, below in items)
     if not listed:
         return ""
     return f'<details><summary style="cursor:pointer">{escape(title)}</summary><ul>{listed}</ul></details>'
+
+
+def _list(sentences: tuple[str, ...]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>" if sentences else ""
 
 
 def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, float] | None:

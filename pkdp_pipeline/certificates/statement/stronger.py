@@ -59,7 +59,7 @@ def rests_on(leaf: ReleaseCertificate, field: Knowledge) -> bool:
     return any(field in THEOREMS[key].rests_on for key in keys_of(leaf))
 
 
-_OF_THE_REST = ("thresholding_complement", "complement_in_box")
+_OF_THE_REST = ("thresholding_complement", "complement_in_box", "two_thresholds_in_box")
 """Theorems on k_complement; the first of them holds wherever the second does."""
 
 
@@ -67,7 +67,7 @@ def threshold_of(leaf: ReleaseCertificate) -> int | None:
     """Return the threshold whose theorem one release rests on; None where it rests on none."""
     keys = keys_of(leaf)
     if any("known" in THEOREMS[key].rests_on for key in keys if key not in _OF_THE_REST):
-        return leaf.mechanism.k
+        return leaf.mechanism.k if leaf.mechanism.k is not None else leaf.mechanism.release_threshold
     return getattr(leaf.mechanism, "k_complement", None) if "thresholding_complement" in keys else None
 
 
@@ -208,7 +208,9 @@ def effort(certificate: Certificate, *, more_known: bool = False) -> int:
     if rests_on(certificate, "unknown"):
         if (attacker.unknown or 0) > _MANY_UNKNOWN or "noisy_thresholding_in_box" in keys:
             return SLOW
-        return 3 if "noisy_counting" in keys else 2
+        return 2 if mechanism.noise is None else 3
+    if "noisy_between" in keys:
+        return SLOW
     is_averaged = not are_surely_there((certificate,))
     if "histogram_value" in keys and (is_averaged or more_known):
         return SLOW

@@ -28,7 +28,7 @@ from pkdp_pipeline.certificates.statement.stronger import (
 )
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import cells_per_unit
+from pkdp_pipeline.model.mechanisms import Count, cells_per_unit
 from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
@@ -47,7 +47,7 @@ def place(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
 
 
 def _place(keys: tuple[str, ...], the: str) -> str:
-    if "thresholding" in keys or "noisy_thresholding" in keys:
+    if {"thresholding", "noisy_thresholding", "thresholding_in_box"} & set(keys):
         other = " or outside it" if "thresholding_complement" in keys else ""
         return f"in {the} group{other}"
     return f"outside {the} group" if "thresholding_complement" in keys else f"in {the} table"
@@ -86,7 +86,10 @@ def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: 
     k = numbers.pop()
     number = math.ceil(share * k)
     who = f"1 {more}person {_are(verb, 'is')}" if number == 1 else f"{number} {more}people {_are(verb)}"
-    return f"{verb} {who}{where} ({_share(share)} of k = {k})"
+    name = (
+        "the release threshold" if all(leaf.mechanism.k is None and leaf.mechanism.noise for leaf in counting) else "k"
+    )
+    return f"{verb} {who}{where} ({_share(share)} of {name} = {k})"
 
 
 def _are(verb: str, are: str = "are") -> str:
@@ -137,7 +140,7 @@ def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
     clauses = []
     at_most = _changed(attacker.p_max, other.p_max)
     at_least = _changed(attacker.p_min, other.p_min, up=True)
-    if at_most and at_least and rests_on(leaf, "unknown") and "options" not in keys:
+    if at_most and at_least and rests_on(leaf, "unknown") and isinstance(leaf.mechanism, Count):
         return [
             f"whether each other person is counted: between {percent(other.p_min or 0.0, up=True)} and "
             f"{percent(other.p_max or 0.0)} instead of between {percent(attacker.p_min or 0.0, up=True)} and "
@@ -156,6 +159,8 @@ def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
         clauses.append(f"which of two cells another person is in: {between}")
     if at_least and "options" in keys:
         clauses.append(f"which options other people did not choose: at least {at_least} for every option")
+    if at_least and "cell_counting" in keys:
+        clauses.append(f"in which cells other people are not: at least {at_least} for every cell")
     return clauses
 
 

@@ -33,6 +33,16 @@ EXACT = {
         "presence",
     ),
     "complement_in_box": (pkdp.Count(k_complement=9), {"p_min": 0.25, "p_max": 0.5, "unknown": 9}, "presence"),
+    "released_in_box": (
+        pkdp.Count(noise=pkdp.GeometricNoise(3.0), release_threshold=9),
+        {"p_min": 0.2, "p_max": 0.6, "unknown": 12},
+        "presence",
+    ),
+    "twice_in_box": (
+        pkdp.Count(k=20, k_complement=20),
+        {"p_min": 0.2, "p_max": 0.6, "unknown": 100},
+        "presence",
+    ),
     "counting": (pkdp.Count(), {"p_min": 0.1, "p_max": 0.3, "unknown": 20}, "presence"),
     "noise": (pkdp.Count(noise=pkdp.GeometricNoise(3.0)), {"p_min": 0.1, "p_max": 0.3, "unknown": 20}, "presence"),
     "anybody": (pkdp.Count(k=5, noise=_NOISE, release_threshold=8), {}, "presence"),

@@ -38,7 +38,7 @@ class Adapter:
     unheld : frozenset of str
         Cases whose data this kind of frame cannot hold.
     other : bool
-        It is another kind of frame of an engine that is here: a third of the cases will do, all in ``make slow``.
+        It is another kind of frame of an engine that is here: a sixth of the cases will do, all in ``make slow``.
     """
 
     name: str

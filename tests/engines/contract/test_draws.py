@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from adapters import adapters
 from drawn import draw
-from thorough import one_in
+from thorough import one_in, spread
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
@@ -89,9 +89,12 @@ def test_rows_that_are_drawn_at_random_are_read_once():
         assert 1700 < answer.counts.sum() < 2300
 
 
-@pytest.mark.parametrize("adapter", FRAMES)
-@pytest.mark.parametrize("units", [*UNITS, "two columns"])
-@pytest.mark.parametrize(("one_cell", "most"), [("hash", 1), ("hash", 3), ("most_frequent", 1)])
+RULES = [
+    pytest.param(name, most, id=f"{name} {most}") for name, most in (("hash", 1), ("hash", 3), ("most_frequent", 1))
+]
+
+
+@pytest.mark.parametrize(("adapter", "units", "one_cell", "most"), spread(3, FRAMES, [*UNITS, "two columns"], RULES))
 def test_every_engine_follows_the_rule(adapter, units, one_cell, most):
     if units == "unsigned" and "uint64" in adapter.unheld:
         pytest.skip("this kind of frame has no unsigned numbers")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from adapters import adapters
 from drawn import draw
+from thorough import spread
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
@@ -86,13 +87,13 @@ def references():
     return {}
 
 
-@pytest.mark.parametrize("one_cell", ["most_frequent", "hash"])
-@pytest.mark.parametrize("adapter", FRAMES)
-@pytest.mark.parametrize(
-    ("keys", "units"),
-    [*((keys, None) for keys in KEYS.values()), *((KEYS["whole"], units) for units in UNITS.values())],
-    ids=[*KEYS, *(f"units of {name}" for name in UNITS)],
-)
+PAIRS = [
+    *(pytest.param(keys, None, id=name) for name, keys in KEYS.items()),
+    *(pytest.param(KEYS["whole"], units, id=f"units of {name}") for name, units in UNITS.items()),
+]
+
+
+@pytest.mark.parametrize(("adapter", "keys", "units", "one_cell"), spread(3, FRAMES, PAIRS, ["most_frequent", "hash"]))
 def test_every_engine_draws_the_same(adapter, keys, units, one_cell, references):
     rows = rows_of(keys, units)
     found = counted(adapter, rows, one_cell)

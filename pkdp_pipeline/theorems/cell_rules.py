@@ -1,0 +1,146 @@
+"""When the theorems on histograms hold that rest on how many people may be in each cell, and on no threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.options import Options
+from pkdp_pipeline.theorems.reached import ReachedBetween
+from pkdp_pipeline.theorems.record import PAPER, Theorem
+from pkdp_pipeline.theorems.rounding import float_below
+
+
+def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    p_min, unknown = attacker.p_min, attacker.unknown
+    obstacle = "p_min = 0 or unknown = 0 lets the attacker know what everybody else chose"
+    if p_min is None or unknown is None:
+        obstacle = (
+            "exact counts of several options hide which one a person chose when p_min > 0 (each unknown person "
+            "chooses each option with at least this probability) and unknown are declared"
+        )
+    elif p_min > 0.5:
+        raise ArgumentError(
+            f"p_min = {p_min!r} cannot hold for a histogram: every one of at least two options would be chosen with "
+            "more than probability 1/2. For histograms p_min bounds each option's probability from below."
+        )
+    if not p_min or not unknown:
+        return None if mechanism.k is not None else obstacle
+    bound = Options(theorem="options", unknown=unknown, p_min=p_min)
+    free = attacker.p_max is None and attacker.p_max_between is None
+    return Applied(bound=bound, attack=bound if mechanism.k is None and mechanism.noise is None and free else None)
+
+
+def _in_a_cell(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    """Theorem F."""
+    p_min, p, unknown = attacker.p_min, attacker.p_max, attacker.unknown
+    if not p_min or p is None or p == 1.0 or not unknown:
+        return None if mechanism.k is not None else _SHOWS_WHO_IS_THERE
+    bound = Options(theorem="cell_counting", unknown=unknown, p_min=p_min, p=p)
+    alone = mechanism.k is None and mechanism.noise is None
+    return Applied(bound=bound, attack=_in_a_table(bound) if alone else None)
+
+
+_SHOWS_WHO_IS_THERE = (
+    "a histogram without k publishes how many people are present, and gives away whether one more person is there "
+    "unless enough others might be in her cell, or absent: that takes p_min > 0 (each unknown person is in each cell "
+    "with at least this probability), p_max < 1 (how sure the attacker can be, at most, of a cell when told that a "
+    "person is either in it or absent) and unknown; protects='value' asks whether it hides which cell a person is in"
+)
+
+
+def _in_a_table(bound: Options) -> Options:
+    """Return the bound for the surest coins that people of some table can be, whose other cells keep to `p` too."""
+    least, p = Fraction(bound.p_min), Fraction(bound.p)
+    elsewhere = least * p / (1 - p) * math.floor((1 - least / p) / least)
+    return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
+
+
+def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str], *, value: bool) -> Applied | None:
+    """With noise and nothing suppressed before it; the exact table's theorem says why not."""
+    found = (_which_option if value else _in_a_cell)(mechanism, attacker, left)
+    if mechanism.noise is None or mechanism.k is not None or not isinstance(found, Applied):
+        return None
+    assert isinstance(found.bound, Options)
+    noise = mechanism.noise.epsilon
+    # Two looks at one number tell no more than one with half of the noise.
+    bound = replace(found.bound, theorem=f"noisy_{found.bound.theorem}", noise=2.0 * noise if value else noise)
+    if value:
+        return Applied(bound=bound, attack=_two_looks(mechanism, attacker, noise))
+    return Applied(bound=bound, attack=None if mechanism.release_threshold is not None else _in_a_table(bound))
+
+
+def _two_looks(mechanism: Histogram, attacker: AttackerModel, noise: float) -> ReachedBetween | None:
+    """Return what people who are fair coins between two cells let both of them tell."""
+    p_min, unknown = attacker.p_min, attacker.unknown
+    assert p_min is not None
+    assert unknown is not None
+    # Who is no coin between the two is in a third cell.
+    if attacker.p_max is not None or attacker.p_max_between is not None or 1.0 / 3.0 < p_min < 0.5:
+        return None
+    return ReachedBetween(
+        theorem="attack",
+        p=0.5,
+        noise=noise,
+        release_threshold=mechanism.release_threshold,
+        mixed=(unknown, 2.0 * p_min),
+    )
+
+
+TOLD_ABSENT = (
+    "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
+    "unlikely that being told 'this cell or absent' would settle it."
+)
+
+WITHOUT_A_THRESHOLD = (
+    Theorem(
+        key="cell_counting",
+        title="Theorem F: an exact histogram hides whether a person is in it where enough others may be",
+        citation="docs/mathematics.md, section 5, theorem F",
+        against=whom.in_cells,
+        assumes=(TOLD_ABSENT,),
+        rests_on=("p_max", "unknown"),
+        told_absent=True,
+        about=(Histogram, "presence"),
+        rule=_in_a_cell,
+    ),
+    Theorem(
+        key="noisy_cell_counting",
+        title="Theorem F on the sum of a cell's count and its noise",
+        citation="docs/mathematics.md, section 5, theorem F",
+        against=whom.in_noisy_cells,
+        assumes=(TOLD_ABSENT,),
+        rests_on=("p_max", "unknown"),
+        told_absent=True,
+        about=(Histogram, "presence"),
+        rule=partial(_noised, value=False),
+    ),
+    Theorem(
+        key="options",
+        title="Exact counts of several options hide which one a person chose",
+        citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
+        against=whom.options,
+        rests_on=("unknown",),
+        reveals_who=True,
+        about=(Histogram, "value"),
+        rule=_which_option,
+    ),
+    Theorem(
+        key="noisy_options",
+        title="Counts of several options with noise: two noisy looks at one number",
+        citation="docs/mathematics.md, section 6, two looks",
+        against=whom.options,
+        rests_on=("unknown",),
+        reveals_who=True,
+        about=(Histogram, "value"),
+        rule=partial(_noised, value=True),
+    ),
+)
+"""Their records, in the order in which they are tried."""

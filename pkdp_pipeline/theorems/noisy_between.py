@@ -1,0 +1,222 @@
+"""Theorem G: which of two cells, where each is suppressed below k, noised, and suppressed below a release threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
+from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
+from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.noisy_rows import Channel
+from pkdp_pipeline.theorems.rounding import Array
+
+MOST_PEOPLE = 150
+"""At most so many people are looked at one by one."""
+
+LEAST_NOISE = 0.2
+"""With noise of a smaller ε0 what one look can show is too much to look at."""
+
+_WIDTH = 50.0
+"""Looks further out than e^-50 are added as full disclosure."""
+
+_LOST = 10.0 * math.exp(-0.9 * _WIDTH)
+"""So much of them is never lost."""
+
+_NOTHING = 1e-25
+"""What is seen less often than this, for all vertices, is counted among what is lost."""
+
+_FLAT = 600.0
+"""At a larger ε the profile is bounded by the one here."""
+
+_ROUNDS = 6
+"""Most ε at which an inversion looks at all numbers of people."""
+
+_ERROR = 1e-11
+"""Relative error of every chance, with room for what a sampler may draw."""
+
+
+_NEVER = 1e-12
+"""Where thresholds matter less often than this, people need not be looked at one by one."""
+
+_SELDOM = 1e-9
+"""Where they matter more often than this beyond all that are looked at, nothing is certified."""
+
+
+def enough_people(k: int, p: float, cap: int | None) -> int | None:
+    """Return how many people are to be looked at one by one; None if that is too many."""
+    if cap is not None and cap <= MOST_PEOPLE:
+        return cap
+    low = (1.0 - p) * (1.0 - _ERROR)
+    if k > MOST_PEOPLE or binomial_below(MOST_PEOPLE + 1, low, k) > _SELDOM:
+        return None
+    return next((n for n in range(k, MOST_PEOPLE) if binomial_below(n + 1, low, k) <= _NEVER), MOST_PEOPLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyBetween(Bound):
+    """Privacy profile of two cells behind k, noise and a release threshold, of people who are surely in one of them.
+
+    Parameters
+    ----------
+    theorem : str
+    p : float
+        Told that somebody is in one of two cells, the attacker is at most this sure which.
+    k, release_threshold : int
+    noise : float
+        ε0 of two-sided geometric noise in each cell.
+    people : int
+        Up to so many people all attackers are looked at, one by one.
+    cap : int, optional
+        At most so many are unknown.
+
+    Notes
+    -----
+    What is published is a random function of this: of x people in the one cell, nothing where neither cell is shown;
+    else ``x + Z`` with noise of 2 ε0, and which of the cells are shown. Its law is computed for all vertices with up
+    to `people` people; more of them are bounded by the look alone, and by what the thresholds can change.
+
+    *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; nothing
+    is attained. *Rounding*: upward, by 1e-11 of each chance. *Source*: `docs/mathematics.md`, theorem G.
+    """
+
+    p: float
+    k: int
+    noise: float
+    release_threshold: int
+    people: int
+    cap: int | None = None
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`: chances that nearly cancel err as much as they are large."""
+        _, certified = self.bracket(epsilons)
+        apart = 8.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, _FLAT))) + 2.0 * _LOST
+        share = np.divide(apart, certified, out=np.ones(len(epsilons)), where=certified > apart)
+        return np.stack([np.zeros(len(epsilons)), share])
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        return np.zeros(len(epsilons)), np.array(_searched(self, tuple(epsilons.tolist()))[0])
+
+    def smallest_epsilon(self, target: float) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
+        most, best = self.numbers[-1:], math.inf
+        leaders = set(self.numbers[:: max(1, len(self.numbers) // 6)]) | set(most)
+        for _ in range(_ROUNDS):
+            found = smallest_epsilon(partial(self._towards, tuple(sorted(leaders))), target, 1e-3)
+            if math.isinf(found):
+                # All numbers of people tell no less than these.
+                return math.inf
+            certain, leading = _searched(self, (found,))
+            if certain[0] <= target:
+                best = min(best, found)
+                break
+            leaders.add(leading)
+        return Bound.smallest_epsilon(self, target) if math.isinf(best) and most else best
+
+    def _towards(self, people: tuple[int, ...], epsilon: float) -> float:
+        return _told(self, people, (min(epsilon, _FLAT),))[0][0]
+
+    @property
+    def numbers(self) -> range:
+        """Return the numbers of people that are looked at; with fewer than k - 1 others nothing is ever shown."""
+        return range(max(1, self.k - 1), (self.people if self.cap is None else min(self.people, self.cap)) + 1)
+
+    def beyond(self, epsilon: float) -> float:
+        """Return a bound for all numbers of people above `people`."""
+        if self.cap is not None and self.cap <= self.people:
+            return 0.0
+        more, low = self.people + 1, 1.0 - self.p
+        look = Counting(theorem=self.theorem, unknown=more, p_min=low, p_max=self.p, noise=2.0 * self.noise)
+        missed = binomial_below(more, low * (1.0 - _ERROR), self.k)
+        return float(look.bracket(np.array([epsilon]))[1][0]) + 2.0 * (1.0 + math.exp(epsilon)) * missed
+
+
+@lru_cache(maxsize=64)
+def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[tuple[float, ...], int]:
+    """Return what is certified at these ε, and a number of people that is worst at the last of them."""
+    near = tuple(min(epsilon, _FLAT) for epsilon in epsilons)
+    told, leading = _told(bound, tuple(bound.numbers), near)
+    above = (max(one, bound.beyond(epsilon)) for one, epsilon in zip(told, near, strict=True))
+    return tuple(min(1.0, one * (1.0 + _ERROR)) for one in above), leading
+
+
+def _told(bound: NoisyBetween, numbers: tuple[int, ...], epsilons: tuple[float, ...]) -> tuple[list[float], int]:
+    """Return what is told at most by so many people, for any of these numbers, and the worst of them at the last ε."""
+    worst, leading = [0.0] * len(epsilons), 0
+    for people in numbers:
+        lives = _looks(bound.p, bound.k, bound.noise, bound.release_threshold, people)
+        for at, epsilon in enumerate(epsilons):
+            growth = math.exp(epsilon) * (1.0 - 4.0 * _ERROR)
+            for one, other in (lives, lives[::-1]):
+                gains = one - growth * other
+                told = float(np.maximum(gains, 0.0, out=gains).sum(axis=1).max()) * (1.0 + 2.0 * _ERROR) + _LOST
+                if told > worst[at]:
+                    worst[at], leading = told, people
+    return worst, leading
+
+
+@lru_cache(maxsize=16)
+def _looks(p: float, k: int, noise: float, release: int, people: int) -> tuple[Array, Array]:
+    """Return what is seen in the two lives: a row for each vertex of which at least half are rather in the one cell."""
+    everybody, law = people + 1, _pairs(noise)
+    reach = len(law) // 2
+    counts, beta = np.arange(everybody + 1), math.exp(-2.0 * noise)
+    seen = np.arange(-(reach // 2) - 1, everybody + reach // 2 + 2)
+    look = np.exp(-2.0 * noise * np.abs(counts[:, None] - seen)) * (-math.expm1(-2.0 * noise) / (1.0 + beta))
+    # Given the look, whether the noised counts pass the release threshold: the one cell's, the other's.
+    up, down = np.clip(release - seen, -reach, reach + 1), np.clip(everybody - release - seen, -reach - 1, reach)
+    passing = [table[up + reach, down + reach + 1] for table in _passing(noise)]
+    one, other = counts >= k, everybody - counts >= k
+    below = Channel(0, release, noise, p, p).below
+    hidden = np.where(one, below((release - counts).astype(float)), 1.0)
+    hidden = hidden * np.where(other, below((release - everybody + counts).astype(float)), 1.0)
+    laws = np.stack([_tossed(people, high, p) for high in range((people + 1) // 2, people + 1)])
+    regimes = [np.flatnonzero(which) for which in (one & other, one & ~other, ~one & other)]
+    lives = []
+    for weights in (np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))):
+        parts = [weights[:, those] @ look[those] for those in regimes]
+        shown = (parts[0] + parts[1]) * passing[1], (parts[0] + parts[2]) * passing[2]
+        rest = (weights @ hidden)[:, None]
+        lives.append(np.hstack([*shown, *(part * passing[0] for part in parts), rest]))
+    matters = np.maximum(lives[0].max(axis=0), lives[1].max(axis=0)) > _NOTHING
+    return lives[0][:, matters], lives[1][:, matters]
+
+
+def _tossed(people: int, high: int, p: float) -> Array:
+    """Return the law of how many are in the one cell, of whom `high` are rather there and the others rather not."""
+    rest = people - high
+    law: Array = np.convolve(_coins(high, p), _coins(rest, 1.0 - p))
+    return law
+
+
+@lru_cache(maxsize=4 * MOST_PEOPLE)
+def _coins(number: int, p: float) -> Array:
+    return binomial_weights(number, p, 0, number)
+
+
+@lru_cache(maxsize=8)
+def _pairs(noise: float) -> Array:
+    """Return the law of two looks less the one look of which they are drawn: a row for each value of the first."""
+    reach = math.ceil(_WIDTH / noise)
+    steps = np.arange(-reach, reach + 1)
+    low, high = np.minimum(steps[:, None], steps), np.maximum(steps[:, None], steps)
+    alpha, beta = math.exp(-noise), math.exp(-2.0 * noise)
+    ends = np.where((low == 0) | (high == 0), 1.0 / -math.expm1(-2.0 * noise), 1.0)
+    weights = np.where(low == high, (1.0 + beta) / -math.expm1(-2.0 * noise), ends)
+    law = np.exp(-noise * (high - low)) * weights * (-math.expm1(-noise) / (1.0 + alpha)) ** 2
+    return np.where((low <= 0) & (high >= 0), law, 0.0)
+
+
+@lru_cache(maxsize=8)
+def _passing(noise: float) -> tuple[Array, Array, Array]:
+    """Return, given the one look, the chances that both pass (at least i, at most j), one alone, and the other."""
+    law = _pairs(noise)
+    at_least, less = np.cumsum(law[::-1], axis=0)[::-1], np.cumsum(law, axis=0) - law
+    at_least, less = np.pad(at_least, ((0, 1), (0, 0))), np.vstack([less, law.sum(axis=0)])
+    most = [np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0))) for rows in (at_least, less)]
+    more = np.pad(np.cumsum(at_least[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
+    return most[0], more, most[1]

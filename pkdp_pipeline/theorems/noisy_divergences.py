@@ -82,6 +82,8 @@ class Divergences:
         lost = ((1.0 + growth) * (rows.rest + rows.under))[:, 0]
         least = np.maximum(0.0, np.stack(lower) * (1.0 - 1e-12) - lost)
         most = np.stack(upper) * (1.0 + 1e-12) + self.left_out(column, rows)[:, 0]
+        if self.channel.p_min == self.channel.p_max:
+            return least, most, most.max(axis=0)
         # From ε0 on losses of what is published beside "suppressed" are left out in blocks.
         silent = 0.0 if self.channel.release is None else 1.0 - self.channel.appears
         kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import log_binomial_pmf, outward_from
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
 
 Whole = NDArray[np.int64]
 
@@ -159,8 +159,8 @@ def row_of(channel: Channel, low: int, high: int) -> Row | None:
         just = float(below[-1]) if k else 0.0
         earlier = np.append(alpha * sums[0], sums[:-1])
         present = earlier + just * (silent / (1.0 + alpha)) * np.exp(-noise * np.arange(size))
-        depths = first - np.arange(k, k + len(counts), dtype=np.float64)
-        told, least = (float((counts * channel.below(one)).sum()) for one in (depths, depths - 1.0))
+        hides = _below(noise, first - k)
+        told, least = (float((counts * hides[at : at + len(counts)]).sum()) for at in (0, 1))
         absent, present = sums[first - k :].copy(), present[first - k :]
         hidden = told + np.append(0.0, np.cumsum(absent[:-1]))
         before = np.append(least, hidden[:-1])
@@ -178,6 +178,13 @@ def row_of(channel: Channel, low: int, high: int) -> Row | None:
     last = float(start + len(weights) - 1)
     numbers = (float(below[:-1].sum()), just, last, found.rest, found.under, budget)
     return Row(start=start, law=weights, laws=laws, numbers=numbers)
+
+
+@lru_cache(maxsize=128)
+def _below(noise: float, first: int) -> Array:
+    """Return ``P[Z < s]`` for all steps s from the first one down that a row may need."""
+    (found,) = kept([Channel(0, None, noise, 0.0, 0.0).below(first - np.arange(WIDEST + 3, dtype=np.float64))])
+    return found
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
@@ -221,6 +228,7 @@ def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, A
 
 def _distinct(channel: Channel, low: Whole, high: Whole) -> tuple[list[Row], Whole]:
     """Return the rows of all numbers that occur, and which of them is whose."""
-    unique, place = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
-    rows = [row for pair in unique.T.tolist() if (row := row_of(channel, *pair)) is not None]
-    return rows, place.ravel()
+    pairs = list(zip(low.tolist(), high.tolist(), strict=True))
+    place = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
+    rows = [row for pair in place if (row := row_of(channel, *pair)) is not None]
+    return rows, np.array([place[pair] for pair in pairs])

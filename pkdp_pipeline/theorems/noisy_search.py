@@ -255,8 +255,9 @@ class Search:
         return blocks.taken(np.flatnonzero(~beyond & (blocks.low + blocks.high <= self.cap)))
 
     def _at_corners(self, blocks: Blocks, found: Found) -> Array:
-        """Return bounds on the divergence of every channel at the corners of each block, all of them in this order."""
-        corners = blocks.corners[:: 2 if self.is_line else 1]
+        """Look at the corners of each block; return bounds on the divergence of every channel there, in this order."""
+        # Along a line they are not needed, and where a block ends another begins, or the ends are known.
+        corners = blocks.corners[: 1 if self.is_line else 4]
         low, high = (np.concatenate(part) for part in zip(*corners, strict=True))
         known = self._known(np.tile(blocks.column, len(corners)), low, high, found)
         return known.reshape(len(self.parts), len(corners), len(blocks.column))

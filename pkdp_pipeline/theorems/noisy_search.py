@@ -112,7 +112,7 @@ class Search:
         least = _NEGLIGIBLE if self.is_line else _NEGLIGIBLE_IN_BOX
         self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt)
         self._stride = 1, 2**48
-        self._keys, self._values = np.zeros(0, dtype=np.int64), np.zeros((len(channels), 0))
+        self._keys, self._values = np.full(1, -1), np.zeros((len(channels), 1))
 
     def fits(self, low: int, high: int) -> bool:
         """Return whether so many coins can be looked at."""
@@ -265,7 +265,8 @@ class Search:
     def _known(self, column: Whole, low: Whole, high: Whole, found: Found) -> Array:
         """Return bounds on the divergence of every channel at these places, the larger of both orders."""
         keys = (column * self._stride[1] + low) * self._stride[0] + high
-        missing = np.flatnonzero(~np.isin(keys, self._keys))
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        missing = np.flatnonzero(self._keys[at] != keys)
         if len(missing):
             new, at = np.unique(keys[missing], return_index=True)
             at = missing[at]

@@ -16,6 +16,7 @@ import pytest
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.model.wording import INSTALLED
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "pkdp_pipeline").rglob("*.py"))
@@ -421,3 +422,17 @@ def test_the_tests_of_a_file_run_in_one_process(request):
     if "PYTEST_XDIST_WORKER" not in os.environ:
         pytest.skip("all tests run in one process")
     assert request.node.nodeid.endswith("@test_house")
+
+
+def test_pages_install_extras_as_messages_say():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.py")]
+    shown = {
+        command.replace('"', "'")
+        for page in pages
+        for command in re.findall(
+            r"pip install ['\"](?!ibis-framework)[^'\"\[]*\[\w+\]['\"]", page.read_text(encoding="utf-8")
+        )
+    }
+    extras = {command.partition("[")[2].rstrip("']") for command in shown}
+    assert {"report", "spark", "postgres"} <= extras
+    assert shown == {INSTALLED.format(extra).partition(" in ")[0] for extra in extras}

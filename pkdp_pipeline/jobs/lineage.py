@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.outputs.files import make_folder
 from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
@@ -39,7 +40,7 @@ def need_openlineage() -> None:
         if importlib.util.find_spec("openlineage.client") is not None:
             return
     raise ConfigError(
-        "records.lineage needs openlineage-python, which is not installed: pip install 'pkdp-pipeline[lineage]'."
+        f"records.lineage needs openlineage-python, which is not installed: {INSTALLED.format('lineage')}."
     )
 
 

@@ -26,7 +26,7 @@ __all__ = ["EXAMPLES", "example_label", "rewritten", "setup"]
 ROOT = Path(__file__).parents[2]
 #: Files of the repository that are pages of the site.
 _PAGES = {
-    "README.md": "start.md",
+    "README.md": "index.md",
     "CHANGELOG.md": "reference/changelog.md",
     "CONTRIBUTING.md": "reference/contributing.md",
     "docs/gallery.ipynb": "gallery.md",
@@ -132,7 +132,8 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
             app.env.note_dependency(str(ROOT / file))
             text = (ROOT / file).read_text(encoding="utf-8")
             text = _of_notebook(text) if file.endswith(".ipynb") else text
-            source[0] = rewritten(text, posixpath.dirname(file), home)
+            menu = source[0].partition(":::")
+            source[0] = rewritten(text, posixpath.dirname(file), home) + "\n" + "".join(menu[1:])
             return
     source[0] = rewritten(source[0], "docs", f"{page}.md")
 

@@ -2,10 +2,10 @@
 
 The pages are written to be read in the repository as well, where ``../README.md`` and ``../examples/…`` are files
 beside them. On the site the README, the changelog, the guide for contributors and the notebook are pages of their own,
-the examples are shown on one page, finished documents in HTML are copied, and any other file is named without a link. Where the text of a link is the name of a page, the
-site shows its title.
+the examples are shown on one page, finished documents in HTML are copied, and any other file is named without a link.
+Where the text of a link is the name of a page, the site shows its title.
 
-The pages that stand for files of the repository hold a pointer to the file, for whoever reads them there.
+The pages that stand for files of the repository hold a pointer to the file, for readers of the repository; a menu below it stays.
 """
 
 from __future__ import annotations

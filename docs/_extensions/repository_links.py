@@ -5,7 +5,8 @@ beside them. On the site the README, the changelog, the guide for contributors a
 the examples are shown on one page, finished documents in HTML are copied, and any other file is named without a link.
 Where the text of a link is the name of a page, the site shows its title.
 
-The pages that stand for files of the repository hold a pointer to the file, for readers of the repository; a menu below it stays.
+The pages that stand for files of the repository hold a pointer to the file, for readers of the repository; a menu below
+it stays.
 """
 
 from __future__ import annotations

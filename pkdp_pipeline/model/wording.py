@@ -150,6 +150,10 @@ def reason_of(error: BaseException) -> str:
     return getattr(error.args[0], "reason", None) or str(error)
 
 
+INSTALLED = "pip install '.[{}]' in the checkout"
+"""How an extra is installed; the package is on no index yet. `docs/` says the same, which a test compares."""
+
+
 def listed(names: Sequence[str]) -> str:
     """Return names as a sentence lists them."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -12,6 +12,7 @@ import numpy as np
 
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     import datetime
@@ -83,8 +84,8 @@ def need_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            "figures, and a report in HTML, need matplotlib, which is not installed: pip install "
-            "'pkdp-pipeline[report]'. Markdown and JSON (pkdp report --format md, --format json) do not."
+            f"figures, and a report in HTML, need matplotlib, which is not installed: {INSTALLED.format('report')}. "
+            "Markdown and JSON (pkdp report --format md, --format json) do not."
         ) from error
 
 

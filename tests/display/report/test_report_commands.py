@@ -115,7 +115,7 @@ def test_without_the_extra_html_is_refused_and_the_message_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = pkdp("report", ran, "--out", tmp_path / "page.html")
     assert done.exit_code == 2
-    assert "pip install 'pkdp-pipeline[report]'" in " ".join(done.stderr.split())
+    assert "pip install '.[report]' in the checkout" in " ".join(done.stderr.split())
     assert pkdp("report", ran, "--format", "md").exit_code == 0
 
 

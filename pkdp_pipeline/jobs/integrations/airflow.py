@@ -1,4 +1,4 @@
-"""Airflow 3: an operator that publishes one period of a job; see `docs/running.md`."""
+"""Airflow 3: an operator that publishes one period of a job; see `docs/schedulers.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dagster: the releases of a job as assets, one partition for each period; see `docs/running.md`."""
+"""Dagster: the releases of a job as assets, one partition for each period; see `docs/schedulers.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/running.md shows is what lies in examples/schedule, and that works."""
+"""What docs/schedulers.md shows is what lies in examples/schedule, and that works."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def shell(command, folder):
 
 def test_the_page_shows_the_files():
     assert sorted(path.name for path in EXAMPLES.iterdir() if path.is_file()) == sorted(FILES)
-    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "schedulers.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     for name in FILES:
         assert (EXAMPLES / name).read_text(encoding="utf-8") in blocks, name

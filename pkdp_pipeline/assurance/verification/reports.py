@@ -19,7 +19,6 @@ from pkdp_pipeline.assurance.verification.claims import (
     UncheckedError,
     checked,
     follows,
-    names_guarantee,
     no_bolder,
 )
 from pkdp_pipeline.assurance.verification.files import Opened, is_found, least_shown
@@ -37,7 +36,7 @@ from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import joined, printable
-from pkdp_pipeline.model.wording import moved, rounded_up
+from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
 
 _EVERYTHING = "everything published"

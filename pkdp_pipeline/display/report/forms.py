@@ -81,6 +81,8 @@ def _written(kind: Any, value: Any) -> Any:
     if is_dataclass(kind):
         document = {name: _written(hint, getattr(value, name)) for name, hint in _hints(kind).items()}
         if kind is Report:
+            if value.about is None:
+                del document["about"]
             return {"schema": SCHEMA, **document}
         if kind is Point:
             del document["at_one"]

@@ -54,7 +54,7 @@ argued_by = "Head of the practice (invented)"
 argued_on = 2025-12-01           # before anybody looked at a count
 argument = """
 About one patient in eight comes in a week, says the activity report of the region. The strongest clue short of knowing,
-a chronic illness that neighbours know of, makes coming 1.7 times as likely, said three nurses who were asked separately:
+a chronic illness that neighbours know of, makes coming 1.7 times as likely, said three nurses, asked separately:
 19.5 %, rounded up to 20 %. Nobody outside sees the waiting room, which holds 20 people, from mixed districts. Patients
 who come every week are few, and are among the 20 whom the attacker knows.
 """

@@ -78,10 +78,10 @@ def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Cla
 
 
 def _page(file: Opened) -> str:
-    if file.form == "html":
+    if file.form == "html" and file.reader == "everybody":
         need_matplotlib()
     try:
-        made = render(report_of_document(file.document), file.form).encode()
+        made = render(report_of_document(file.document), file.form, file.reader).encode()
     except Exception as error:  # a template or a drawing meets values that no report has
         raise BrokenError(f"Its content cannot be rendered ({type(error).__name__}).") from None
     if made == file.content:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.content import About, BudgetLine, Promise, Report
+from pkdp_pipeline.display.content import BudgetLine, Promise, Report
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.report import officer, plain_words
@@ -160,14 +160,8 @@ def for_officer(report: Report, form: Literal["html", "md"]) -> str:
     """Return the pages for somebody who answers for the protection of data; see `officer`."""
     from markupsafe import Markup
 
-    said = report.about or About()
-    heading = [
-        ("Publisher", said.publisher),
-        ("Contact", said.contact),
-        ("Period", report.period),
-        ("Data set", report.title),
-        ("A person is", f"one value of {report.ledger.unit}"),
-    ]
+    who = plain_words.publishing(report)
+    heading = [*who, ("Period", report.period), ("A person is", f"one value of {report.ledger.unit}")]
     content = carrying(report, "officer")
     more = {"sections": officer.sections(report), "heading": heading, "content": Markup(content)}
     text = _filled(f"officer.{form}.jinja", report, **more)

@@ -15,6 +15,7 @@ from pkdp_pipeline.display.ledger.words import amount, number_of
 from pkdp_pipeline.display.report.plain_words import (
     absent_note,
     anyone,
+    argued,
     chance,
     factor,
     meaning,
@@ -122,13 +123,11 @@ def _assumed(report: Report, statement: Statement) -> Blocks:
     said = [one for one in statement.assumptions if not one.startswith(_ATTACKER)]
     yield "list", [one.replace("p_max is", "How sure the attacker is at most (p_max) is") for one in said]
     about = report.about
-    by = "" if about is None or not about.argued_by else f" by {about.argued_by}"
-    on = "" if about is None or not about.argued_on else f" on {about.argued_on}"
-    if by or on:
-        yield "text", f"Argued{by}{on}."
+    if who := argued(about):
+        yield "text", who
     if about is not None and about.argument:
         yield "quote", about.argument
-    elif said != ["Nothing is assumed about what the attacker knows."]:
+    elif not anyone(statement):
         yield "text", "The job file has no argument for it: ask the publisher."
 
 

@@ -12,7 +12,7 @@ from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.display.content import ReleaseView
+    from pkdp_pipeline.display.content import About, ReleaseView, Report
     from pkdp_pipeline.model.mechanisms import Mechanism
     from pkdp_pipeline.releases.derived import ExpectedError
 
@@ -193,6 +193,20 @@ def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
     )
     certified = min(delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= at)
     return attained if attained or not certified else None
+
+
+def publishing(report: Report) -> list[tuple[str, str]]:
+    """Return who publishes, with what each is called; some may be empty."""
+    about = report.about
+    said = ("", "") if about is None else (about.publisher, about.contact)
+    return [*zip(("Publisher", "Contact"), said, strict=True), ("Data set", report.title)]
+
+
+def argued(about: About | None) -> str:
+    """Return who argued the attacker, and when; empty where nothing is said of it."""
+    by = "" if about is None or not about.argued_by else f" by {about.argued_by}"
+    on = "" if about is None or not about.argued_on else f" on {about.argued_on}"
+    return f"Argued{by}{on}." if by or on else ""
 
 
 def absent_note(release: ReleaseView, certificate: Mapping[str, Any]) -> str:

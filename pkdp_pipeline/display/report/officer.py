@@ -102,8 +102,11 @@ def _published(report: Report) -> Blocks:
 
 
 def _attacker(statement: Statement) -> Blocks:
+    if anyone(statement):
+        yield "text", f"{capital(statement.anyone)}."
+        return
     found = [one.removeprefix(_ATTACKER) for one in statement.assumptions if one.startswith(_ATTACKER)]
-    for one in found or [f"{whom(statement)}."]:
+    for one in found or ["whoever fits what is assumed below."]:
         yield "text", capital(one)
 
 

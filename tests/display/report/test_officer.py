@@ -68,6 +68,7 @@ def test_no_symbol_is_without_its_word(report):
 
 def test_where_noise_protects_nothing_has_to_be_argued():
     text = render(noisy_report(), "md", "officer")
+    assert "Anyone at all, whatever they know." in text
     assert "It rests on nothing that an attacker does not know" in text
     assert "ask the publisher" not in text
     assert "ask the publisher" in render(year_report(), "md", "officer")

@@ -134,3 +134,7 @@ def test_the_report_says_who_publishes_and_numbers_before_the_sentence():
     assert report.index("<dt>Guarantee</dt>") < report.index('<p class="lead">')
     assert "<h1>Patients of a walk-in clinic, by district " in report
     assert "<blockquote><p>About one patient in eight" in report
+    only = dataclasses.replace(clinic_report(), about=About(argued_by="A registrar"))
+    assert "<p>Argued by A registrar.</p>\n<" in render(only, "html")
+    assert "<blockquote>" not in render(only, "html")
+    assert render(only, "md").startswith("# clinic, ")

@@ -20,7 +20,7 @@ _WEEKS = 13
 _PATIENTS = {"Harbour": 900, "Mill Hill": 700, "Old Town": 1200, "Ferry End": 200}
 """How many patients each district has; about one in eight of them comes in a week."""
 
-_JOB = """\
+_JOB = '''\
 # How many patients came to a walk-in clinic, by district, week by week. The data are invented.
 #
 #   pkdp run clinic.toml --date {next_week}     publish the week that is left
@@ -35,17 +35,29 @@ one_cell = "hash"                # a patient who gave two districts counts in on
 ledger = "ledger.sqlite"
 
 # Each week keeps its own promise: the 20 % below hold even for somebody who is told of all other weeks whether the
-# patient came. Patients who come every week are not meant: here, these are at most the 20 whom the attacker knows.
+# patient came. Patients who come every week are not meant.
 evidence = {{ kind = "one_day_protected" }}
 budget = {{ epsilon = 1.0, delta = 1e-6, part = "partial_knowledge" }}
 
 [attacker]
-# Argued before anybody looked at a count. About one patient in eight comes in a week, and nobody outside sees the
-# waiting room. So: told that a patient either came this week, from a given district, or did not come, nobody outside is
-# more than 20 % sure that she came; and nobody outside knows of more than 20 who did.
+# Told that a patient either came this week, from a given district, or did not come, nobody outside is more than 20 %
+# sure that she came; and nobody outside knows of more than 20 who did. Why: argument, below.
 p_max = 0.2
 known = 20
 influence = "active"
+
+[about]                          # public words, which reports print
+title = "Patients of a walk-in clinic, by district"
+publisher = "Walk-in clinic (invented)"
+contact = "data@clinic.example"
+argued_by = "Head of the practice (invented)"
+argued_on = 2025-12-01           # before anybody looked at a count
+argument = """
+About one patient in eight comes in a week, says the activity report of the region. The strongest clue short of knowing,
+a chronic illness that neighbours know of, makes coming 1.7 times as likely, said three nurses, asked separately:
+19.5 %, rounded up to 20 %. Nobody outside sees the waiting room, which holds 20 people, from mixed districts. Patients
+who come every week are few, and are among the 20 whom the attacker knows.
+"""
 
 [[release]]
 name = "patients_by_district"
@@ -54,7 +66,7 @@ k = 55                           # follows from the attacker: pkdp plan smallest
 
 [output]
 directory = "public"
-"""
+'''
 
 
 def demo(

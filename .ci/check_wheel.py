@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
@@ -74,8 +75,14 @@ def main() -> None:
     """Build, look inside, install, use."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        # The wheel is built from the source archive, so the archive is complete as well.
+        # The wheel is built from the source archive, which has all that the tests and the site are made of.
         run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, folder=folder)
+        (archive,) = folder.glob("*.tar.gz")
+        with tarfile.open(archive) as source:
+            packed = {name.partition("/")[2] for name in source.getnames()}
+        tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+        if unpacked := set(tracked.splitlines()) - packed - {".gitignore"}:
+            raise SystemExit(f"the source archive lacks {', '.join(sorted(unpacked))}")
         (wheel,) = folder.glob("*.whl")
         names = set(zipfile.ZipFile(wheel).namelist())
         missing = [name for name in CARRIED if name not in names]

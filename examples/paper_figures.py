@@ -1,7 +1,7 @@
 """Figures 2 to 6 of the paper, with its printed bounds beside what is certified, and one for its Theorem 5.
 
 Run it with ``python examples/paper_figures.py``. It writes PNG and SVG files to ``examples/out/paper/`` and says, in a
-line for each, what it shows. It takes up to a minute and needs matplotlib (``pip install 'pkdp-pipeline[report]'``).
+line for each, what it shows. It takes up to a minute and needs matplotlib (``pip install ".[report]"``).
 
 "The paper" is *Differential privacy with partial knowledge* by Desfontaines, Mohammadi, Krahmer and Basin. The figures
 are about the same questions; the parameters are ours, and every caption names them. Strong lines are certified: no

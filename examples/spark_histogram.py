@@ -1,6 +1,6 @@
 """The same release from Spark and from DuckDB: how many aircraft of each carrier left New York on one day.
 
-Run it with ``python examples/spark_histogram.py``. It needs PySpark and Java: ``pip install "pkdp-pipeline[spark]"``.
+Run it with ``python examples/spark_histogram.py``. It needs PySpark and Java: ``pip install ".[spark]"``.
 
 Spark counts distinct aircraft where the rows are. Only the counts of cells reach this process, which suppresses
 what is below k and binds the table to its certificate. A release does not depend on what counted it: DuckDB gives the

@@ -165,7 +165,7 @@ def test_every_page_is_reached_from_the_index(site, pages):
 
 
 def test_what_stands_for_a_file_of_the_repository_shows_it(pages, site):
-    for name, text in (("start", "README.md"), ("reference/changelog", "CHANGELOG.md")):
+    for name, text in (("index", "README.md"), ("reference/changelog", "CHANGELOG.md")):
         first = re.findall(r"^#+ (.+)$", (ROOT / text).read_text(encoding="utf-8"), re.MULTILINE)[:3]
         shown = pages[site / f"{name}.html"].words
         assert all(heading.replace("`", "") in shown for heading in first)
@@ -178,13 +178,13 @@ def test_links_to_files_of_the_repository_become_pages_or_names(pages, site):
     finally:
         sys.path.remove(str(DOCS / "_extensions"))
     page = "See [docs/sql.md](docs/sql.md), [a job](examples/daily_flights.toml),\n[tests](tests/x.py#y) [on](https://a.b)."
-    assert rewritten(page, "", "start.md") == (
+    assert rewritten(page, "", "index.md") == (
         "See [](sql.md), {ref}`a job <file-examples-daily-flights-toml>`,\ntests [on](https://a.b)."
     )
-    assert rewritten("[README](../README.md#limits)", "docs", "sql.md") == "[README](start.md#limits)"
+    assert rewritten("[README](../README.md#compared)", "docs", "sql.md") == "[README](index.md#compared)"
     assert rewritten("```text\n[a](../x.py)\n```\n", "docs", "sql.md") == "```text\n[a](../x.py)\n```\n"
     assert rewritten("[`x.py`](../x.py) [the\nfile](../y/z.py)", "docs", "sql.md") == "`x.py` the\nfile"
-    assert rewritten("![x](docs/a.png) ![y](https://a.b/c.png)", "", "start.md") == (
+    assert rewritten("![x](docs/a.png) ![y](https://a.b/c.png)", "", "index.md") == (
         "![x](a.png) ![y](https://a.b/c.png)"
     )
     # Every example that is linked to is shown, and every one that is shown is there.
@@ -414,7 +414,7 @@ def test_pages_are_shown_and_searched_without_a_server(site, browser, scheme):
     page.on("request", lambda request: requested.append(request.url))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    for name in ("index", "start", "limits", "mathematics", "reference/python"):
+    for name in ("index", "gallery", "concepts", "mathematics", "reference/certify"):
         page.goto(f"{site.as_uri()}/{name}.html")
         for width in (360, 1440):
             page.set_viewport_size({"width": width, "height": 800})
@@ -434,7 +434,7 @@ def test_pages_are_shown_and_searched_without_a_server(site, browser, scheme):
 def test_pages_have_no_serious_accessibility_problem(site, browser, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = browser.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 800}).new_page()
-    for name in ("index", "limits"):
+    for name in ("index", "concepts"):
         page.goto(f"{site.as_uri()}/{name}.html")
         found = axe.run(page, options={"preload": False}).response["violations"]
         assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], name

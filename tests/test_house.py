@@ -16,6 +16,7 @@ import pytest
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.model.wording import INSTALLED
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "pkdp_pipeline").rglob("*.py"))
@@ -431,3 +432,17 @@ def test_marks_of_other_programs_are_given_where_make_looks_for_them():
     helpers = {path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")}
     marking = {path.parent for path in helpers if given.search(path.read_text(encoding="utf-8"))}
     assert marking == {ROOT / "tests/jobs", ROOT / "tests/engines/contract"}
+
+
+def test_pages_install_extras_as_messages_say():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.py")]
+    shown = {
+        command.replace('"', "'")
+        for page in pages
+        for command in re.findall(
+            r"pip install ['\"](?!ibis-framework)[^'\"\[]*\[\w+\]['\"]", page.read_text(encoding="utf-8")
+        )
+    }
+    extras = {command.partition("[")[2].rstrip("']") for command in shown}
+    assert {"report", "spark", "postgres"} <= extras
+    assert shown == {INSTALLED.format(extra).partition(" in ")[0] for extra in extras}

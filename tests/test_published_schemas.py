@@ -33,6 +33,7 @@ OPTIONAL = {
     *(("certificate.v1", f"leakage.{name}") for name in ("epsilon", "delta")),
     *(("certificate.v1", f"dependence_{name}") for name in ("epsilon", "delta")),
     ("ledger.v1", "table"),
+    ("report.v1", "about"),
     ("report.v1", "anyone"),
 }
 

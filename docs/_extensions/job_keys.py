@@ -16,6 +16,7 @@ __all__ = ["JobKeys", "described", "setup"]
 SCHEMA = Path(__file__).parents[2] / "pkdp_pipeline" / "schemas" / "job.v1.json"
 #: How a table is written in a job file; the others are values of the key that has them.
 _TITLES = {
+    "AboutTable": "[about]",
     "AttackerTable": "[attacker]",
     "BudgetTable": "[[budget]]",
     "ChecksTable": "[checks]",

@@ -1,16 +1,17 @@
 """Links of the Markdown pages that leave ``docs/``: to other pages, to shown examples, or plain names of files.
 
 The pages are written to be read in the repository as well, where ``../README.md`` and ``../examples/…`` are files
-beside them. On the site the README, the changelog and the guide for contributors are pages of their own, the examples
-are shown on one page, finished documents in HTML are copied, notebooks can be downloaded, and any other file is named
-without a link. Where the text of a link is the name of a page, the
-site shows its title.
+beside them. On the site the README, the changelog, the guide for contributors and the notebook are pages of their own,
+the examples are shown on one page, finished documents in HTML are copied, and any other file is named without a link.
+Where the text of a link is the name of a page, the site shows its title.
 
-The pages that stand for files of the repository hold a pointer to the file, for whoever reads them there.
+The pages that stand for files of the repository hold a pointer to the file, for readers of the repository; a menu below
+it stays.
 """
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import shutil
@@ -26,9 +27,10 @@ __all__ = ["EXAMPLES", "example_label", "rewritten", "setup"]
 ROOT = Path(__file__).parents[2]
 #: Files of the repository that are pages of the site.
 _PAGES = {
-    "README.md": "start.md",
+    "README.md": "index.md",
     "CHANGELOG.md": "reference/changelog.md",
     "CONTRIBUTING.md": "reference/contributing.md",
+    "docs/gallery.ipynb": "gallery.md",
 }
 _LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
@@ -69,8 +71,6 @@ def rewritten(text: str, folder: str, page: str) -> str:
             home = file.removeprefix("docs/")
         elif file.startswith("docs/") and file.endswith(".html") and (ROOT / file).is_file():
             return f'<a href="{near(file)}">{escape(words.strip("`"))}</a>'
-        elif file.endswith(".ipynb") and (ROOT / file).is_file():
-            return f"[{words}]({near(file)})"  # a download
         else:
             return words if "`" in words else f"`{words}`" if "/" in words or "." in words else words
         named = words.strip("`") in (file, posixpath.basename(file), path)
@@ -101,6 +101,29 @@ def rewritten(text: str, folder: str, page: str) -> str:
     )
 
 
+def _of_notebook(text: str) -> str:
+    """Return a notebook with its stored results as Markdown."""
+    parts, heading = [], ""
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            heading = next((line.lstrip("# ") for line in source.splitlines() if line.startswith("#")), heading)
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            data = {kind: "".join(lines) for kind, lines in output.get("data", {}).items()}
+            if "image/png" in data:
+                picture = data["image/png"].replace("\n", "")
+                parts.append(f'<p><img alt="{escape(heading)}" src="data:image/png;base64,{picture}"></p>')
+            elif "text/html" in data:
+                # A line without text would end the block of HTML.
+                parts.append("<div>\n" + re.sub(r"\n\s*\n", "\n", data["text/html"]) + "\n</div>")
+            else:
+                parts.append("```text\n" + data.get("text/plain", "".join(output.get("text", ""))) + "\n```")
+    return "\n\n".join(parts) + "\n"
+
+
 def _read(app: Sphinx, page: str, source: list[str]) -> None:
     path = app.env.doc2path(page)
     if path.suffix != ".md":
@@ -108,7 +131,10 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
     for file, home in _PAGES.items():
         if home == f"{page}.md":
             app.env.note_dependency(str(ROOT / file))
-            source[0] = rewritten((ROOT / file).read_text(encoding="utf-8"), "", home)
+            text = (ROOT / file).read_text(encoding="utf-8")
+            text = _of_notebook(text) if file.endswith(".ipynb") else text
+            menu = source[0].partition(":::")
+            source[0] = rewritten(text, posixpath.dirname(file), home) + "\n" + "".join(menu[1:])
             return
     source[0] = rewritten(source[0], "docs", f"{page}.md")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     from pkdp_pipeline.display.screen import Screen
@@ -101,7 +102,7 @@ def serve(
 ) -> None:
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise ConfigError("pkdp gate serve needs the extra 'gate': pip install 'pkdp-pipeline[gate]'.")
+        raise ConfigError(f"pkdp gate serve needs the extra 'gate': {INSTALLED.format('gate')}.")
     from pkdp_pipeline.duckdb.gate.description import describe, totals
     from pkdp_pipeline.duckdb.gate.gate import Gate
     from pkdp_pipeline.duckdb.gate.policy import check_ledger

@@ -22,7 +22,7 @@ from pkdp_pipeline.model.arguments import choice
 
 if TYPE_CHECKING:
     from pkdp_pipeline.display.content import Audience
-    from pkdp_pipeline.display.report import Format
+    from pkdp_pipeline.display.report import Format, Reader
     from pkdp_pipeline.jobs import Job, JobSession
 
 _DATE = "DATE"
@@ -231,12 +231,16 @@ def report(
     audience: Annotated[
         str, typer.Option(metavar="public|auditor", help="For an auditor: with the input checks.")
     ] = "public",
+    reader: Annotated[
+        str,
+        typer.Option("--for", metavar="everybody|officer", help="For a data-protection officer: two pages, in words."),
+    ] = "everybody",
     delta: AtDelta = 1e-6,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the format json does.")] = False,
 ) -> None:
     """Report what a job has published and what that promises; no data are read, the ledger is."""
     from pkdp_pipeline.display.figures import need_matplotlib
-    from pkdp_pipeline.display.report import FORMATS, render
+    from pkdp_pipeline.display.report import FORMATS, READERS, render
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.reporting import report_of
     from pkdp_pipeline.ledger.reading import write_out
@@ -245,16 +249,17 @@ def report(
         raise ArgumentError(f"--json and --format {form} exclude each other: leave one of them out.")
     form = choice("--format", "json" if as_json else form or "html", FORMATS)
     choice("--audience", audience, ("public", "auditor"))
+    choice("--for", reader, READERS)
     if form == "html" and out is None:
         raise ArgumentError("--format html is written to a file: name one with --out, or ask for --format md.")
     job = load_job(job_file)
     if out is not None:
         _check_out(job, out)
-    if form == "html":
+    if form == "html" and reader == "everybody":
         need_matplotlib()
     day = None if date is None else chosen_day("--date", date, job)
     made = report_of(job, day, audience=cast("Audience", audience), delta=delta)
-    text = render(made, cast("Format", form))
+    text = render(made, cast("Format", form), cast("Reader", reader))
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from pkdp_pipeline.cli.assurance_commands import audit_app, verify
+from pkdp_pipeline.cli.demo_command import demo
 from pkdp_pipeline.cli.documents import error_document, print_document
 from pkdp_pipeline.cli.file_commands import add_file_commands
 from pkdp_pipeline.cli.gate_commands import gate_app
@@ -169,7 +170,7 @@ def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
             screen.item(sentence, indent=4)
 
 
-for command in (init, run, backfill, report, schema, verify):
+for command in (demo, init, run, backfill, report, schema, verify):
     app.command()(command)
 add_file_commands(app)
 groups = {"certify": certify_app, "plan": plan_app, "audit": audit_app, "ledger": ledger_app, "gate": gate_app}

@@ -248,6 +248,29 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What the publisher says of who publishes, and of who argued the attacker; empty where nothing is said.
+
+    Parameters
+    ----------
+    title : str
+        What the report is called.
+    publisher, contact : str
+    argued_by, argued_on : str
+        By whom the attacker was argued, and on which date.
+    argument : str
+        Why what is declared about the attacker is true.
+    """
+
+    title: str = ""
+    publisher: str = ""
+    contact: str = ""
+    argued_by: str = ""
+    argued_on: str = ""
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What a job has published about one date, or about all of them.
 
@@ -274,6 +297,8 @@ class Report:
     checks : tuple of CheckLine
         Empty for the public.
     provenance : Provenance
+    about : About or None
+        None where the job says nothing of it.
     """
 
     title: str
@@ -287,3 +312,9 @@ class Report:
     ledger: LedgerAccount
     checks: tuple[CheckLine, ...]
     provenance: Provenance
+    about: About | None = None
+
+    @property
+    def heading(self) -> str:
+        """What the report is called: the title that is declared, else the data set's name."""
+        return (self.about and self.about.title) or self.title

@@ -1,7 +1,7 @@
 """Job: a job file as checked values, and its reading. What it may say is what `interface` names, and nothing else.
 
 Every complaint names the file, the key, the rule and the fix. It never names the value, which may be a password. Paths
-become absolute; some must not lie inside others.
+become absolute.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, model_vali
 
 from pkdp_pipeline.certificates.target import Asked
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.jobs.environment import LedgerName, public_address
+from pkdp_pipeline.jobs.about import AboutTable
+from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations
-from pkdp_pipeline.jobs.source_tables import AnySource, DatabaseTable
+from pkdp_pipeline.jobs.places import misplaced
+from pkdp_pipeline.jobs.source_tables import AnySource
 from pkdp_pipeline.jobs.tables import (
     ChecksTable,
     OneCell,
@@ -71,6 +73,9 @@ class Job(Declarations):
     dataset: Name = Field(
         description="The people the data are about: releases of one data set are held against one another.",
         examples=["flights"],
+    )
+    about: AboutTable | None = Field(
+        default=None, description="Who publishes, and who argued the attacker; in reports."
     )
     source: AnySource = Field(
         description="What is read: files, or a table of a DuckDB file, of a PostgreSQL database, or of one that Ibis "
@@ -358,42 +363,3 @@ def _digest(said: dict[str, Any], job: Job) -> str:
     if job.checks.expectations is not None:
         content["suite"] = hashlib.sha256(Path(job.checks.expectations).read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def misplaced(job: Job) -> list[str]:
-    """Return what is wrong with where the files of a job lie, which has absolute paths; one line for each."""
-    source, output = job.source, job.output
-    kept = None if job.retention is None else job.retention.directory
-    beside = [
-        ("retention.directory", kept, "output.directory", output.directory),
-        ("output.directory", output.directory, "retention.directory", kept),
-        ("output.duckdb", output.duckdb, "retention.directory", kept),
-    ]
-    if job.records is not None:
-        places = (("records.directory", job.records.directory), ("records.lineage", job.records.lineage))
-        beside += [(key, place, "output.directory", output.directory) for key, place in places]
-    found = [
-        f"{key}: lies inside {other}, and what is private must not lie where the public is: put one beside the other."
-        for key, place, other, folder in beside
-        if place and folder and Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
-    ]
-    read = {os.path.realpath(file) for file in source.own_files()}
-    ledger = "" if "://" in job.ledger else os.path.realpath(job.ledger)
-    written = "" if output.duckdb is None else os.path.realpath(output.duckdb)
-    same = [
-        ("output.duckdb", "source", written in read),
-        ("ledger", "source", ledger in read),
-        ("output.duckdb", "ledger", bool(written) and written == ledger),
-    ]
-    found += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
-    if isinstance(source, DatabaseTable) and output.postgres is not None and source.table is not None:
-        schema, _, table = source.table.rpartition(".")
-        together = source.postgres_database == public_address(output.postgres)
-        if together and (schema or "public") == (output.schema_ or "public"):
-            found += [
-                f"release[{number}].name: its table {release.name!r} would replace the source's: rename the release, "
-                "or write another schema under [output]."
-                for number, release in enumerate(job.release, 1)
-                if release.name == table
-            ]
-    return found

@@ -1,13 +1,14 @@
-"""OpenLineage events of a job's runs, appended to a file: what was read, what was written, what it guarantees.
+"""OpenLineage events of a job's runs: what was read, what was written, what it guarantees.
 
-Events are written by openlineage-python's file transport itself. Its client, which reads ``OPENLINEAGE_…``
-variables and can send events over a network, is not used.
+Events are appended to a file, and sent to ``OPENLINEAGE_URL`` where that is set, by openlineage-python's transports
+themselves. Its client, which would send them to wherever a file or another variable says, is not used.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, time, timedelta
@@ -19,6 +20,7 @@ from zoneinfo import ZoneInfo
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.outputs.files import make_folder
 from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
@@ -39,35 +41,57 @@ def need_openlineage() -> None:
         if importlib.util.find_spec("openlineage.client") is not None:
             return
     raise ConfigError(
-        "records.lineage needs openlineage-python, which is not installed: pip install 'pkdp-pipeline[lineage]'."
+        f"records.lineage needs openlineage-python, which is not installed: {INSTALLED.format('lineage')}."
     )
 
 
 def append_event(result: JobResult, kind: str) -> None:
-    """Append the event `kind` of a run, START, COMPLETE or FAIL, where the job keeps lineage.
+    """Append the event `kind` of a run, START, COMPLETE or FAIL, where the job keeps lineage, and send it.
 
     Raises
     ------
     ConfigError
-        If it cannot be written.
+        If it cannot be written. One that cannot be sent is a warning: the file has it.
     """
     records = result.job.records
     if records is None or records.lineage is None:
         return
     from openlineage.client.transport.file import FileConfig, FileTransport
 
-    problem = ""
+    problem, event = "", _event(result, kind, records.namespace)
     try:
         make_folder(Path(records.lineage).parent)
         os.close(os.open(records.lineage, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))  # the curator's alone
         transport = FileTransport(FileConfig(log_file_path=records.lineage, append=True))
-        transport.emit(_event(result, kind, records.namespace))
+        transport.emit(event)
     except OSError as error:
         problem = str(error.strerror)
     except RuntimeError:  # the transport turns every error into this
         problem = "the disk may be full"
     if problem:
         raise ConfigError(f"records.lineage {records.lineage!r} cannot be written: {problem}.")
+    if url := os.environ.get("OPENLINEAGE_URL"):
+        _send(event, url)
+
+
+def _send(event: RunEvent, url: str) -> None:
+    """Send an event; a server that does not take it stops no job."""
+    from openlineage.client.transport.http import HttpConfig, HttpTransport
+
+    settings: dict[str, Any] = {"url": url, "retry": {"total": 1, "allowed_methods": ["POST"]}}
+    if endpoint := os.environ.get("OPENLINEAGE_ENDPOINT"):
+        settings["endpoint"] = endpoint
+    if key := os.environ.get("OPENLINEAGE_API_KEY"):
+        settings["auth"] = {"type": "api_key", "apiKey": key}
+    try:
+        transport = HttpTransport(HttpConfig.from_dict(settings))
+        transport.emit(event)
+        transport.close()
+    except Exception as error:  # of the transport, of requests, of urllib3: each has its own
+        warnings.warn(
+            f"an event of lineage was not sent to OPENLINEAGE_URL ({type(error).__name__}); records.lineage has it.",
+            stacklevel=2,
+        )
 
 
 def _event(result: JobResult, kind: str, namespace: str) -> RunEvent:

@@ -99,6 +99,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             files=frozenset(f"{folder.name}/{path.name}" for path in folder.glob("*")),
             prefix=job.output.folder_name(""),
             checks=_checks(job, about) if audience == "auditor" else (),
+            about=None if job.about is None else job.about.content(),
         )
         return gather(
             ledger,

@@ -74,7 +74,7 @@ class Ledger:
         ----------
         path : path-like or str
             A SQLite file on a local disk (a network file system is not safe), ``:memory:``, or a
-            ``postgresql://`` URL, which needs the extra ``pkdp-pipeline[postgres]`` and serves several machines.
+            ``postgresql://`` URL, which needs the extra ``postgres`` and serves several machines.
         dataset : str, default "default"
             The data set this ledger object is about; its people are the same people in every release. A name
             that differs from a known one in letter case or spacing only means the same data set.

@@ -18,6 +18,7 @@ from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
 from pkdp_pipeline.ledger.postgres import LOCKED, changed_objects, trouble_of
 from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -48,7 +49,7 @@ class PostgresDatabase:
     Raises
     ------
     LedgerError
-        If the extra ``pkdp-pipeline[postgres]`` is not installed, or the database is not one this version
+        If the extra ``postgres`` is not installed, or the database is not one this version
         knows, or cannot be used.
     TemporaryError
         If the server cannot be reached, or another process holds the data set's lock for longer than
@@ -136,7 +137,7 @@ class PostgresDatabase:
             from psycopg.conninfo import conninfo_to_dict
         except ImportError:
             raise LedgerError(
-                'a ledger in PostgreSQL needs psycopg, which is not installed: pip install "pkdp-pipeline[postgres]".'
+                f"a ledger in PostgreSQL needs psycopg, which is not installed: {INSTALLED.format('postgres')}."
             ) from None
         self._psycopg = psycopg
         with suppress(ValueError):

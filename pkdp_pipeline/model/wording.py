@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -150,6 +152,10 @@ def reason_of(error: BaseException) -> str:
     return getattr(error.args[0], "reason", None) or str(error)
 
 
+INSTALLED = "pip install '.[{}]' in the checkout"
+"""How an extra is installed; the package is on no index yet. `docs/` says the same, which a test compares."""
+
+
 def listed(names: Sequence[str]) -> str:
     """Return names as a sentence lists them."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
@@ -212,3 +218,13 @@ def percent(share: float | None, *, up: bool = False) -> str:
 
 def _six_digits(number: Decimal, *, up: bool) -> Decimal:
     return Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(number)
+
+
+_GUARANTEE = re.compile(
+    r"(ε|\beps(ilon)?) ?[=<≤:]? ?[0-9].*(δ|\bdelta) ?[=<≤:]? ?[0-9]|private at\b|against anyone\b", re.IGNORECASE
+)
+
+
+def names_guarantee(text: str) -> bool:
+    """Return whether a text that somebody wrote names an ε with a δ, or speaks as a guarantee does."""
+    return _GUARANTEE.search(unicodedata.normalize("NFKC", text)) is not None

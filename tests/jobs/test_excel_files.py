@@ -142,7 +142,7 @@ def test_what_is_no_workbook_is_one_error(opened, tmp_path, monkeypatch):
             opened(str(path))
         assert caught.value.__context__ is None
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(ConfigError, match=r"pkdp-pipeline\[excel\]"):
+    with pytest.raises(ConfigError, match=r"'\.\[excel\]'"):
         opened(str(path))
 
 

@@ -98,7 +98,7 @@ def test_the_schema_accepts_what_a_job_file_may_say(content):
         (("source",), {"duckdb": "w.duckdb", "tabel": "t"}),
         (("source",), 5),
         (("checks", "rows"), {"least": 1}),
-        (("checks", "columns", "distance"), "txt"),
+        (("checks", "columns", "age"), "txt"),
         (("output", "formats"), ["cvs"]),
         (("release", 0, "k"), "50"),
         (("retention", "days"), 0),

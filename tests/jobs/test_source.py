@@ -259,7 +259,7 @@ def test_a_missing_package_is_a_config_error_that_names_the_extra(monkeypatch, t
     for module in [name for name in sys.modules if name.split(".")[0] == "pyspark"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(ConfigError, match=r"pkdp-pipeline\[spark\]"):
+    with pytest.raises(ConfigError, match=r"'\.\[spark\]'"):
         open_source(job_of(str(path), "spark"))
 
 

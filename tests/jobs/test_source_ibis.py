@@ -496,7 +496,7 @@ def test_a_server_that_is_away_or_refuses_is_told_apart(postgres_url, tmp_path):
 @pytest.mark.parametrize("what", ["ibis", "psycopg"])
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch, what):
     monkeypatch.setitem(sys.modules, what, None)
-    extra = r"pkdp-pipeline\[ibis\]" if what == "ibis" else r"ibis-framework\[postgres\]"
+    extra = r"'\.\[ibis\]'" if what == "ibis" else r"ibis-framework\[postgres\]"
     with pytest.raises(ConfigError, match=extra):
         open_source(job_of({"ibis": "postgresql://db.example/warehouse", "table": "visits"}))
 

@@ -287,7 +287,7 @@ def test_without_the_driver_the_extra_is_named(opened, monkeypatch):
     for module in [name for name in sys.modules if name.startswith("adbc_driver_postgresql")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    with pytest.raises(ConfigError, match=r"pkdp-pipeline\[postgres\]"):
+    with pytest.raises(ConfigError, match=r"'\.\[postgres\]'"):
         opened()
 
 

@@ -218,7 +218,7 @@ def test_a_missing_folder_and_a_folder_are_refused(tmp_path):
 
 def test_a_missing_driver_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(LedgerError, match=r"pkdp-pipeline\[postgres\]") as raised:
+    with pytest.raises(LedgerError, match=r"'\.\[postgres\]'") as raised:
         Ledger.open("postgresql://user:sesame@host/database")
     assert "sesame" not in str(raised.value)
 

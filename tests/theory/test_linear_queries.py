@@ -1,4 +1,4 @@
-"""Linear queries and means: what docs/linear.md certifies of them, and the examples for why no more, enumerated."""
+"""Linear queries and means: what docs/sensitivity.md certifies of them, and examples for why no more, enumerated."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A certificate says that no declared attacker learns more than δ(ε). Here are declared attackers, and what each of them
 learns, enumerated exactly or simulated with a confidence bound, by code that shares nothing with
-`pkdp_pipeline.theorems`. `docs/attacks.md` says what is tried and what a passed trial means.
+`pkdp_pipeline.theorems`. `docs/verify.md` says what is tried and what a passed trial means.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import ast
 import functools
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import resources
@@ -24,6 +23,7 @@ from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.spelling import printable
+from pkdp_pipeline.model.wording import names_guarantee
 
 Outcome = Literal["pass", "fail", "not_checked"]
 
@@ -216,9 +216,6 @@ def checked(checks: Mapping[str, Check]) -> Iterator[Claim]:
 _SCHEMA = "certificate.v1.json"
 
 _SENTENCE = re.compile(r"[εδ]|[.!?:;]\s+\S")
-_GUARANTEE = re.compile(
-    r"(ε|\beps(ilon)?) ?[=<≤:]? ?[0-9].*(δ|\bdelta) ?[=<≤:]? ?[0-9]|private at\b|against anyone\b", re.IGNORECASE
-)
 _SHOWN = 160
 _RULE_SHOWN = 80
 
@@ -332,11 +329,6 @@ def _is_about_units(text: str) -> bool:
         return not any(map(_SENTENCE.search, unit)) and Context(unit=unit).facts()[0] == text
     except (ValueError, SyntaxError, TypeError):
         return False
-
-
-def names_guarantee(text: str) -> bool:
-    """Return whether a text that somebody wrote names an ε with a δ, or speaks as a guarantee does."""
-    return _GUARANTEE.search(unicodedata.normalize("NFKC", text)) is not None
 
 
 def _read(document: dict[str, Any], path: str = "certificate") -> list[Nested]:

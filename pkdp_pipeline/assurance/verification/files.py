@@ -21,7 +21,7 @@ from pkdp_pipeline.assurance.verification.claims import (
     checked,
 )
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.display.report import Format
+from pkdp_pipeline.display.report import Format, Reader
 from pkdp_pipeline.display.report.forms import carried
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger.sealed import (
@@ -68,6 +68,8 @@ class Opened:
         Why a release's certificate could not be read; empty where it could.
     form : {"html", "md", "json"}
         Of a report.
+    reader : {"everybody", "officer"}
+        Whom a report is for.
     """
 
     kind: Kind
@@ -79,6 +81,7 @@ class Opened:
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     problem: str = ""
     form: Format = "json"
+    reader: Reader = "everybody"
 
 
 def opened(path: str | os.PathLike[str]) -> Opened:
@@ -97,7 +100,7 @@ def opened(path: str | os.PathLike[str]) -> Opened:
     try:
         text = content.decode("utf-8")
         inside = None if text.startswith("{") else carried(text)
-        document = read_json(text if inside is None else inside)
+        document = read_json(text if inside is None else inside[0])
     except (ArgumentError, UnicodeError) as error:
         raise ArgumentError(
             f"{name!r} is neither a release (Parquet) nor a certificate (JSON) nor a report that carries its content: "
@@ -108,7 +111,8 @@ def opened(path: str | os.PathLike[str]) -> Opened:
         return Opened(kind="certificate", name=name, content=content, document=document)
     if schema == "pkdp-report/1":
         form: Format = "json" if inside is None else "html" if text.startswith("<!DOCTYPE") else "md"
-        return Opened(kind="report", name=name, content=content, document=document, form=form)
+        reader = "everybody" if inside is None else inside[1]
+        return Opened(kind="report", name=name, content=content, document=document, form=form, reader=reader)
     raise ArgumentError(
         f"{name!r} is neither a certificate nor a report of a form that this version reads: the field 'schema' must "
         "say 'pkdp-certificate/1' or 'pkdp-report/1'."

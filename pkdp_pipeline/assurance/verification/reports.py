@@ -19,7 +19,6 @@ from pkdp_pipeline.assurance.verification.claims import (
     UncheckedError,
     checked,
     follows,
-    names_guarantee,
     no_bolder,
 )
 from pkdp_pipeline.assurance.verification.files import Opened, is_found, least_shown
@@ -37,7 +36,7 @@ from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import joined, printable
-from pkdp_pipeline.model.wording import moved, rounded_up
+from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
 
 _EVERYTHING = "everything published"
@@ -79,10 +78,10 @@ def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Cla
 
 
 def _page(file: Opened) -> str:
-    if file.form == "html":
+    if file.form == "html" and file.reader == "everybody":
         need_matplotlib()
     try:
-        made = render(report_of_document(file.document), file.form).encode()
+        made = render(report_of_document(file.document), file.form, file.reader).encode()
     except Exception as error:  # a template or a drawing meets values that no report has
         raise BrokenError(f"Its content cannot be rendered ({type(error).__name__}).") from None
     if made == file.content:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.style import (
+    ATTAINED,
     CERTIFIED,
     DASHED,
     DOTTED,
@@ -96,14 +97,29 @@ def draw_guarantee(curve: GuaranteeCurve, axes: Axes, *, given: bool = False) ->
         under = np.exp(np.interp(fine, epsilons, np.log(lower)))
         look: dict[str, Any] = {"color": style.ACCENT_SOFT, "linewidth": 0, "zorder": 2, "label": "between"}
         axes.fill_between(fine, under, upper, step="post", **look)
-        (below,) = axes.plot(epsilons, lower, color=style.ACCENT, linewidth=1.0, zorder=3, label="attained")
-        shown.insert(0, (below, "attained" if narrow else "attained by an attack"))
+        (below,) = axes.plot(epsilons, lower, **ATTAINED, label="attained")
+        seen = certified >= bottom
+        equal = bool(np.allclose(attained[seen], certified[seen], rtol=5e-4, atol=0.0))
+        words = "attained" if narrow else "attained by an attack"
+        shown.insert(0, (below, f"{words}: equal to three digits" if equal else words))
+        if not equal:
+            _name(axes, epsilons, lower, "attained", -1)
+            _name(axes, epsilons, certified, "certified", 1)
     shown.insert(0, (line, "certified" if narrow else "certified: no declared attacker exceeds it"))
     if curve.mark is not None and curve.mark[1] > 0.0:
         epsilon, delta = curve.mark
         point = mark(axes, epsilon, delta, guide=[(0.0, delta), (epsilon, delta), (epsilon, bottom)])
         shown.insert(0, (point, f"ε = {rounded_up(epsilon)} at δ = {rounded_up(delta)}"))
     put_legend(axes, shown)
+
+
+def _name(axes: Axes, epsilons: NDArray[Any], deltas: NDArray[Any], name: str, side: int) -> None:
+    """Write what a falling line is beside it: above on the right of it, or below on the left."""
+    at = int(np.searchsorted(epsilons, 0.35 * epsilons[-1]))
+    look: dict[str, Any] = {"color": style.INK, "fontsize": style.SMALL, "zorder": 6}
+    place: dict[str, Any] = {"ha": "left" if side > 0 else "right", "va": "bottom" if side > 0 else "top"}
+    where = (epsilons[at], deltas[at])
+    axes.annotate(name, where, (5 * side, 3 * side), textcoords="offset points", annotation_clip=True, **place, **look)
 
 
 def _bottom(curve: GuaranteeCurve) -> float:

@@ -212,6 +212,9 @@ def _shown_axes() -> type[Axes]:
 MOST_ROWS = 30
 """So many rows of a table are drawn."""
 
+_FULL = 0.3
+"""Where all counts are above this share of the largest one, the axis starts near them: else most of it were empty."""
+
 MOST_CELLS = 8
 """So many cells of a series are drawn: those published most often, and the largest of these."""
 
@@ -295,8 +298,13 @@ def draw_series(series: Series, axes: Axes) -> None:
     if not drawn:
         _say_nothing(axes)
         return
-    low, high = min(0.0, float(np.nanmin(values[:, drawn]))), max(0.0, float(np.nanmax(values[:, drawn]))) or 1.0
-    axes.set_ylim(low * 1.08, high * 1.08)
+    low, high = float(np.nanmin(values[:, drawn])), float(np.nanmax(values[:, drawn]))
+    if low > _FULL * high:
+        axes.set_title(f"published count ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
+    else:
+        low, high = min(0.0, low), max(0.0, high) or 1.0
+    room = 0.08 * (high - low or high)
+    axes.set_ylim(low - room if low else low, high + room)
     if low < 0.0:
         axes.axhline(0.0, color=style.MUTED, linewidth=1.0, zorder=2)
     breaks = _breaks(places) if is_dated else []
@@ -304,16 +312,18 @@ def draw_series(series: Series, axes: Axes) -> None:
     for number, cell in enumerate(drawn):
         line = np.insert(values[:, cell], breaks, np.nan)
         is_known = np.isfinite(line)
+        spread = np.arange(len(line)) % max(1, len(line) // 8) == number  # not all lines' marks at one place
         beside = np.append(False, is_known[:-1]) | np.append(is_known[1:], False)
         lines += axes.plot(
             np.insert(places, breaks, places[breaks]),
             line,
             color=style.SERIES[number % len(style.SERIES)],
             linewidth=1.8 if len(places) <= 60 else 1.2,
-            linestyle="-" if number < len(style.SERIES) else (0, (4, 2)),
-            marker="o",
-            markersize=3.6,
-            markevery=is_known & ~beside if len(places) > 40 else is_known,  # dots where a value stands alone
+            linestyle=style.DASHES[number % len(style.DASHES)],
+            marker=style.MARKS[number % len(style.MARKS)],
+            markersize=4.2,
+            # Where they are many, marks for values that stand alone, and some to tell the lines apart.
+            markevery=is_known & (~beside | spread) if len(places) > 40 else is_known,
             zorder=4,
             label=series.cells[cell],
         )

@@ -12,6 +12,7 @@ import numpy as np
 
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     import datetime
@@ -46,7 +47,10 @@ ACCENT_SOFT = _LIGHT["accent-soft"]
 WARN = _LIGHT["warn"]
 WARN_SOFT = _LIGHT["warn-soft"]
 SERIES = (ACCENT, *(_LIGHT[f"series-{number}"] for number in (2, 3, 4)))
-"""One colour for each line among several; after these they are repeated, dashed."""
+"""One colour for each line among several; after these they are repeated."""
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)), (0, (1, 1)))
+"""One mark, and one kind of line, for each line among several: no two have both in common."""
 
 SMALL = 11.0
 """Size of texts in points; in inline SVG, in px."""
@@ -64,8 +68,10 @@ VARIABLES: Mapping[str, str] = MappingProxyType({light: name for name, light in 
 DASHED = (0, (5, 3))
 DOTTED = (0, (1, 2))
 
-CERTIFIED: dict[str, Any] = {"color": ACCENT, "linewidth": 2.4, "zorder": 5}
+CERTIFIED: dict[str, Any] = {"color": ACCENT, "linewidth": 2.8, "zorder": 5}
 """How a line of what is certified is drawn."""
+ATTAINED: dict[str, Any] = {"color": SERIES[1], "linewidth": 1.6, "linestyle": (0, (4, 4)), "zorder": 6}
+"""How a line of what some attacker attains is drawn: over the certified one, where they are equal."""
 NOISE: dict[str, Any] = {"color": MUTED, "linewidth": 1.6, "linestyle": DASHED, "zorder": 4}
 """How a line of what the noise alone gives is drawn."""
 
@@ -83,8 +89,8 @@ def need_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            "figures, and a report in HTML, need matplotlib, which is not installed: pip install "
-            "'pkdp-pipeline[report]'. Markdown and JSON (pkdp report --format md, --format json) do not."
+            f"figures, and a report in HTML, need matplotlib, which is not installed: {INSTALLED.format('report')}. "
+            "Markdown and JSON (pkdp report --format md, --format json) do not."
         ) from error
 
 

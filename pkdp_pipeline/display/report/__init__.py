@@ -6,10 +6,11 @@ from typing import Literal
 
 from pkdp_pipeline.display.content import Report
 from pkdp_pipeline.display.figures import need_matplotlib
-from pkdp_pipeline.display.report.forms import to_html, to_json, to_markdown
+from pkdp_pipeline.display.report.forms import Reader, for_officer, to_html, to_json, to_markdown
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import choice
 
-__all__ = ["FORMATS", "Format", "render"]
+__all__ = ["FORMATS", "READERS", "Format", "Reader", "render"]
 
 Format = Literal["html", "md", "json"]
 
@@ -17,7 +18,11 @@ FORMATS: tuple[Format, ...] = ("html", "md", "json")
 """What a report can be rendered to; HTML needs the extra ``report``."""
 
 
-def render(report: Report, format: Format) -> str:
+READERS: tuple[Reader, ...] = ("everybody", "officer")
+"""Whom a page is for."""
+
+
+def render(report: Report, format: Format, reader: Reader = "everybody") -> str:
     """Return a report as a text.
 
     Parameters
@@ -26,19 +31,24 @@ def render(report: Report, format: Format) -> str:
     format : {"html", "md", "json"}
         One page of HTML without scripts from elsewhere; Markdown; or JSON, as
         ``pkdp_pipeline/schemas/report.v1.json`` describes it.
+    reader : {"everybody", "officer"}, default "everybody"
+        For the officer two pages without pictures, and the same JSON.
 
     Raises
     ------
     ArgumentError
-        If there is no such format.
+        If there is no such format, or no such reader.
     ConfigError
-        If HTML is asked for and the extra ``report`` is not installed.
+        If pictures are asked for and the extra ``report`` is not installed.
     """
-    if format == "html":
-        need_matplotlib()
-        return to_html(report)
-    if format == "md":
-        return to_markdown(report)
+    choice("reader", reader, READERS)
     if format == "json":
         return to_json(report)
-    raise ArgumentError(f"format must be html, md or json, got {format!r}.")
+    if format not in FORMATS:
+        raise ArgumentError(f"format must be html, md or json, got {format!r}.")
+    if reader == "officer":
+        return for_officer(report, format)
+    if format == "md":
+        return to_markdown(report)
+    need_matplotlib()
+    return to_html(report)

@@ -9,14 +9,14 @@ from collections import Counter
 from dataclasses import is_dataclass
 from functools import cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import BudgetLine, Promise, Report
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.ledger.words import amount
-from pkdp_pipeline.display.report import plain_words
+from pkdp_pipeline.display.report import officer, plain_words
 from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
@@ -32,6 +32,10 @@ SCHEMA = "pkdp-report/1"
 
 _BEGIN, _END = "<!-- pkdp-report ", " -->"
 """A comment, in HTML as in Markdown, holds the content of a page."""
+_OFFICER = "for officer "
+"""Before the content of a page for the officer."""
+
+Reader = Literal["everybody", "officer"]
 
 _PAIRS = {(float, float): ("epsilon", "delta"), (str, str): ("title", "citation")}
 """What the two parts of a tuple are called, by their types."""
@@ -42,19 +46,21 @@ def to_json(report: Report) -> str:
     return json.dumps(document_of(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def carrying(report: Report) -> str:
+def carrying(report: Report, reader: Reader = "everybody") -> str:
     """Return the comment in which a page carries its content; nothing in it can end the comment."""
     text = json.dumps(document_of(report), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for mark, written in (("<", "\\u003c"), (">", "\\u003e"), ("--", "-\\u002d")):
         text = text.replace(mark, written)
-    return f"{_BEGIN}{text}{_END}"
+    return f"{_BEGIN}{_OFFICER if reader == 'officer' else ''}{text}{_END}"
 
 
-def carried(page: str) -> str | None:
-    """Return the content that a page carries, as JSON; None where it carries none."""
+def carried(page: str) -> tuple[str, Reader] | None:
+    """Return the content that a page carries, as JSON, and whom the page is for; None where it carries none."""
     _, begin, rest = page.rpartition(_BEGIN)
     text, end, _ = rest.partition(_END)
-    return text if begin and end else None
+    if not (begin and end):
+        return None
+    return text.removeprefix(_OFFICER), "officer" if text.startswith(_OFFICER) else "everybody"
 
 
 def document_of(value: Any) -> Any:
@@ -81,6 +87,8 @@ def _written(kind: Any, value: Any) -> Any:
     if is_dataclass(kind):
         document = {name: _written(hint, getattr(value, name)) for name, hint in _hints(kind).items()}
         if kind is Report:
+            if value.about is None:
+                del document["about"]
             return {"schema": SCHEMA, **document}
         if kind is Point:
             del document["at_one"]
@@ -145,8 +153,24 @@ def to_html(report: Report) -> str:
 
 def to_markdown(report: Report) -> str:
     """Return the report as Markdown, safe where a page is made of it; equal reports have equal bytes."""
-    text = re.sub(r"\n{3,}", "\n\n", _filled("report.md.jinja", report)).rstrip("\n")
-    return f"{text}\n\n{carrying(report)}\n"
+    return _tidied(_filled("report.md.jinja", report), carrying(report))
+
+
+def for_officer(report: Report, form: Literal["html", "md"]) -> str:
+    """Return the pages for somebody who answers for the protection of data; see `officer`."""
+    from markupsafe import Markup
+
+    who = plain_words.publishing(report)
+    heading = [*who, ("Period", report.period), ("A person is", f"one value of {report.ledger.unit}")]
+    content = carrying(report, "officer")
+    more = {"sections": officer.sections(report), "heading": heading, "content": Markup(content)}
+    text = _filled(f"officer.{form}.jinja", report, **more)
+    return text if form == "html" else _tidied(text, content)
+
+
+def _tidied(text: str, content: str) -> str:
+    text = re.sub(r"\n{3,}", "\n\n", text).rstrip("\n")
+    return f"{text}\n\n{content}\n"
 
 
 def _filled(template: str, report: Report, **more: Any) -> str:

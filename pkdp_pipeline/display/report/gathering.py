@@ -239,6 +239,7 @@ def gather(
             theorems=tuple(dict.fromkeys(one for promise in promises for one in promise.statement.theorems)),
             head=latest.hash,
         ),
+        about=subject.about,
     )
 
 

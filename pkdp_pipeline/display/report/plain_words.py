@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.display.content import About, ReleaseView, Report
     from pkdp_pipeline.model.mechanisms import Mechanism
     from pkdp_pipeline.releases.derived import ExpectedError
 
@@ -124,7 +125,7 @@ def meaning(statement: Statement) -> str:
         who = f"{declared}, even knowing {_everything(statement)},"
     unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
     return (
-        f"Take any one person, and what the sentence says is protected: {protected(statement)}. {who} learns more "
+        f"Take any one person, and what is protected: {protected(statement)}. {who} learns more "
         f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}{_apart(statement) if always else ''}"
     )
 
@@ -192,6 +193,35 @@ def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
     )
     certified = min(delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= at)
     return attained if attained or not certified else None
+
+
+def publishing(report: Report) -> list[tuple[str, str]]:
+    """Return who publishes, with what each is called; some may be empty."""
+    about = report.about
+    said = ("", "") if about is None else (about.publisher, about.contact)
+    return [*zip(("Publisher", "Contact"), said, strict=True), ("Data set", report.title)]
+
+
+def argued(about: About | None) -> str:
+    """Return who argued the attacker, and when; empty where nothing is said of it."""
+    by = "" if about is None or not about.argued_by else f" by {about.argued_by}"
+    on = "" if about is None or not about.argued_on else f" on {about.argued_on}"
+    return f"Argued{by}{on}." if by or on else ""
+
+
+def absent_note(release: ReleaseView, certificate: Mapping[str, Any]) -> str:
+    """Return what a reader of a table has to know about what is not in it; never how much of it there is."""
+    if release.rule.count("published only when") > 1:
+        means = "the table does not tell which of the reasons it is, nor whether anybody is there"
+    elif release.k is not None and release.error is None:
+        means = f"there are fewer than {release.k}, possibly none"
+    else:
+        means = "the table does not tell whether anybody is there"
+    if None in release.table.counts:
+        return f"“Suppressed” says that this rule is not met: {means}."
+    if release.table.columns and (certificate.get("context") or {}).get("cells") != "declared":
+        return f"Cells that do not meet this rule leave no trace; where a cell is not listed, {means}."
+    return ""
 
 
 _SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")

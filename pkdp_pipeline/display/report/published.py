@@ -11,7 +11,7 @@ from typing import Literal
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement, knowledge_curves, what_if
-from pkdp_pipeline.display.content import CheckLine, Promise
+from pkdp_pipeline.display.content import About, CheckLine, Promise
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.history import History
@@ -78,6 +78,7 @@ class Subject:
         Before the period in the name of its folder.
     checks : tuple of CheckLine
         The rules that the data of the date were held to; for an auditor only.
+    about : About, optional
     """
 
     title: str
@@ -90,6 +91,7 @@ class Subject:
     files: frozenset[str] = frozenset()
     prefix: str = ""
     checks: tuple[CheckLine, ...] = ()
+    about: About | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,24 @@ from typing import Any, TypeVar
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import JobRelease
 from pkdp_pipeline.jobs.dry_run import DELTA
+from pkdp_pipeline.model import VERSION
 
-__all__ = ["attempt", "day_of", "public"]
+__all__ = ["attempt", "day_of", "provider_info", "public"]
 
 T = TypeVar("T")
+
+
+def provider_info() -> dict[str, Any]:
+    """Return what Airflow lists of the package among its providers; the entry point ``apache_airflow_provider``."""
+    module = f"{__name__}.airflow"
+    return {
+        "package-name": "pkdp-pipeline",
+        "name": "pkdp_pipeline",
+        "description": "Publishes counts and histograms with a certified privacy guarantee.",
+        "versions": [VERSION],
+        "integrations": [{"integration-name": "pkdp", "external-doc-url": "", "tags": ["software"]}],
+        "operators": [{"integration-name": "pkdp", "python-modules": [module]}],
+    }
 
 
 def public(published: JobRelease) -> dict[str, Any]:

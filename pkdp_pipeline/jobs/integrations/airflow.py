@@ -1,12 +1,13 @@
-"""Airflow 3: an operator that publishes one period of a job; see `docs/running.md`."""
+"""Airflow 3: an operator that publishes one period of a job, and its releases as assets; see `docs/schedulers.md`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
+from urllib.parse import quote
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import Asset, BaseOperator
 
 from pkdp_pipeline.jobs import JobResult, load_job
 from pkdp_pipeline.jobs.backfilling import missed_days, run_missed
@@ -18,6 +19,29 @@ try:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 except ImportError:  # before Airflow 3.2
     from airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+
+def release_assets(job: str | os.PathLike[str]) -> list[Asset]:
+    """Return the releases of a job as Airflow's assets: outlets of the task that publishes, schedules of others.
+
+    Parameters
+    ----------
+    job : path-like
+        The job file. It is read when the DAG is, for the names.
+
+    Returns
+    -------
+    list of airflow.sdk.Asset
+        Named ``data set/release``. Their events carry, as `extra`, what `PublishOperator` returns of the release.
+
+    Raises
+    ------
+    ConfigError
+        If the job file cannot be used.
+    """
+    read = load_job(job)
+    names = [f"{read.dataset}/{release.name}" for release in read.release]
+    return [Asset(name=name, uri=f"pkdp://{quote(name)}") for name in names]
 
 
 class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not installed where types are checked
@@ -39,7 +63,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
     retries : int, default 0
         How often Airflow tries again after a `TemporaryError`, such as a locked ledger. Nothing else is tried again.
     **options
-        Of every operator.
+        Of every operator. ``outlets=release_assets(job)`` tells other DAGs that the releases are there.
 
     Notes
     -----
@@ -80,6 +104,11 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
         published = attempt(self._publish, AirflowException, AirflowFailException)
         if not published["periods"]:
             raise AirflowSkipException("the period is closed, and nothing is published of it")
+        latest = published["periods"][-1]
+        for asset in self.outlets:
+            for release in latest["releases"]:
+                if getattr(asset, "name", None) == f"{published['dataset']}/{release['name']}":
+                    context["outlet_events"][asset].extra = {"period": latest["period"], **release}
         return published
 
     def _publish(self) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Dagster: the releases of a job as assets, one partition for each period; see `docs/running.md`."""
+"""Dagster: the releases of a job as assets, one partition for each period; see `docs/schedulers.md`."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from zoneinfo import ZoneInfo
 
 import dagster
 
-from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import Job, JobRelease, JobResult, load_job
 from pkdp_pipeline.jobs.integrations import attempt, day_of, public
 from pkdp_pipeline.jobs.reporting import markdown_table
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.tables import WEEKDAYS
 
+_CHECK = "input"
 _ROWS_SHOWN = 50
 _BEGINS = {
     "day": "0 0 * * *",
@@ -51,7 +52,7 @@ def release_assets(
 
     All of them are made together, by running the job for the partition's period; one that is closed has no
     partition. A partition that was materialised before is replayed: it reads no data, charges nothing and shows the
-    same release.
+    same release. Whether the input is as the job demands is the asset check ``input`` of each.
 
     Parameters
     ----------
@@ -102,6 +103,10 @@ def release_assets(
             dagster.AssetSpec(key=key, deps=upstream, group_name=group, kinds={"pkdp"}, description=_description(job))
             for key in keys.values()
         ],
+        check_specs=[
+            dagster.AssetCheckSpec(_CHECK, asset=key, description="The input is as the job demands.")
+            for key in keys.values()
+        ],
         partitions_def=_partitions(job, start, end, _time_zone(job, time_zone), end_offset),
         can_subset=False,
         backfill_policy=backfill_policy or dagster.BackfillPolicy.single_run(),
@@ -117,12 +122,25 @@ def release_assets(
             context.log.error(message)
             return dagster.Failure(description=message, allow_retries=False)
 
-        for published in attempt(lambda: _publish(file, tuple(keys), context), again, never):
+        try:
+            made = attempt(lambda: _publish(file, tuple(keys), context), again, never)
+        except dagster.Failure as failure:
+            if (failure.description or "").startswith(f"{InputCheckError.__name__}: "):
+                yield from _checked(keys.values(), passed=False)
+            raise
+        yield from _checked(keys.values(), passed=True)
+        for published in made:
             # What comes after a release is stale when its bytes are others, and is not after a replay.
             version = dagster.DataVersion(published.release.id) if len(context.partition_keys) == 1 else None
             yield dagster.MaterializeResult(asset_key=keys[published.asked.name], data_version=version)
 
     return releases
+
+
+def _checked(keys: Iterable[dagster.AssetKey], *, passed: bool) -> Iterator[dagster.AssetCheckResult]:
+    """Yield the check of the input, which is that of the run; the log says which rule was not kept."""
+    for key in keys:
+        yield dagster.AssetCheckResult(passed=passed, asset_key=key, check_name=_CHECK)
 
 
 def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionContext) -> Sequence[JobRelease]:
@@ -154,6 +172,11 @@ def _metadata(published: JobRelease) -> dict[str, Any]:
         "release": value.text(shown["id"]),
         "table": value.md("\n".join(markdown_table(published.release, _ROWS_SHOWN))),
         "dagster/row_count": value.int(shown["rows"]),
+        "dagster/column_schema": value.table_schema(
+            dagster.TableSchema(
+                [dagster.TableColumn(str(name), str(kind)) for name, kind in published.release.table.dtypes.items()]
+            )
+        ),
         "delta": value.float(shown["delta"]),
     }
     if shown["epsilon"] is not None:

@@ -19,6 +19,7 @@ from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import public_address, refusal
 from pkdp_pipeline.jobs.outputs.files import is_writable
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names, does_not_fit
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     import duckdb
@@ -235,7 +236,7 @@ _FIXES = {
 def in_postgres(job: Job, work: Callable[[TableStore], None], *, writing: bool) -> None:
     """Do `work` in one transaction of the job's PostgreSQL database."""
     if importlib.util.find_spec("psycopg") is None:
-        raise ConfigError(f"{_POSTGRES} needs psycopg, which is not installed: pip install 'pkdp-pipeline[postgres]'.")
+        raise ConfigError(f"{_POSTGRES} needs psycopg, which is not installed: {INSTALLED.format('postgres')}.")
     if job.output.schema_ == _LEDGER:
         raise ConfigError(f"output.schema {_LEDGER!r} is where ledgers are kept in PostgreSQL: choose another.")
     check_names(job, _POSTGRES, longest=_LONGEST, reserved=_SYSTEM)

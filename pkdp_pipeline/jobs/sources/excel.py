@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.source import check_unique
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
@@ -42,7 +43,7 @@ def _rows(file: str, sheet: str | None) -> list[list[Any]]:
     try:
         from openpyxl import load_workbook
     except ImportError:
-        raise ConfigError('Excel workbooks need openpyxl: pip install "pkdp-pipeline[excel]".') from None
+        raise ConfigError(f"Excel workbooks need openpyxl: {INSTALLED.format('excel')}.") from None
     sheets: list[str] = []
     try:
         with warnings.catch_warnings(action="ignore"):  # about what is not read: charts, validations

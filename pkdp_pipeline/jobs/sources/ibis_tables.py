@@ -25,6 +25,7 @@ from pkdp_pipeline.jobs.sources.source import (
     newest_kind,
     period_kind,
 )
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -193,7 +194,7 @@ class IbisSource:
             import ibis  # noqa: F401 (that it is there)
         except ImportError:
             raise ConfigError(
-                'a source that Ibis connects to needs Ibis: pip install "pkdp-pipeline[ibis]", and the database\'s own '
+                f"a source that Ibis connects to needs Ibis: {INSTALLED.format('ibis')}, and the database's own "
                 f'client: pip install "ibis-framework[{scheme}]".'
             ) from None
         try:

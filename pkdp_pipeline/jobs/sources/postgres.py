@@ -20,6 +20,7 @@ from pkdp_pipeline.jobs.sources.source import (
     newest_kind,
     period_kind,
 )
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
@@ -196,7 +197,7 @@ class PostgresSource(FetchedSource):
             from adbc_driver_postgresql import dbapi
         except ImportError:
             raise ConfigError(
-                'a source in PostgreSQL needs its ADBC driver: pip install "pkdp-pipeline[postgres]".'
+                f"a source in PostgreSQL needs its ADBC driver: {INSTALLED.format('postgres')}."
             ) from None
         problem: PkdpError | None = None
         try:

@@ -28,6 +28,7 @@ from pkdp_pipeline.jobs.sources.files import (
 )
 from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
 from pkdp_pipeline.jobs.sources.source import Kind, needed_columns, newest_kind, period_kind
+from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     import logging
@@ -214,7 +215,7 @@ def _session() -> tuple[SparkSession, bool]:
         from pyspark.util import is_remote_only
     except ImportError:
         raise ConfigError(
-            'engine = "spark" needs PySpark: pip install "pkdp-pipeline[spark]", or choose another engine.'
+            f'engine = "spark" needs PySpark: {INSTALLED.format("spark")}, or choose another engine.'
         ) from None
     with suppress(PySparkRuntimeError):
         return SparkSession.active(), False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from types import SimpleNamespace
 
@@ -113,6 +114,22 @@ def test_the_noise_has_a_curve_of_its_own():
     draw_guarantee(GuaranteeCurve.of(certificate("suppressed")), panel)
     assert "worst case" not in labels(panel)
     assert not any("noise" in text for text in texts(panel))
+
+
+def test_what_is_attained_is_told_from_what_is_certified():
+    for name, equal in [("suppressed", True), ("weak", False), ("apart", False)]:
+        curve = curve_of("suppressed" if name == "apart" else name)
+        if name == "apart":
+            curve = dataclasses.replace(curve, attained=tuple(0.5 * delta for delta in curve.certified))
+        panel = axes()
+        draw_guarantee(curve, panel)
+        attained, certified = drawn(panel, "attained"), drawn(panel, "certified")
+        assert attained.is_dashed()
+        assert not certified.is_dashed()
+        assert attained.get_linewidth() < certified.get_linewidth()
+        beside = {text.get_text() for text in panel.texts}
+        assert beside == (set() if equal else {"attained", "certified"})
+        assert ("attained by an attack: equal to three digits" in texts(panel)) is equal
 
 
 def test_where_nothing_is_certified_the_picture_says_so():

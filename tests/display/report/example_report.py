@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from pkdp_pipeline.cli.demo_command import demo
 from pkdp_pipeline.display.content import Report
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.reporting import report_of
 
-__all__ = ["HOSTILE", "auditor_report", "day_report", "hostile_report", "noisy_report", "year_report"]
+__all__ = ["HOSTILE", "auditor_report", "clinic_report", "day_report", "hostile_report", "noisy_report", "year_report"]
 
 DATA = Path(__file__).resolve().parents[3] / "examples" / "data" / "flights_2013.parquet"
 FIRST = datetime.date(2013, 1, 1)
@@ -141,6 +142,14 @@ def year_report() -> Report:
 def noisy_report() -> Report:
     """Seven days of two noised releases, one with a declared domain and suppressed cells; three budget lines."""
     return _report(NOISY, 7)
+
+
+@functools.cache
+def clinic_report() -> Report:
+    """A quarter of the invented clinic, whose job says who publishes and who argued."""
+    with tempfile.TemporaryDirectory() as scratch:
+        demo(out=Path(scratch))
+        return report_of(load_job(Path(scratch, "clinic.toml")))
 
 
 @functools.cache

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from example_report import auditor_report, day_report, hostile_report, noisy_report, year_report
+from example_report import auditor_report, clinic_report, day_report, hostile_report, noisy_report, year_report
 
 from pkdp_pipeline.display.content import Promise, Report
-from pkdp_pipeline.display.report.forms import to_html
+from pkdp_pipeline.display.report.forms import for_officer, to_html
 
 __all__ = ["REPORTS", "drawn", "page"]
 
@@ -22,6 +22,9 @@ REPORTS = {
 
 @functools.cache
 def page(name: str) -> str:
+    """Return the page of a report; ``officer`` is that of the clinic for somebody who answers for data protection."""
+    if name == "officer":
+        return for_officer(clinic_report(), "html")
     return to_html(REPORTS[name]())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,6 +126,8 @@ def test_nothing_is_wider_than_the_window(opened, name):
         ("hostile", "light", 360),
         ("noisy", "dark", 1440),
         ("noisy", "light", 1440),
+        ("officer", "dark", 390),
+        ("officer", "light", 1440),
         ("year", "light", 360),
     ],
 )
@@ -270,6 +273,30 @@ def test_a_page_can_be_printed(opened, name, tmp_path):
         content = paper.read_bytes()
         assert content.startswith(b"%PDF")
         assert content.count(b"/Type /Page\n") + content.count(b"/Type /Page/") + content.count(b"/Type /Page ") >= 4
+
+
+def test_for_the_officer_there_are_two_sheets_of_paper(opened, tmp_path):
+    with opened("officer") as shown:
+        paper = Path(tmp_path, "officer.pdf")
+        shown.pdf(path=paper, prefer_css_page_size=True, tagged=True)
+        assert len(re.findall(rb"/Type ?/Page[^s]", paper.read_bytes())) == 2
+        shown.emulate_media(media="print")
+        assert shown.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+        assert shown.locator("nav, a, svg").count() == 0
+        for width in (320, 390, 1440):
+            shown.set_viewport_size({"width": width, "height": 900})
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        assert shown.locator("main section[aria-labelledby] > h2").count() == shown.locator("h2").count() == 9
+
+
+@pytest.mark.parametrize("name", ["day", "year"])
+def test_usual_tables_fit_a_telephone(opened, name):
+    with opened(name, width=390) as shown:
+        wide = shown.evaluate(
+            "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
+            ".map(one => one.innerText.slice(0, 60))"
+        )
+        assert wide == []
 
 
 def test_names_that_wish_no_good_run_nothing(opened):

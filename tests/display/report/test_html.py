@@ -204,7 +204,7 @@ def test_what_no_attack_is_known_to_attain_is_not_shown_as_nothing(name):
         one = table(root, f"guarantee-{number}")
         reading = next(figure for figure in root.all("figure") if one in figure.all("table")).one("figcaption").text
         heading = one.one("thead").text
-        assert ("attains" in heading) == ("lower edge of the band" in reading) == any(promise.curve.attained)
+        assert ("attains" in heading) == ("dashed line below" in reading) == any(promise.curve.attained)
         assert ("not known" in reading) == (not any(promise.curve.attained))
         if any(promise.curve.attained):
             least = {row[0]: float(row[1]) for row in rows(root, f"guarantee-{number}")}  # of equal ε the last

@@ -49,6 +49,20 @@ def test_html_is_written_to_a_file_and_one_line_says_so(ran, tmp_path):
     assert "--out" in refused.stderr
 
 
+def test_two_pages_are_for_the_officer(ran, tmp_path):
+    for form, start in (("html", "<!DOCTYPE html>"), ("md", "# visits\n")):
+        out = tmp_path / f"officer.{form}"
+        done = pkdp("report", ran, "--for", "officer", "--format", form, "--out", out)
+        assert done.exit_code == 0, done.output
+        text = out.read_text(encoding="utf-8")
+        assert text.startswith(start)
+        assert "What happens if that is wrong" in text
+        assert pkdp("verify", out).exit_code == 0
+    refused = pkdp("report", ran, "--for", "boss", "--format", "md")
+    assert refused.exit_code == 2
+    assert "--for must be one of" in refused.stderr
+
+
 def test_the_options_reach_the_report(ran, tmp_path):
     out = tmp_path / "report.json"
     done = pkdp("report", ran, "--format", "json", "--audience", "auditor", "--delta", "1e-4", "--out", out)
@@ -115,7 +129,7 @@ def test_without_the_extra_html_is_refused_and_the_message_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = pkdp("report", ran, "--out", tmp_path / "page.html")
     assert done.exit_code == 2
-    assert "pip install 'pkdp-pipeline[report]'" in " ".join(done.stderr.split())
+    assert "pip install '.[report]' in the checkout" in " ".join(done.stderr.split())
     assert pkdp("report", ran, "--format", "md").exit_code == 0
 
 

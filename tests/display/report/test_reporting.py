@@ -106,7 +106,7 @@ def test_without_the_extra_nothing_is_read_or_charged(job, monkeypatch, tmp_path
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     read = job(REPORTING)
     (tmp_path / "visits.parquet").unlink()
-    with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[report\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[report\]'"):
         run_job(read, DAY)
     assert ids(read) == []
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import pkdp_pipeline as pkdp
 
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.airflow
 
 RUN = """
@@ -183,3 +186,63 @@ Path("told.json").write_text(json.dumps(runs))
     assert airflow.published() == ["2013-W02", "2013-W04", "2013-W05"]
     assert "2099-W01 is not over" in airflow.printed
     assert asked == ["2013-01-07", "2013-01-14"]
+
+
+def test_releases_are_assets_that_other_dags_wait_for(airflow):
+    (airflow.folder / "dags" / "chained.py").write_text(
+        """
+from datetime import datetime, timezone
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from pkdp_pipeline.jobs.integrations.airflow import PublishOperator, release_assets
+
+assets = release_assets("daily_flights.toml")
+with DAG("publishes", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=timezone.utc)) as publishes:
+    PublishOperator(task_id="publish", job="daily_flights.toml", outlets=assets)
+with DAG("reads", schedule=assets) as reads:
+    EmptyOperator(task_id="read")
+""",
+        encoding="utf-8",
+    )
+    shown = told(
+        airflow,
+        """
+import chained
+from airflow.models.asset import AssetEvent
+from airflow.utils.session import create_session
+
+published = told(chained.publishes, "2013-01-02")["value"]["periods"][0]
+with create_session() as session:
+    events = [[event.uri, event.name, event.extra] for event in session.query(AssetEvent)]
+waits = [asset.name for asset in chained.reads.schedule]
+Path("told.json").write_text(json.dumps({"published": published, "events": events, "waits": waits}))
+""",
+    )
+    (release,) = shown["published"]["releases"]
+    assert shown["waits"] == ["flights/aircraft_by_carrier"]
+    (event,) = shown["events"]
+    assert event[:2] == ["pkdp://flights/aircraft_by_carrier", "flights/aircraft_by_carrier"]
+    assert {key: event[2][key] for key in (*release, "period")} == {**release, "period": "2013-01-02"}
+
+
+def test_airflow_lists_the_package_among_its_providers(flights):
+    entries = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    module, _, name = entries["apache_airflow_provider"]["provider_info"].partition(":")
+    flights.python(
+        f"""
+import importlib, json
+from pathlib import Path
+
+import airflow
+import jsonschema
+
+info = importlib.import_module({module!r}).{name}()
+schema = json.loads((Path(airflow.__file__).parent / "provider_info.schema.json").read_text())
+jsonschema.validate(info, schema)
+for operators in info["operators"]:
+    for one in operators["python-modules"]:
+        importlib.import_module(one)
+"""
+    )

@@ -19,6 +19,11 @@ from pathlib import Path
 import dagster as dg
 from pkdp_pipeline.jobs.integrations.dagster import release_assets
 
+def plain(value):
+    if isinstance(value, dg.TableSchema):
+        return {"columns": [{"name": column.name, "type": column.type} for column in value.columns]}
+    return value
+
 def told(result, run):
     shown = []
     for made in result.get_asset_materialization_events():
@@ -27,11 +32,13 @@ def told(result, run):
             "key": materialization.asset_key.path,
             "partition": materialization.partition,
             "version": materialization.tags["dagster/data_version"],
-            "metadata": {name: value.value for name, value in materialization.metadata.items()},
+            "metadata": {name: plain(value.value) for name, value in materialization.metadata.items()},
         })
     events = [event.event_type_value for event in result.all_events]
     errors = [event.step_failure_data for event in result.all_events if event.is_step_failure]
     run |= {"success": result.success, "shown": shown, "events": events}
+    checks = result.get_asset_check_evaluations()
+    run |= {"checks": [[one.asset_key.path, one.check_name, one.passed] for one in checks]}
     run |= {"failures": [error.user_failure_data.description for error in errors if error.user_failure_data]}
     return run
 """
@@ -70,6 +77,9 @@ Path("told.json").write_text(json.dumps(runs))
     assert metadata["epsilon"] == release.certificate.epsilon(1e-6)
     assert metadata["dagster/row_count"] == len(release.table)
     assert metadata["parquet"] == str(flights.out / "2013-01-02" / "aircraft_by_carrier.parquet")
+    columns = [(one["name"], one["type"]) for one in metadata["dagster/column_schema"]["columns"]]
+    assert columns == [(name, str(kind)) for name, kind in release.table.dtypes.items()]
+    assert first["checks"] == again["checks"] == [[["public", "aircraft_by_carrier"], "input", True]]
     assert metadata["table"].splitlines()[0] == "| carrier | count |"
     assert metadata["table"].count("\n| ") == 1 + len(release.table)
 
@@ -150,6 +160,8 @@ Path("told.json").write_text(json.dumps(runs))
     for name, run in runs.items():
         assert not run["success"]
         assert run["shown"] == []
+        checked = [[["aircraft_by_carrier"], "input", False]] if name == "InputCheckError" else []
+        assert run["checks"] == checked
         assert "STEP_UP_FOR_RETRY" not in run["events"]
         (said,) = run["failures"]
         assert said.startswith(f"{name}: ")

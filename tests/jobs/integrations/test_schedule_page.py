@@ -1,4 +1,4 @@
-"""What docs/running.md shows is what lies in examples/schedule, and that works."""
+"""What docs/schedulers.md shows and links to is what lies in examples/schedule, and that works."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ pytestmark = pytest.mark.docs
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "schedule"
 FILES = ("airflow_dag.py", "crontab", "definitions.py", "pkdp-flights.service", "pkdp-flights.timer")
+SHOWN = ("airflow_dag.py", "crontab", "definitions.py")
 PKDP = Path(sys.executable).with_name("pkdp")
 
 
@@ -41,9 +42,11 @@ def shell(command, folder):
 
 def test_the_page_shows_the_files():
     assert sorted(path.name for path in EXAMPLES.iterdir() if path.is_file()) == sorted(FILES)
-    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "schedulers.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     for name in FILES:
+        assert f"(../examples/schedule/{name})" in page, name
+    for name in SHOWN:
         assert (EXAMPLES / name).read_text(encoding="utf-8") in blocks, name
 
 

@@ -1,0 +1,210 @@
+"""Officer: a report on two pages, for somebody who answers for the protection of data; every symbol beside its word."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pkdp_pipeline.certificates.sentences import capital
+from pkdp_pipeline.certificates.statement import Scenario, Statement
+from pkdp_pipeline.display.content import BudgetLine, Promise, Report
+from pkdp_pipeline.display.ledger.words import amount, number_of
+from pkdp_pipeline.display.report.plain_words import (
+    absent_note,
+    anyone,
+    argued,
+    chance,
+    factor,
+    meaning,
+    named,
+    noise_sentence,
+    sureness,
+    whom,
+    worst_meaning,
+)
+from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import rounded_up
+
+_MOST_ROWS = 12
+_ATTACKER = "The attacker is "
+
+Kind = Literal["text", "lead", "list", "quote", "table", "steps", "codes", "sign"]
+
+
+Block = tuple[Kind, Any]
+Blocks = Iterator[Block]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of the pages.
+
+    Parameters
+    ----------
+    title : str
+    blocks : tuple of (str, object)
+        What it holds, in order: the kind of each piece and its texts.
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def sections(report: Report) -> tuple[Section, ...]:
+    """Return the pages, all but their heading."""
+    first = report.promises[0]
+    parts: dict[str, Iterable[Block]] = {
+        "What is published": _published(report),
+        "Against whom": _attacker(first.statement),
+        "What is promised": _promised(report, first),
+        "What is assumed, and who argued it": _assumed(report, first.statement),
+        "What happens if that is wrong": _wrong(first),
+        "What adds up over time": _together(report),
+        "What is not protected": _unprotected(first.statement),
+        "How to check it": _checking(report),
+        "Read and answered for": [("sign", ("Name", "Role", "Date", "Signature"))],
+    }
+    return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in parts.items())
+
+
+def strength(epsilon: float) -> str:
+    """Return an ε beside its word."""
+    return f"ε (strength of the strongest hint) = {rounded_up(epsilon)}"
+
+
+def leak(delta: float) -> str:
+    """Return a δ beside its word."""
+    rare = f", {chance(delta)}" if chance(delta) else ""
+    return f"δ (probability that the hint leaks everything) = {rounded_up(delta)}{rare}"
+
+
+def _published(report: Report) -> Blocks:
+    for release in report.releases:
+        asked = release.asked.replace("at least k = ", "at least ")
+        yield "text", f"{asked} {absent_note(release, report.promises[release.promise].certificate)}".rstrip()
+        if release.error is not None:
+            yield "text", noise_sentence(release.error)
+        rows = [
+            (*key, "suppressed" if count is None else f"{count:,}")
+            for key, count in zip(release.table.keys, release.table.counts, strict=True)
+        ]
+        head = (*release.table.columns, "count")
+        yield "table", (f"{release.name}, {release.period}", head, rows[:_MOST_ROWS])
+        more = len(rows) - _MOST_ROWS
+        if more > 0 or release.table.more:
+            yield "text", f"{number_of(max(more, 0) + release.table.more, 'more row')} in the files."
+    dates = [f"{one.name} for {number_of(len(one.periods) + one.more_periods, 'period')}" for one in report.series]
+    if dates:
+        yield "text", f"These are the newest. Published so far, {report.period}: {'; '.join(dates)}."
+
+
+def _attacker(statement: Statement) -> Blocks:
+    if anyone(statement):
+        yield "text", f"{capital(statement.anyone)}."
+        return
+    found = [one.removeprefix(_ATTACKER) for one in statement.assumptions if one.startswith(_ATTACKER)]
+    for one in found or ["whoever fits what is assumed below."]:
+        yield "text", capital(one)
+
+
+def _promised(report: Report, first: Promise) -> Blocks:
+    statement, pair = first.statement, named(first.statement)
+    if report.lead is None:
+        yield "lead", f"The releases do not add up to one promise: {report.lead_reason}"
+        yield "text", f"What follows is about {first.name} alone."
+    yield "lead", meaning(statement)
+    if pair is not None:
+        yield "text", f"In numbers: {strength(pair[0])}; {leak(pair[1])}. Both are certified, and rounded up."
+    if not anyone(statement):
+        yield "text", worst_meaning(statement)
+
+
+def _assumed(report: Report, statement: Statement) -> Blocks:
+    said = [one for one in statement.assumptions if not one.startswith(_ATTACKER)]
+    yield "list", [one.replace("p_max is", "How sure the attacker is at most (p_max) is") for one in said]
+    about = report.about
+    if who := argued(about):
+        yield "text", who
+    if about is not None and about.argument:
+        yield "quote", about.argument
+    elif not anyone(statement):
+        yield "text", "The job file has no argument for it: ask the publisher."
+
+
+def _wrong(first: Promise) -> Blocks:
+    if anyone(first.statement):
+        yield "text", "It rests on nothing that an attacker does not know: whatever they know, the promise is the same."
+        return
+    yield "text", "The hint comes with the same leak as above, unless the row names another."
+    head = ("if the attacker …", "the hint may change the odds by a factor of at most", "fifty-fifty becomes at most")
+    yield "table", ("", head, [(_worded(one.words), *_left(one)) for one in first.scenarios if one.kind != "declared"])
+
+
+def _worded(words: str) -> str:
+    return re.sub(r" of (k = \d+|its threshold k)", " of the threshold", words)
+
+
+def _left(one: Scenario) -> tuple[str, str]:
+    """Return what a hint may do to the odds where the attacker is not as declared, and to fifty-fifty."""
+    epsilon, more = one.epsilon, ""
+    if epsilon == math.inf and one.delta_at_one < 1.0:
+        rare = chance(one.delta_at_one) or rounded_up(one.delta_at_one)
+        epsilon, more = 1.0, f", but leaks everything with probability {rare}"
+    elif one.verdict.startswith("only the noise"):
+        more = ", by the noise alone"
+    odds = factor(epsilon)
+    return "no limit" if odds == "infinity" else f"{odds}{more}", sureness(epsilon) or "practically certain"
+
+
+def _together(report: Report) -> Blocks:
+    account, total = report.ledger, report.ledger.total
+    held = f"The ledger holds {number_of(account.releases, 'release')} about these people"
+    if total is None:
+        yield "text", f"{held}. They do not add up to one number: {account.reason}"
+    else:
+        pair = named(total)
+        none = f"no strength is certified at {leak(total.delta)}"
+        yield "text", f"{held}. Together: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
+    for remark in account.remarks:
+        yield "text", remark
+    yield "list", [_budget(one, total) for one in account.budgets] or ["No budget is declared."]
+    if account.declared:
+        yield "text", f"How they add up rests on what is declared, and argued: {' '.join(account.declared)}"
+
+
+def _budget(budget: BudgetLine, total: Statement | None) -> str:
+    spent = "not known" if budget.spent is None else amount(budget.spent)
+    against = whom(total) if budget.part == "worst_case" else "the declared attacker"
+    days = "" if budget.window_days is None else f" in any {budget.window_days} days"
+    return (
+        f"Budget against {against}{days}: strength (ε) at most {exactly(budget.epsilon)}, at a leak probability (δ) of "
+        f"{exactly(budget.delta)}. Spent: {spent}. The ledger refuses what would exceed it."
+    )
+
+
+def _unprotected(statement: Statement) -> Blocks:
+    _, _, beyond = "".join(statement.limits[:1]).partition("; ")
+    listed = [capital(beyond.removeprefix("it does not protect "))] if beyond else []
+    if not anyone(statement):
+        listed.append("Anybody against whom the attacker knows everything about everybody else.")
+    listed += [
+        "People who share a fate, such as a household, beyond one privacy unit.",
+        "People about whom something else is published past the ledger: a total, an earlier table, another register.",
+        "Anything from those who run the program: they see the data, and are trusted.",
+    ]
+    yield "list", listed
+
+
+def _checking(report: Report) -> Blocks:
+    files = [file for release in report.releases for file in release.files if file.endswith(".parquet")]
+    steps = [("This page, against the content and the certificates it carries:", "pkdp verify FILE")]
+    if files:
+        steps.append(("A published file, its hash, and every number of its certificate:", f"pkdp verify {files[0]}"))
+    steps.append(("With the ledger: nothing in it was altered or cut off:", report.ledger.verify))
+    yield "steps", steps
+    ids = [(f"Id of {one.name}, {one.period}:", one.id) for one in report.releases]
+    yield "codes", [*ids, ("SHA-256 of what the job file says:", report.provenance.digest)]
+    yield "text", "What nobody can check from outside is whether the assumptions are true. Judge the argument."

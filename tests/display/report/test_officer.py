@@ -1,0 +1,140 @@
+"""The pages for somebody who answers for the protection of data: what they say, in order, and that it is checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+
+import pytest
+from example_report import clinic_report, hostile_report, noisy_report, year_report
+
+from pkdp_pipeline.assurance.verification import verify
+from pkdp_pipeline.display.content import About
+from pkdp_pipeline.display.report import render
+from pkdp_pipeline.display.report.forms import carried, report_of_document
+from pkdp_pipeline.display.report.officer import sections
+from pkdp_pipeline.errors import ArgumentError
+
+every_report = pytest.mark.parametrize("report", [clinic_report, hostile_report, noisy_report, year_report])
+
+
+def test_the_parts_are_in_order():
+    assert [section.title for section in sections(clinic_report())] == [
+        "What is published",
+        "Against whom",
+        "What is promised",
+        "What is assumed, and who argued it",
+        "What happens if that is wrong",
+        "What adds up over time",
+        "What is not protected",
+        "How to check it",
+        "Read and answered for",
+    ]
+
+
+def test_the_clinic_is_told_in_words():
+    text = render(clinic_report(), "md", "officer")
+    assert text.startswith("# Patients of a walk-in clinic, by district\n\n- Publisher: Walk-in clinic (invented)\n")
+    for said in (
+        "- Period: 2026-W02 to 2026-W14",
+        "where a cell is not listed, there are fewer than 55, possibly none",
+        "Anyone for whom people's records are independent, who knows or controls at most 20 people",
+        "In numbers: ε (strength of the strongest hint) = 0.98; δ (probability that the hint leaks everything) = 1e-6",
+        "Argued by Head of the practice (invented) on 2025-12-01.",
+        "> About one patient in eight comes in a week",
+        "| controls 6 more people in each table (10 % of the threshold) | 3.1 | 76 % |",
+        "| controls 28 more people in each table (50 % of the threshold) | 2.8, but leaks everything with "
+        "probability one in 81 | 74 % |",
+        "| knows everything about everybody else | no limit | practically certain |",
+        "The ledger holds 13 releases about these people.",
+        "`pkdp verify 2026-W14/patients_by_district.parquet`",
+    ):
+        assert said in text, said
+    assert "Ferry End" not in text  # below the threshold: it leaves no trace
+
+
+@every_report
+def test_no_symbol_is_without_its_word(report):
+    for section in sections(report()):
+        for kind, value in section.blocks:
+            if kind not in ("quote", "lead"):  # a lead says the meaning around the symbol
+                text = json.dumps(value, ensure_ascii=False)
+                assert not re.search(r"ε(?! \(|\))|\bk =", text.replace("worst-case ε and δ", "")), text
+    (listed,) = [value for s in sections(report()) if s.title == "What is not protected" for _, value in s.blocks]
+    assert 3 <= len(listed) <= 5
+
+
+def test_where_noise_protects_nothing_has_to_be_argued():
+    text = render(noisy_report(), "md", "officer")
+    assert "Anyone at all, whatever they know." in text
+    assert "It rests on nothing that an attacker does not know" in text
+    assert "ask the publisher" not in text
+    assert "ask the publisher" in render(year_report(), "md", "officer")
+
+
+def test_releases_that_do_not_add_up_are_said_to():
+    report = clinic_report()
+    ledger = dataclasses.replace(report.ledger, total=None, reason="No evidence.")
+    releases = tuple(dataclasses.replace(one, promise=0) for one in report.releases)
+    alone = dataclasses.replace(
+        report, lead=None, lead_reason="No evidence.", promises=report.promises[1:], releases=releases, ledger=ledger
+    )
+    text = render(alone, "md", "officer")
+    assert "The releases do not add up to one promise: No evidence." in text
+    assert "They do not add up to one number: No evidence." in text
+
+
+@every_report
+@pytest.mark.parametrize("form", ["html", "md"])
+def test_what_the_pages_carry_makes_them_again(report, form):
+    text = render(report(), form, "officer")
+    inside, reader = carried(text)
+    assert reader == "officer"
+    assert render(report_of_document(json.loads(inside)), form, reader) == text
+    assert render(report(), "json", "officer") == render(report(), "json")
+
+
+def test_names_are_text():
+    worse = About(title="<script>alert(1)</script>", argument="--> <b>bold</b>", publisher="a<br>", contact="x")
+    text = render(dataclasses.replace(hostile_report(), about=worse), "html", "officer")
+    assert "<script" not in text
+    assert "<b>bold" not in text
+
+
+def test_verify_makes_the_pages_again(tmp_path):
+    for form in ("html", "md"):
+        file = tmp_path / f"officer.{form}"
+        text = render(clinic_report(), form, "officer")
+        file.write_text(text, encoding="utf-8")
+        assert verify(file).passed
+        assert "73 % sure" in text
+        file.write_text(text.replace("73 % sure", "53 % sure", 1), encoding="utf-8")
+        assert not verify(file).passed
+    file.write_text(text.replace("for officer {", "{"), encoding="utf-8")
+    assert not verify(file).passed
+
+
+def test_no_pictures_are_needed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert render(clinic_report(), "html", "officer").startswith("<!DOCTYPE html>")
+
+
+def test_a_reader_that_does_not_exist_is_refused():
+    with pytest.raises(ArgumentError, match="reader must be one of 'everybody', 'officer'"):
+        render(clinic_report(), "html", "boss")
+
+
+def test_the_report_says_who_publishes_and_numbers_before_the_sentence():
+    text = render(clinic_report(), "md")
+    assert "- Publisher: Walk-in clinic (invented)\n- Contact: data" in text
+    assert "Argued by Head of the practice" in text
+    report = render(clinic_report(), "html")
+    assert report.index("<dt>Guarantee</dt>") < report.index('<p class="lead">')
+    assert "<h1>Patients of a walk-in clinic, by district " in report
+    assert "<blockquote><p>About one patient in eight" in report
+    only = dataclasses.replace(clinic_report(), about=About(argued_by="A registrar"))
+    assert "<p>Argued by A registrar.</p>\n<" in render(only, "html")
+    assert "<blockquote>" not in render(only, "html")
+    assert render(only, "md").startswith("# clinic, ")

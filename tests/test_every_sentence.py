@@ -121,6 +121,10 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         "count, noise and a release threshold, in a box",
         certify(Count(noise=NOISE, release_threshold=20), AttackerModel(p_min=0.2, p_max=0.6, unknown=40)),
     )
+    yield (
+        "count, k, noise and a release threshold, in a box",
+        certify(Count(k=20, noise=NOISE, release_threshold=40), AttackerModel(p_min=0.2, p_max=0.6, unknown=40)),
+    )
     yield "count, no ε", certify(Count(k=3), AttackerModel(p_max=0.5))
     yield "count, exact", certify(Count(), BOX)
     yield (

@@ -25,6 +25,11 @@ MADE = {
     "thresholding": (pkdp.Count(k=20), pkdp.AttackerModel(p_max=0.1, known=3, influence="active"), "presence"),
     "thresholding_complement": (pkdp.Count(k_complement=30), pkdp.AttackerModel(p_min=0.2), "presence"),
     "thresholding_in_box": (pkdp.Count(k=20), BOX, "presence"),
+    "noisy_thresholding_in_box": (
+        pkdp.Count(k=5, noise=NOISE, release_threshold=9),
+        pkdp.AttackerModel(p_min=0.3, p_max=0.5, unknown=9),
+        "presence",
+    ),
     "complement_in_box": (pkdp.Count(k_complement=20), BOX, "presence"),
     "two_thresholds_in_box": (pkdp.Count(k=20, k_complement=20), BOX, "presence"),
     "counting": (pkdp.Count(), BOX, "presence"),

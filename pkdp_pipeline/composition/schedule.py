@@ -27,6 +27,9 @@ from pkdp_pipeline.theorems.thresholding import Thresholding
 Parts = tuple[Part, ...]
 _WORST = "worst_case_parts"
 
+_SLOW = "noisy_thresholding_in_box"
+"""A profile that takes a second at every ε is not read off at hundreds of them; others hold beside it."""
+
 
 def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
@@ -41,8 +44,9 @@ def _laws(part: Part, apart: tuple[type[Bound], ...] = ()) -> tuple[tuple[Direct
     """
     if len(part.bounds) == 1 and isinstance(cells := part.bounds[0], Convolved) and THEOREMS[cells.theorem].about:
         return tuple((law, times * part.times) for law, times in cells.parts)
-    others = tuple(bound for bound in part.bounds if not isinstance(bound, apart))
-    return ((replace(directions(others or part.bounds, part.protects), attack=_repeatable(part)), part.times),)
+    bounds = _quick(part)
+    others = tuple(bound for bound in bounds if not isinstance(bound, apart))
+    return ((replace(directions(others or bounds, part.protects), attack=_repeatable(part)), part.times),)
 
 
 def _whole(
@@ -98,8 +102,12 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
 
 
 def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 0.0) -> SplitSum:
-    often = tuple((part.bounds, part.times) for part in parts)
+    often = tuple((_quick(part), part.times) for part in parts)
     return SplitSum(theorem=theorem, parts=often, extra_epsilon=epsilon, extra_delta=delta)
+
+
+def _quick(part: Part) -> tuple[Bound, ...]:
+    return tuple(bound for bound in part.bounds if bound.theorem != _SLOW)
 
 
 def _repeatable(part: Part) -> Thresholding | None:

@@ -15,6 +15,7 @@ from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 
@@ -115,6 +116,30 @@ def _twice(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
     return Applied(bound=bound, attack=None)
 
 
+_MOST_UNKNOWN = 3_000
+"""With more unknown people theorem D is not evaluated in a box: a search takes too long."""
+
+
+def _behind_noise(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem D in a box, nobody known: with a smaller threshold fewer unknown people would be told apart, or more."""
+    box, k, noise = _box("", attacker), mechanism.k, mechanism.noise
+    if box is None or k is None or k == 1 or noise is None or mechanism.k_complement is not None:
+        return None
+    if attacker.known or box.unknown > _MOST_UNKNOWN:
+        return None
+    bound = NoisyThreshold(
+        theorem="noisy_thresholding_in_box",
+        k=k,
+        p=box.p_max,
+        cap=attacker.unknown_max,
+        noise=noise.epsilon,
+        release_threshold=mechanism.release_threshold,
+        p_min=box.p_min,
+        unknown=box.unknown,
+    )
+    return Applied(bound=bound, attack=bound)
+
+
 def _box(theorem: str, attacker: AttackerModel) -> Counting | None:
     """Return the bound for an attacker who is uncertain about everybody in a box of probabilities."""
     p_min, p_max, unknown = attacker.p_min, attacker.p_max, attacker.unknown
@@ -144,6 +169,16 @@ def _certain(attacker: AttackerModel) -> str:
 
 
 IN_A_BOX = (
+    Theorem(
+        key="noisy_thresholding_in_box",
+        title="Theorem D in a box: a threshold with noise after it",
+        citation="docs/mathematics.md, section 6, theorem D in a box",
+        formal=formal.BEHIND_NOISE_IN_A_BOX,
+        against=partial(whom.thresholding_in_box, "in"),
+        rests_on=("known", "p_max", "unknown"),
+        about=(Count, "presence"),
+        rule=_behind_noise,
+    ),
     *(
         Theorem(
             key=key,

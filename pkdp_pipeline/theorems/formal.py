@@ -72,6 +72,7 @@ VERTICES = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is at a vertex of the box, {_CHANNEL}"),),
     "lemmas 1 and 3, noise without bounds, and that more unknown people hide no less",
 )
+BEHIND_NOISE_IN_A_BOX = Formal(VERTICES.statements, BEHIND_NOISE.rest)
 IN_A_BOX = Formal(
     VERTICES.statements, "that a threshold is as good as more unknown people, lemmas 1 and 3, and known people"
 )

@@ -171,7 +171,7 @@ def _looks(p: float, k: int, noise: float, release: int, people: int) -> tuple[A
     up, down = np.clip(release - seen, -reach, reach + 1), np.clip(everybody - release - seen, -reach - 1, reach)
     passing = [table[up + reach, down + reach + 1] for table in _passing(noise)]
     one, other = counts >= k, everybody - counts >= k
-    below = Channel(0, release, noise, p).below
+    below = Channel(0, release, noise, p, p).below
     hidden = np.where(one, below((release - counts).astype(float)), 1.0)
     hidden = hidden * np.where(other, below((release - everybody + counts).astype(float)), 1.0)
     laws = np.stack([_tossed(people, high, p) for high in range((people + 1) // 2, people + 1)])

@@ -1,4 +1,4 @@
-"""What is published of a number of coins: suppressed below k, noised, and suppressed below a release threshold."""
+"""What is published of coins of two kinds: suppressed below k, noised, and suppressed below a release threshold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import log_binomial_pmf, outward_from
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
 
 Whole = NDArray[np.int64]
 
@@ -25,15 +25,19 @@ WIDEST = 6_000
 LOST = 1e5 * TINY
 """What may have been lost to underflow in all numbers of a row."""
 
+_ROUND = 64
+"""Laws of coins of two kinds end at multiples of this, so that those of one kind are made seldom."""
+
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Suppress below `k`, add noise, suppress below `release`; `p` is the chance of every coin."""
+    """Suppress below `k`, add noise, suppress below `release`; coins fall with chance `p_min` or with `p_max`."""
 
     k: int
     release: int | None
     noise: float
-    p: float
+    p_min: float
+    p_max: float
 
     def above(self, steps: Array) -> Array:
         """Return ``P[Z ≥ s]``."""
@@ -53,19 +57,21 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is published of m coins: every number within its `budget`, relatively, but for `rest` and `under`.
+    """What is published of some coins: every number within its `budget`, relatively, but for `rest` and `under`.
 
-    `laws` has four rows. The first two are the laws of what is published in the target's two lives, from the least
-    value on, values of the same likelihood ratio merged. The others are ``P[S ≥ k, S + Z < t]`` for the same values t,
-    and for t - 1. `numbers` are those of `Rows`.
+    `law` is that of the coins, from the count `start` on. `laws` has four rows. The first two are what is published in
+    the target's two lives, from the least value on, values of the same likelihood ratio merged. The others are
+    ``P[S ≥ k, S + Z < t]`` for the same values t, and for t - 1. `numbers` are those of `Rows`.
     """
 
+    start: int
+    law: Array
     laws: Array
     numbers: tuple[float, ...]
 
 
 class Rows(NamedTuple):
-    """Rows of several numbers of coins below each other; what is a number of one row is a column here.
+    """Rows of several places below each other; what is a number of one row is a column here.
 
     `few` and `just` are P[S < k-1] and P[S = k-1]. Counts above `high` are left out, and so are very few: `rest` bounds
     the former, `under` the latter.
@@ -83,37 +89,78 @@ class Rows(NamedTuple):
     budget: Array
 
 
+class _Coins(NamedTuple):
+    """The law of equal coins from `start` on, and bounds on what is left out above and below."""
+
+    start: int
+    weights: Array
+    rest: float
+    under: float
+
+
 @lru_cache(maxsize=8192)
-def row_of(channel: Channel, m: int) -> Row | None:
-    """Return the row of m coins, at least k - 1; None where it would be too wide."""
-    k, release, p, noise = channel.k, channel.release, channel.p, channel.noise
-    mode = int((m + 1) * p)
-    spread = _REACH / 3.0 + math.sqrt(_REACH * _REACH / 9.0 + 2.0 * _REACH * m * p * (1.0 - p)) + 2.0
-    low = max(0, math.floor(min(mode, k - 1) - spread))
-    high = min(m, math.ceil(max(mode, k - 1) + spread))
-    first = k if release is None else max(k, release)
-    size = max(high + 1, first) - k + 1
-    if max(size, high - low, abs(first - (release or first))) > WIDEST:
-        return None
+def _coins(m: int, p: float, low: int, high: int) -> _Coins:
+    """Return the law of m coins from `low` to `high`, which the mode lies between, or to m."""
+    high, mode = min(m, high), int((m + 1) * p)
     steps = np.arange(low, high, dtype=np.float64)
     anchor = min(mode, high)
     with flint.ctx.workprec(96 + 2 * m.bit_length()):
         peak = ball_above(log_binomial_pmf(m, anchor, p).exp())
     with np.errstate(under="ignore"):
         weights = outward_from(anchor - low, peak, (m - steps) * (p / (1.0 - p)) / (steps + 1.0))
-        falls = (m - high) * p / ((high + 1) * (1.0 - p))
-        rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + LOST
-        sinks = low * (1.0 - p) / ((m - low + 1) * p)
-        under = float(weights[0]) * sinks / (1.0 - sinks) * 1.01 + LOST if low else 0.0
-        below, counts = weights[: k - low], weights[k - low :]
+    falls = (m - high) * p / ((high + 1) * (1.0 - p))
+    rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + LOST
+    sinks = low * (1.0 - p) / ((m - low + 1) * p)
+    under = float(weights[0]) * sinks / (1.0 - sinks) * 1.01 + LOST if low else 0.0
+    return _Coins(low, weights, rest, under)
+
+
+def ends_of(channel: Channel, low: int, high: int) -> tuple[int, int] | None:
+    """Return the least count that is looked at, and the largest; None where a row would be too wide."""
+    k, release, p, q = channel.k, channel.release, channel.p_min, channel.p_max
+    mode, variance = int((low + 1) * p + high * q), low * p * (1.0 - p) + high * q * (1.0 - q)
+    spread = _REACH / 3.0 + math.sqrt(_REACH * _REACH / 9.0 + 2.0 * _REACH * variance) + 2.0
+    top = math.ceil(max(mode, k - 1) + spread)
+    bottom = 0 if low and high else max(0, math.floor(min(mode, k - 1) - spread))
+    if low and high:
+        top += -top % _ROUND
+    top, first = min(low + high, top), k if release is None else max(k, release)
+    wide = max(max(top + 1, first) - k + 1, top - bottom, abs(first - (release or first))) > WIDEST
+    return None if wide else (bottom, top)
+
+
+def _law(channel: Channel, low: int, high: int, ends: tuple[int, int]) -> _Coins:
+    """Return the law of `low` coins of the smaller chance and `high` of the larger."""
+    p, q, (bottom, top) = channel.p_min, channel.p_max, ends
+    if not low or not high:
+        return _coins(low or high, p if low else q, bottom, top)
+    # Whatever is up to here is exact.
+    one, other = _coins(low, p, 0, top), _coins(high, q, 0, top)
+    with np.errstate(under="ignore"):
+        weights = np.convolve(one.weights, other.weights)
+    rest = one.rest + other.rest + 1.01 * float(weights[top + 1 :].sum())
+    return _Coins(0, weights[: top + 1], rest, 0.0)
+
+
+@lru_cache(maxsize=16384)
+def row_of(channel: Channel, low: int, high: int) -> Row | None:
+    """Return the row of at least k - 1 coins, `low` at `p_min` and `high` at `p_max`; None where it is too wide."""
+    k, release, noise, ends = channel.k, channel.release, channel.noise, ends_of(channel, low, high)
+    if ends is None:
+        return None
+    found = _law(channel, low, high, ends)
+    start, weights = found.start, found.weights
+    first = k if release is None else max(k, release)
+    size = max(start + len(weights), first) - k + 1
+    with np.errstate(under="ignore"):
+        below, counts = weights[: k - start], weights[k - start :]
         sums, alpha, silent = _noised(counts, noise, size), math.exp(-noise), -math.expm1(-noise)
         # P(y) = Q(y - 1) + P[S = k - 1] P[Z = y - k].
         just = float(below[-1]) if k else 0.0
         earlier = np.append(alpha * sums[0], sums[:-1])
         present = earlier + just * (silent / (1.0 + alpha)) * np.exp(-noise * np.arange(size))
-        numbers = np.arange(k, k + len(counts), dtype=np.float64)
-        told = float((counts * channel.below(first - numbers)).sum())
-        least = float((counts * channel.below(first - 1 - numbers)).sum())
+        hides = _below(noise, first - k)
+        told, least = (float((counts * hides[at : at + len(counts)]).sum()) for at in (0, 1))
         absent, present = sums[first - k :].copy(), present[first - k :]
         hidden = told + np.append(0.0, np.cumsum(absent[:-1]))
         before = np.append(least, hidden[:-1])
@@ -125,9 +172,19 @@ def row_of(channel: Channel, m: int) -> Row | None:
             before[1:2] = told
             factors[0] -= alpha / silent * math.expm1(-noise * depth)
         factors[-1] += alpha / silent
-    budget = (10.0 * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
+    each = 14.0 if low and high else 10.0
+    budget = (each * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
     laws = np.stack([present * factors, absent * factors, hidden, before])
-    return Row(laws=laws, numbers=(float(below[:-1].sum()), just, high, rest, under, budget))
+    last = float(start + len(weights) - 1)
+    numbers = (float(below[:-1].sum()), just, last, found.rest, found.under, budget)
+    return Row(start=start, law=weights, laws=laws, numbers=numbers)
+
+
+@lru_cache(maxsize=128)
+def _below(noise: float, first: int) -> Array:
+    """Return ``P[Z < s]`` for all steps s from the first one down that a row may need."""
+    (found,) = kept([Channel(0, None, noise, 0.0, 0.0).below(first - np.arange(WIDEST + 3, dtype=np.float64))])
+    return found
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
@@ -146,10 +203,9 @@ def _noised(counts: Array, noise: float, size: int) -> Array:
     return result
 
 
-def rows_of(channel: Channel, people: Whole) -> Rows:
+def rows_of(channel: Channel, low: Whole, high: Whole) -> Rows:
     """Return the rows of these numbers of coins, none of them too wide; shorter ones are continued."""
-    unique, place = np.unique(people, return_inverse=True)
-    rows = [row for m in unique.tolist() if (row := row_of(channel, m)) is not None]
+    rows, place = _distinct(channel, low, high)
     laws = np.zeros((4, len(rows), max(row.laws.shape[1] for row in rows)))
     for at, row in enumerate(rows):
         laws[:, at, : row.laws.shape[1]] = row.laws
@@ -158,33 +214,21 @@ def rows_of(channel: Channel, people: Whole) -> Rows:
     return Rows(*laws[:, place], *numbers[place].T[:, :, None])
 
 
-def suffixes(values: Array) -> Array:
-    """Return for every entry the sum of itself and what follows in its row."""
-    return np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
+def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, Array, Array]:
+    """Return (counts, laws, rest, under): the laws of these coins below each other, for the same counts."""
+    rows, place = _distinct(channel, low, high)
+    start = max(0, min(row.start for row in rows) - 1)
+    counts = np.arange(start, max(row.start + len(row.law) for row in rows) + 1, dtype=np.float64)
+    laws = np.zeros((len(rows), len(counts)))
+    for at, row in enumerate(rows):
+        laws[at, row.start - start : row.start - start + len(row.law)] = row.law
+    rest, under = np.array([row.numbers[3:5] for row in rows])[place].T[:, :, None]
+    return counts, laws[place], rest, under
 
 
-def rising_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
-    """Return at least ``P[Bin(m) = x] / P[Bin(a) = x]`` for all m in [a, b]; x is at most a."""
-    peak = np.clip(np.floor(x / p), a, b)
-    # -log(1 - x/i) is convex in i.
-    first, last = -np.log1p(-x / (a + 1.0)), -np.log1p(-x / np.maximum(peak, a + 1.0))
-    rise = np.minimum(700.0, (peak - a) * (0.5 * (first + last) + math.log1p(-p)))
-    result: Array = np.exp(rise) * (1.0 + 1e-12 * (b - a + 1.0))
-    return result
-
-
-def falling_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
-    """Return at least ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b]; 0 where x is above b."""
-    peak = np.clip(np.floor(x / p), a, b)
-    rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
-    # As large a ratio makes more than 1 of whatever may be lost in rounding.
-    ratio = np.exp(np.minimum(700.0, (peak - b) * rate)) * (1.0 + 1e-12 * (b - a + 1.0))
-    return np.where(x > b, 0.0, ratio)
-
-
-def least_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
-    """Return at most ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b], and at most 1."""
-    inside = np.minimum(x, a)
-    rate = 0.5 * (-np.log1p(-inside / (a + 1.0)) - np.log1p(-inside / np.maximum(b, a + 1.0))) + math.log1p(-p)
-    ratio = np.exp(np.minimum(0.0, (a - b) * rate)) * (1.0 - 1e-12 * (b - a + 1.0))
-    return np.where(x > a, 0.0, ratio)
+def _distinct(channel: Channel, low: Whole, high: Whole) -> tuple[list[Row], Whole]:
+    """Return the rows of all numbers that occur, and which of them is whose."""
+    pairs = list(zip(low.tolist(), high.tolist(), strict=True))
+    place = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
+    rows = [row for pair in place if (row := row_of(channel, *pair)) is not None]
+    return rows, np.array([place[pair] for pair in pairs])

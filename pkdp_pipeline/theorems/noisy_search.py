@@ -1,46 +1,50 @@
-"""The search for the worst number of people behind a threshold with noise after it."""
+"""The search for the worst numbers of people behind a threshold with noise after it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_below
-from pkdp_pipeline.theorems.noisy_rows import (
-    LOST,
-    Channel,
-    Rows,
-    Whole,
-    falling_ratio,
-    least_ratio,
-    rising_ratio,
-    row_of,
-    rows_of,
-    suffixes,
-)
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
+from pkdp_pipeline.theorems import noisy_blocks, noisy_line
+from pkdp_pipeline.theorems.noisy_blocks import Blocks
+from pkdp_pipeline.theorems.noisy_divergences import Divergences
+from pkdp_pipeline.theorems.noisy_rows import Channel, Whole, ends_of
+from pkdp_pipeline.theorems.rounding import TINY, Array
 
 SLACK = 0.01
-"""Blocks are divided until none exceeds the best attacker found by more than this, relatively."""
+"""Blocks of coins of one kind are divided until none exceeds the best attacker by more than this, relatively."""
+
+SLACK_IN_BOX = 0.04
+"""The same of coins of two kinds."""
 
 _NEGLIGIBLE = 1e-250
 """Below this no two sides need to agree."""
 
-_TOGETHER = 256
-"""So many blocks are looked at together."""
+_NEGLIGIBLE_IN_BOX = 1e-40
+"""The same of coins of two kinds."""
 
-_NEAR = 1.0 - 2.0**-40
-"""Up to this share of ε0 an ε is surely below that of the noise as it is drawn."""
+_TOGETHER = 128
+"""So many blocks are looked at together."""
 
 _MOST_BLOCKS = 1000
 """With more blocks than this to divide at once, the search stops, which widens the bracket."""
 
+_LADDER = 24
+"""So many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
+
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+_STEP = 1.3
+"""The ends of a search are found in steps by this factor."""
+
 
 class Found(NamedTuple):
-    """For every ε: the best attacker's δ, a bound on all, how far apart the sides of one are, and who is the best."""
+    """For every ε: the best attacker's δ, a bound on all, how far apart the sides of one are, and who is the best.
+
+    `leader` has two rows, the numbers of people at the smaller and at the larger chance.
+    """
 
     best: Array
     top: Array
@@ -48,10 +52,27 @@ class Found(NamedTuple):
     leader: Whole
 
 
-class Search:
-    """The largest divergences over all numbers of coins, for several ε at once, of channels whose average is seen.
+def _fit(channels: tuple[Channel, ...], low: int, high: int) -> bool:
+    return all(ends_of(one, low + max(0, one.k - 1 - low - high), high) is not None for one in channels)
 
-    A place is an ε and a number of coins; a block is an ε and two numbers, with all between.
+
+def ladder(channels: tuple[Channel, ...], least: int, cap: float) -> tuple[Whole, Whole]:
+    """Return numbers of coins that are looked at first, at least and at most so many."""
+    first = channels[0]
+    most = math.ceil(2.0 * max(first.k, first.release or 0) / first.p_min)
+    people = np.minimum(least + most * (np.arange(_LADDER) / _LADDER) ** 2, cap)
+    people = np.unique(people.astype(np.int64))
+    shares = np.array(_SHARES[:1] if first.p_min == first.p_max else _SHARES)
+    high = np.floor(shares[:, None] * people).ravel().astype(np.int64)
+    low = np.tile(people, len(shares)) - high
+    fit = np.array([_fit(channels, *pair) for pair in zip(low.tolist(), high.tolist(), strict=True)])
+    return low[fit], high[fit]
+
+
+class Search:
+    """The largest divergences over all numbers of coins of two kinds, for several ε, of channels whose average is seen.
+
+    A place is an ε and two numbers of coins. Where both chances are equal, only coins of the smaller one are looked at.
 
     Parameters
     ----------
@@ -61,7 +82,10 @@ class Search:
         Of the channels, each at or above its own.
     lowered : Array
         The same, at or below.
+    unknown : int
+        There are at least so many coins.
     cap : int, optional
+        And at most so many.
     epsilons : Array
     others : Array or float
         At or above what all other channels add at each ε, whatever the number of coins.
@@ -72,243 +96,234 @@ class Search:
         channels: tuple[Channel, ...],
         chances: Array,
         lowered: Array,
+        unknown: int,
         cap: int | None,
         epsilons: Array,
         others: Array | float = 0.0,
     ) -> None:
-        self.channels, self.cap, self.epsilons = channels, cap, epsilons
+        self.channels, self.cap, self.epsilons = channels, math.inf if cap is None else cap, epsilons
         self.others = others + np.zeros(len(epsilons))
-        self.parts = tuple(zip((_Divergences(one, epsilons) for one in channels), chances, lowered, strict=True))
+        self.parts = tuple(zip((Divergences(one, epsilons) for one in channels), chances, lowered, strict=True))
+        # Fewer coins than these are never told apart.
+        self.least = max(0, unknown, channels[-1].k - 1)
+        self.p_min, self.p_max = channels[0].p_min, channels[0].p_max
+        self.is_line = self.p_min == self.p_max
+        self.slack = SLACK if self.is_line else SLACK_IN_BOX
+        least = _NEGLIGIBLE if self.is_line else _NEGLIGIBLE_IN_BOX
+        self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt)
+        self._stride = 1, 2**48
+        self._keys, self._values = np.full(1, -1), np.zeros((len(channels), 1))
 
-    @property
-    def least(self) -> int:
-        """Fewer coins than these are never told apart."""
-        return max(0, self.channels[-1].k - 1)
-
-    def fits(self, m: int) -> bool:
+    def fits(self, low: int, high: int) -> bool:
         """Return whether so many coins can be looked at."""
-        return all(row_of(one, max(m, one.k - 1)) is not None for one in self.channels)
+        return _fit(self.channels, low, high)
 
     def sides(self) -> Found:
         """Return what is found for every ε."""
         many = len(self.epsilons)
         best, top, apart = np.zeros((3, many))
-        found = Found(best, top, apart, np.full(many, self.least))
-        ends, reached = self._edges(found)
-        column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
-        firsts, lasts = np.array(ends)[place], np.array(ends)[place + 1]
-        wide = lasts - firsts > 1
-        column, firsts, lasts = column[wide], firsts[wide], lasts[wide]
-        while len(firsts):
-            enough = np.maximum((1.0 + SLACK) * best[column], _NEGLIGIBLE)
-            parts = range(0, len(firsts), _TOGETHER)
-            cut = [slice(at, at + _TOGETHER) for at in parts]
-            bounds = np.concatenate([self.between(column[c], firsts[c], lasts[c], enough[c]) for c in cut])
+        found = Found(best, top, apart, np.repeat([[self.least], [0]], many, axis=1))
+        if self.least > self.cap:
+            return found
+        blocks, ends = self._line(found) if self.is_line else self._plane(found)
+        while len(blocks.column):
+            corners = self._at_corners(blocks, found)
+            inside = np.flatnonzero((blocks.first > 1) | (blocks.second > 1))
+            blocks, corners = blocks.taken(inside), corners[:, :, inside]
+            enough = self._enough(blocks.column, found)
+            bounds = np.zeros(len(inside))
+            # Blocks of like counts are looked at together.
+            order = np.argsort(blocks.low * self.p_min + blocks.high * self.p_max)
+            for at in range(0, len(inside), _TOGETHER):
+                some = order[at : at + _TOGETHER]
+                bounds[some] = self.between(blocks.taken(some), corners[:, :, some], enough[some])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= len(firsts) > _MOST_BLOCKS * many
-            np.maximum.at(top, column[done], bounds[done])
-            column, firsts, lasts = column[~done], firsts[~done], lasts[~done]
-            if not len(firsts):
-                break
-            middles = (firsts + lasts) // 2
-            self._improve(column, middles, found)
-            column, firsts, lasts = (
-                np.concatenate(pair) for pair in ((column, column), (firsts, middles), (middles, lasts))
-            )
-            wide = lasts - firsts > 1
-            column, firsts, lasts = column[wide], firsts[wide], lasts[wide]
+            done |= len(bounds) > _MOST_BLOCKS * many
+            np.maximum.at(top, blocks.column[done], bounds[done])
+            blocks = blocks.taken(np.flatnonzero(~done)).halved((self.p_min, self.p_max - self.p_min, self.p_max))
+            blocks = self._declared(blocks, ends)
         np.minimum(1.0, top, out=top)
         return found
 
-    def _edges(self, found: Found) -> tuple[list[int], Whole]:
-        """Return numbers of coins that blocks lie between, and how many blocks each ε needs.
+    def _enough(self, column: Whole, found: Found) -> Array:
+        enough: Array = np.maximum((1.0 + self.slack) * found.best[column], self.negligible[column])
+        return enough
+
+    def _line(self, found: Found) -> tuple[Blocks, Whole]:
+        """Return blocks of all numbers of people that need to be looked at, and where they end.
 
         The upper sides of what is found include a bound on all larger numbers.
         """
-        k, p, many, least = self.channels[0].k, self.channels[0].p, len(self.epsilons), self.least
-        most = math.inf if self.cap is None else self.cap
-        ends, step, reached = [least], 1, np.zeros(many, dtype=np.int64)
+        many, ends, step = len(self.epsilons), [self.least], 1
+        reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
         # Before about as many as make k likely no tail can be left out.
-        while ends[-1] * p < k and ends[-1] < most:
-            ends.append(int(min(least + step, most)))
+        while ends[-1] * self.p_min < self.channels[0].k and ends[-1] < self.cap:
+            ends.append(int(min(self.least + step, self.cap)))
             step *= 2
-        if not self.fits(ends[-1]):
-            found.top[:] = 1.0
-            return ends, reached
-        column, place = (part.ravel() for part in np.indices((many, len(ends))))
-        self._improve(column, np.array(ends)[place], found)
-        left = np.arange(many)
+        if self.fits(ends[-1], 0):
+            column, place = (part.ravel() for part in np.indices((many, len(ends))))
+            self._known(column, np.array(ends)[place], np.zeros_like(place), found)
+        else:
+            found.top[:], left = 1.0, left[:0]
         while len(left):
-            beyond = np.zeros(len(left)) if ends[-1] == most else self.beyond(left, ends[-1])
+            beyond = np.zeros(len(left)) if ends[-1] == self.cap else self.beyond(left, ends[-1], 0)
             reached[left] = len(ends) - 1
-            further = int(min(least + step, most))
-            done = beyond <= np.maximum((1.0 + SLACK) * found.best[left], _NEGLIGIBLE)
+            further = int(min(self.least + step, self.cap))
             # A bound that is not small enough holds as well.
-            done |= not self.fits(further)
+            done = (beyond <= self._enough(left, found)) | (not self.fits(further, 0))
             found.top[left[done]] = np.maximum(found.top[left[done]], beyond[done])
             left = left[~done]
             if len(left):
                 ends.append(further)
                 step *= 2
-                self._improve(left, np.full(len(left), further), found)
-        return ends, reached
+                self._known(left, np.full(len(left), further), np.zeros_like(left), found)
+        column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
+        firsts, none = np.array(ends)[place], np.zeros_like(place)
+        blocks = Blocks(column, firsts, none, np.array(ends)[place + 1] - firsts, none, none)
+        return blocks, np.stack([np.array(ends)[reached], np.zeros_like(reached)])
 
-    def _improve(self, column: Whole, people: Whole, found: Found) -> None:
-        """Look at these places, and enter what is there."""
-        lower, upper = self.exact(column, people)
+    def _plane(self, found: Found) -> tuple[Blocks, Whole]:
+        """Return the same of people of two kinds."""
+        low, high = ladder(self.channels, self.least, self.cap)
+        telling, ends = np.arange(len(self.epsilons)), np.zeros((2, len(self.epsilons)), dtype=np.int64)
+        if not len(low):
+            found.top[:], telling = 1.0, telling[:0]
+        elif self.fits(self.least, 0):
+            for part, _, _ in self.parts:
+                telling = telling[~part.silent(telling, self.least, 0)]
+        if not len(telling):
+            return Blocks(*np.zeros((6, 0), dtype=np.int64)), ends
+        column, place = (part.ravel() for part in np.indices((len(telling), len(low))))
+        self._look(telling[column], low[place], high[place], found)
+        ends = self._ends(telling, found)
+        return self._all(telling, ends, found), ends
+
+    def _ends(self, telling: Whole, found: Found) -> Whole:
+        """Return for every ε so many coins of either kind, shape (2, ε), that as many or more need not be looked at.
+
+        The upper sides of what is found include a bound on all of them.
+        """
+        many = len(self.epsilons)
+        ends = np.full((2, many), -1, dtype=np.int64)
+        for kind in range(2):
+            people, left = max(1, math.ceil(self.channels[0].k / (self.p_max if kind else self.p_min))), telling
+            while len(left):
+                place = (0, people) if kind else (people, 0)
+                further = int(people * _STEP) + 1
+                bounds = np.zeros(len(left)) if people > self.cap else self.beyond(left, *place)
+                done = bounds <= self._enough(left, found)
+                # A bound that is not small enough holds as well.
+                done |= not self.fits(*((0, further) if kind else (further, 0)))
+                ends[kind, left[done]] = people
+                found.top[left[done]] = np.maximum(found.top[left[done]], bounds[done])
+                left, people = left[~done], further
+        return ends
+
+    def _all(self, telling: Whole, ends: Whole, found: Found) -> Blocks:
+        """Return blocks of all places that need to be looked at."""
+        parts: list[tuple[int, ...]] = []
+        for column in telling.tolist():
+            most, at_high = ends[:, column].tolist()
+            people, step = self.least, 1
+            while people < most + self.least and people < self.cap:
+                size = int(min(step, self.cap - people))
+                parts.append((column, people, 0, size, self.least, 1))
+                people, step = people + size, 2 * step
+            if people == self.least:
+                parts.append((column, self.least, 0, 0, self.least, 1))
+            people, step = self.least, 1
+            while people < min(at_high, self.cap):
+                size = int(min(step, self.cap - people))
+                parts.append((column, 0, people, int(min(most, self.cap)), size, 0))
+                people, step = people + size, 2 * step
+        blocks = Blocks(*np.array(parts, dtype=np.int64).T)
+        last = blocks.corner(1, 1)
+        fit = np.array([self.fits(*pair) for pair in zip(last[0].tolist(), last[1].tolist(), strict=True)])
+        found.top[blocks.column[~fit]] = 1.0
+        self._stride = int(last[1].max()) + 1, int(max(last[0].max(), blocks.low.max())) + 1
+        if self._stride[0] * self._stride[1] * len(self.epsilons) >= 2**62:
+            found.top[:] = 1.0
+            return blocks.taken(np.zeros(0, dtype=np.int64))
+        return self._declared(blocks.taken(np.flatnonzero(fit)), ends)
+
+    def _declared(self, blocks: Blocks, ends: Whole) -> Blocks:
+        """Return the blocks that have declared attackers in them whom nothing is known about yet."""
+        most, at_high = ends[:, blocks.column]
+        beyond = blocks.low - blocks.slanted * blocks.second >= most
+        beyond |= (not self.is_line) & (blocks.high >= at_high)
+        return blocks.taken(np.flatnonzero(~beyond & (blocks.low + blocks.high <= self.cap)))
+
+    def _at_corners(self, blocks: Blocks, found: Found) -> Array:
+        """Look at the corners of each block; return bounds on the divergence of every channel there, in this order."""
+        # Along a line they are not needed, and where a block ends another begins, or the ends are known.
+        corners = blocks.corners[: 1 if self.is_line else 4]
+        low, high = (np.concatenate(part) for part in zip(*corners, strict=True))
+        known = self._known(np.tile(blocks.column, len(corners)), low, high, found)
+        return known.reshape(len(self.parts), len(corners), len(blocks.column))
+
+    def _known(self, column: Whole, low: Whole, high: Whole, found: Found) -> Array:
+        """Return bounds on the divergence of every channel at these places, the larger of both orders."""
+        keys = (column * self._stride[1] + low) * self._stride[0] + high
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        missing = np.flatnonzero(self._keys[at] != keys)
+        if len(missing):
+            new, at = np.unique(keys[missing], return_index=True)
+            at = missing[at]
+            values = self._look(column[at], low[at], high[at], found)
+            keys_, values = np.append(self._keys, new), np.hstack([self._values, values])
+            order = np.argsort(keys_)
+            self._keys, self._values = keys_[order], values[:, order]
+        known: Array = self._values[:, np.searchsorted(self._keys, keys)]
+        return known
+
+    def _look(self, column: Whole, low: Whole, high: Whole, found: Found) -> Array:
+        """Look at these places, and enter what is there; return bounds of every channel."""
+        lower, upper, apart = self._exact(column, low, high)
+        declared = low + high <= self.cap
+        lower, upper = np.where(declared, lower, 0.0), np.where(declared, upper, 0.0)
         np.maximum.at(found.best, column, lower)
         np.maximum.at(found.top, column, upper)
         leading = lower >= 0.5 * found.best[column]
         wide = (upper - lower)[leading] / np.maximum(lower[leading], TINY)
         np.maximum.at(found.apart, column[leading], np.minimum(1.0, wide))
         first = (lower == found.best[column]) & (lower > 0.0)
-        found.leader[column[first]] = people[first]
+        found.leader[:, column[first]] = low[first], high[first]
+        return apart
 
-    def exact(self, column: Whole, people: Whole) -> tuple[Array, Array]:
+    def exact(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array]:
         """Return brackets of the divergence, the larger of both orders, at each place."""
-        lower, upper = np.zeros((2, 2, len(people)))
-        for part, chance, lowered in self.parts:
-            told = people >= part.channel.k - 1
-            if told.any():
-                least, most = part.orders(column[told], people[told])
+        return self._exact(column, low, high)[:2]
+
+    def _exact(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array, Array]:
+        lower, upper = np.zeros((2, 2, len(low)))
+        each = np.zeros((len(self.parts), len(low)))
+        for at, (part, chance, lowered) in enumerate(self.parts):
+            told = np.flatnonzero(low + high >= part.channel.k - 1)
+            if len(told):
+                least, most, each[at, told] = part.orders(column[told], low[told], high[told])
                 lower[:, told] += lowered * least
                 upper[:, told] += chance * most
         several = len(self.parts) > 1
         upper = upper.max(axis=0) * (1.0 + 1e-14 * several) + self.others[column]
-        return lower.max(axis=0) * (1.0 - 1e-14 * several), upper
+        return lower.max(axis=0) * (1.0 - 1e-14 * several), upper, each
 
-    def beyond(self, column: Whole, m: int) -> Array:
-        """Return bounds on the divergence with m coins or more, where these make every k likely."""
-        bounds: Array = sum(chance * part.beyond(column, m) for part, chance, _ in self.parts) * (1.0 + 1e-14)
+    def beyond(self, column: Whole, low: int, high: int) -> Array:
+        """Return bounds on the divergence with at least so many coins of either kind."""
+        bounds: Array = sum(chance * part.beyond(column, low, high) for part, chance, _ in self.parts) * (1.0 + 1e-14)
         return bounds + self.others[column]
 
-    def between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
-        """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
-        bounds = np.zeros(len(column))
+    def between(self, blocks: Blocks, corners: Array, enough: Array) -> Array:
+        """Return bounds on the divergence in each block; coarse ones where these are `enough`."""
+        bounds = np.zeros(len(enough))
         share = 1.0 if len(self.parts) == 1 else 1e-3
-        for part, chance, _ in self.parts:
-            told = lasts >= part.channel.k - 1
-            if told.any():
-                starts = np.maximum(firsts[told], part.channel.k - 1)
-                bounds[told] += chance * part.between(column[told], starts, lasts[told], share * enough[told])
-        return bounds * (1.0 + 1e-14) + self.others[column]
-
-
-class _Divergences:
-    """Divergences of what one channel publishes, for several ε at once."""
-
-    def __init__(self, channel: Channel, epsilons: Array) -> None:
-        self.channel, self.epsilons = channel, epsilons
-        alpha, rise = math.exp(-channel.noise), np.expm1(epsilons)
-        self.growth = np.exp(epsilons)
-        # So far beyond a cutoff a count still speaks for it: log((e^ε - 1)(1 + α)/(e^ε - α)) / log α.
-        self.inside = epsilons < channel.noise * _NEAR
-        share = rise * (1.0 + alpha) / (rise - math.expm1(-channel.noise))
-        self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
-
-    def beyond(self, column: Whole, m: int) -> Array:
-        """Return bounds on the divergence with m coins or more, where these make k likely.
-
-        From ε0 on only a count that has just reached k tells anything. Below, the count without its threshold, which
-        more coins only help to hide, differs from it where fewer than k people count.
-        """
-        row, growth = row_of(self.channel, m), self.growth[column]
-        noisy = self.epsilons[column] < self.channel.noise
-        if row is None or m * self.channel.p < self.channel.k:
-            return np.ones(len(column))
-        bounds = np.full(len(column), self.channel.appears * row.numbers[1] * (1.0 + row.numbers[-1]) + LOST)
-        if noisy.any():
-            free = row_of(replace(self.channel, k=0, release=None), m)
-            if free is None:
-                return np.where(noisy, 1.0, bounds)
-            budget, rest = free.numbers[-1], free.numbers[3]
-            gains = np.zeros(len(column))
-            for first, second in (free.laws[:2], free.laws[1::-1]):
-                apart = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
-                gains = np.maximum(gains, np.maximum(0.0, apart).sum(axis=1) + rest)
-            few = (1.0 + growth) * binomial_below(m, self.channel.p, self.channel.k)
-            bounds = np.where(noisy, gains + few, bounds)
-        return bounds * (1.0 + 1e-12)
-
-    def orders(self, column: Whole, people: Whole) -> tuple[Array, Array]:
-        """Return brackets of the divergence at each place, in both orders; shape (2, places)."""
-        rows, growth = rows_of(self.channel, people), self.growth[column][:, None]
-        shown = 1.0 - self.channel.appears
-        one, other = rows.few + rows.just * shown + rows.before[:, :1], rows.few + rows.just + rows.hidden[:, :1]
-        present, absent = np.hstack([rows.present, one]), np.hstack([rows.absent, other])
-        less, more = growth * (1.0 + rows.budget), growth * (1.0 - rows.budget)
-        both = ((present, absent), (absent, present))
-        lower = [np.maximum(0.0, first * (1.0 - rows.budget) - second * less).sum(axis=1) for first, second in both]
-        upper = [np.maximum(0.0, first * (1.0 + rows.budget) - second * more).sum(axis=1) for first, second in both]
-        lost = ((1.0 + growth) * (rows.rest + rows.under))[:, 0]
-        least = np.maximum(0.0, np.stack(lower) * (1.0 - 1e-12) - lost)
-        return least, np.stack(upper) * (1.0 + 1e-12) + self._left_out(column, rows)[:, 0]
-
-    def _left_out(self, column: Whole, rows: Rows) -> Array:
-        """Return at most how much the counts left out can add: from ε0 on only that of k - 1 people tells anything."""
-        return np.where((self.epsilons[column] < self.channel.noise)[:, None], rows.rest, LOST)
-
-    def between(self, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
-        """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
-        ends = rows_of(self.channel, np.concatenate([firsts, lasts]))
-        near, far = (Rows(*(part[half] for part in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :]))
-        a, b = firsts[:, None].astype(float), lasts[:, None].astype(float)
-        # More coins publish more often.
-        bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
-        todo = np.flatnonzero(bounds > enough)
-        if len(todo):
-            near, far = (Rows(*(part[todo] for part in rows)) for rows in (near, far))
-            a, b, column = a[todo], b[todo], column[todo]
-            found = np.maximum(self._right(near, far, a, b, column), self._left(near, far, a, b, column, enough[todo]))
-            bounds[todo] = np.minimum(bounds[todo], found)
-        return bounds * (1.0 + 1e-10)
-
-    def _right(self, near: Rows, far: Rows, a: Array, b: Array, column: Whole) -> Array:
-        """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]`` for all t and all numbers of coins in each block."""
-        growth = self.growth[column][:, None]
-        # More coins publish larger numbers.
-        bounds = suffixes(far.present * (1.0 + far.budget)) + far.rest
-        gains = near.present * (1.0 + near.budget) - growth * (1.0 - near.budget) * near.absent
-        gains = suffixes(np.maximum(0.0, gains)) + LOST
-        least = float(max(0, self.channel.k - 1))
-        turns = self._cutoffs(gains.shape[1]) + np.floor(self.turn[column] + 1e-6)[:, None]
-        turns = np.where((self.epsilons[column] < self.channel.noise)[:, None], np.maximum(turns, least), least)
-        seen = turns <= np.minimum(near.high, a)
-        rising = rising_ratio(self.channel.p, np.minimum(turns, a), a, b)
-        result: Array = np.where(seen, np.minimum(bounds, gains * rising), bounds).max(axis=1)
-        return result
-
-    def _left(self, near: Rows, far: Rows, a: Array, b: Array, column: Whole, enough: Array) -> Array:
-        """Return bounds on the other order: events that hold less often with more coins, from the end of each block."""
-        k, growth, turn = self.channel.k, self.growth[column][:, None], self.turn[column][:, None]
-        cutoffs = self._cutoffs(far.present.shape[1] + 1)
-        gains = far.absent * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.present
-        rest = self._left_out(column, far)
-        gains = np.cumsum(np.maximum(0.0, gains), axis=1) + rest
-        gains *= (self.epsilons[column] < self.channel.noise)[:, None]
-        # With what is suppressed: fewer than k - 1 people, just as many, and more.
-        more = far.hidden * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.before + rest
-        jumps = np.maximum(0.0, 1.0 - growth * self.channel.below(cutoffs[:-1] - k) + 4.0 * UNIT * (1.0 + growth))
-        just = near.just * (1.0 + near.budget) + LOST
-        just = np.minimum(1.0, just * rising_ratio(self.channel.p, np.full((1, 1), max(0.0, k - 1.0)), a, b))
-        others = jumps * just - (growth - 1.0) * (1.0 - 1e-12) * far.few * (1.0 - far.budget)
-        # The first cutoff falls least.
-        falling = falling_ratio(self.channel.p, np.maximum(float(k), np.floor(cutoffs[:1] - 1.0 - turn - 1e-6)), a, b)
-        most = np.maximum(0.0, more.max(axis=1, keepdims=True)) * falling + others[:, :1]
-        bounds: Array = np.maximum(gains[:, -1:] * falling, most)[:, 0]
-        todo = np.flatnonzero(bounds > enough)
-        if len(todo):
-            a, b, turn, more = a[todo], b[todo], turn[todo], more[todo]
-            falling = falling_ratio(self.channel.p, np.maximum(float(k), np.floor(cutoffs - 1.0 - turn - 1e-6)), a, b)
-            least = least_ratio(self.channel.p, np.maximum(float(k), np.ceil(cutoffs[:-1] - turn)), a, b)
-            more = np.where(more > 0.0, more * falling[:, :-1], more * least * self.inside[column[todo]][:, None])
-            bounds[todo] = np.maximum((gains[todo] * falling[:, 1:]).max(axis=1), (more + others[todo]).max(axis=1))
-        return bounds
-
-    def _cutoffs(self, size: int) -> Array:
-        """Return the values at which an event can begin: the first that is published, and those that follow."""
-        k, release = self.channel.k, self.channel.release
-        cutoffs = np.arange(size, dtype=np.float64) + (k if release is None else max(k, release))
-        cutoffs[0] = -np.inf if release is None else release
-        return cutoffs
+        for known, (part, chance, _) in zip(corners, self.parts, strict=True):
+            if self.is_line:
+                lasts = blocks.low + blocks.first
+                told = np.flatnonzero(lasts >= part.channel.k - 1)
+                ends = np.maximum(blocks.low[told], part.channel.k - 1), lasts[told]
+                if len(told):
+                    bounds[told] += chance * noisy_line.between(part, blocks.column[told], *ends, share * enough[told])
+            else:
+                bounds += chance * noisy_blocks.between(part, blocks, known, share * enough)
+        return bounds * (1.0 + 1e-14) + self.others[blocks.column]

@@ -1,4 +1,4 @@
-"""Theorem D: a count that is suppressed below k, noised, and suppressed again below a release threshold."""
+"""Theorem D: a count that is suppressed below k, noised, and suppressed again, with and without a declared box."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.noisy_rows import WIDEST, Channel, Whole
-from pkdp_pipeline.theorems.noisy_search import SLACK, Found, Search
+from pkdp_pipeline.theorems.noisy_search import SLACK, SLACK_IN_BOX, Found, Search, ladder
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -31,6 +31,9 @@ _AT_ONCE = 32
 _ROUNDS = 6
 """Most ε at which an inversion looks at all numbers of people, before it is left to a plain search."""
 
+_ROUNDS_IN_BOX = 4
+"""In a box, where a search is slow, it is left to the other theorems after so many."""
+
 _CLOSE = 1e-3
 """An inversion ends this close below the δ asked for, relatively."""
 
@@ -39,9 +42,6 @@ _UNSEEN = 1e-3
 
 _GUESSES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
 """Multiples of k/p at which the worst number of people may be."""
-
-_LADDER = 24
-"""With so many numbers of people an inversion begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,10 @@ class NoisyThreshold(Threshold):
     theorem, k, p, cap, known
         See `Threshold`; `k` is what is left of the threshold once all who are controlled are taken off, and more than
         `known`, who are merely known.
+    p_min : float, optional
+        Every unknown person is counted with at least this probability; None where some may be known not to be.
+    unknown : int
+        At least so many people are unknown, in a box.
     noise : float
         ε0 of the two-sided geometric noise.
     release_threshold : int, optional
@@ -61,23 +65,27 @@ class NoisyThreshold(Threshold):
     Notes
     -----
     The worst attacker has some number of people at `p`, all who may be merely known among them, and nobody else counts.
-    All numbers of the others are covered: by blocks, in each of which the number at either end bounds the whole block,
-    and from some number on by the count without its threshold, against whom more people only hide better.
+    In a box, some people are at `p_min` and some at `p`. All their numbers are covered: by blocks, in each of which the
+    numbers at the corners bound the whole block, and from some numbers on by the count without its threshold, against
+    whom more people only hide better.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
-    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1.1 % where the search
-    is not cut short, as it is next to the end of the noise's profile and for thresholds of many thousands. Above
+    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1.1 %, in a box within
+    4.1 %, where the search is not cut short, as it is next to the end of the noise's profile, for thresholds of many
+    thousands, and in a box for hundreds. Above
     ε = 300 and below 2^-11 the certified side is that of these ε, and what a smaller ε can add. *Source*:
     `docs/mathematics.md`, theorem D.
     """
 
     noise: float
     release_threshold: int | None = None
+    p_min: float | None = None
+    unknown: int = 0
 
     @property
     def slack(self) -> float:
         """Return how far above the best attacker found the search may stop."""
-        return SLACK
+        return SLACK if self.p_min in (None, self.p) else SLACK_IN_BOX
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -92,35 +100,37 @@ class NoisyThreshold(Threshold):
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
         if self.out_of_reach or self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > WIDEST:
             return Bound.smallest_epsilon(self, target)
-        most = math.ceil(2.0 * max(self.k, self.release_threshold or 0) / self.p)
-        ladder = max(0, self.k - 1 - self.known) + most * (np.arange(_LADDER) / _LADDER) ** 2
-        looked = np.unique(np.minimum(ladder, math.inf if self.cap is None else self.cap).astype(np.int64))
-        leaders: set[int] = set()
-        share, best = 1.0 + 0.5 * SLACK, math.inf
-        for _ in range(_ROUNDS):
+        channels = self._channels
+        looked = np.stack(
+            ladder(channels, max(0, self.unknown, channels[-1].k - 1), math.inf if self.cap is None else self.cap)
+        )
+        leaders: set[tuple[int, int]] = set()
+        share, best = 1.0 + 0.5 * self.slack, math.inf
+        for _ in range(_ROUNDS if self.p_min is None else _ROUNDS_IN_BOX):
             epsilon = smallest_epsilon(partial(self._towards, looked, share), target, _CLOSE)
             if math.isinf(epsilon):
                 break
             found = self._found(np.array([epsilon]))
             certain = float(found.top[0])
             best = min(best, epsilon) if certain <= target else best
-            leaders.add(int(found.leader[0]))
-            looked = np.array(sorted(leaders))
+            leaders.add((int(found.leader[0, 0]), int(found.leader[1, 0])))
+            looked = np.array(sorted(leaders)).T
             near = self._towards(looked, 1.0, epsilon)
             if (1.0 - 3.0 * _CLOSE) * target <= certain <= target or near == 0.0:
                 break
             share = max(1.0, certain / near) * (1.0 + _CLOSE)
-        return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
+        return Bound.smallest_epsilon(self, target) if math.isinf(best) and self.p_min is None else best
 
-    def worst_number(self, epsilon: float) -> int:
-        """Return how many people at `p` are the worst attacker found."""
-        return int(self._found(np.array([epsilon])).leader[0])
+    def worst_numbers(self, epsilon: float) -> tuple[int, int]:
+        """Return how many people at `p_min`, if declared, and how many at `p` are the worst attacker found."""
+        low, high = self._found(np.array([epsilon])).leader[:, 0].tolist()
+        return (0, low) if self.p_min is None else (low, high)
 
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""
         near = min(max(epsilon, _LEAST), _FLAT)
         search = self.search(np.array([near]))
-        _, upper = search.exact(np.zeros(len(people), dtype=np.int64), people)
+        _, upper = search.exact(np.zeros(people.shape[1], dtype=np.int64), *people)
         return min(1.0, share * float(upper.max()) + math.expm1(near) - math.expm1(min(near, epsilon)))
 
     @property
@@ -131,16 +141,23 @@ class NoisyThreshold(Threshold):
 
     def search(self, epsilons: Array) -> Search:
         """Return the search for the worst number of people."""
-        release, p = self.release_threshold, max(self.p, _LEAST_P)
-        channels = tuple(
-            Channel(self.k - b, None if release is None else release - b, self.noise, p) for b in range(self.known + 1)
-        )
+        p, channels = max(self.p, _LEAST_P), self._channels
         if not self.known:
-            return Search(channels, np.ones(1), np.ones(1), self.cap, epsilons)
+            return Search(channels, np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
         chances = binomial_weights(self.known, p, 0, self.known)
         kept, others = self._matters(channels[0], chances, epsilons)
         some, least = tuple(channels[b] for b in kept.tolist()), weights_below(chances)[kept]
-        return Search(some, chances[kept], least, self.cap, epsilons, others)
+        return Search(some, chances[kept], least, self.unknown, self.cap, epsilons, others)
+
+    @property
+    def _channels(self) -> tuple[Channel, ...]:
+        """What is published where so many of those who are known count, from nobody on."""
+        release, p = self.release_threshold, max(self.p, _LEAST_P)
+        low = p if self.p_min is None else max(_LEAST_P, min(self.p_min, p))
+        return tuple(
+            Channel(self.k - b, None if release is None else release - b, self.noise, low, p)
+            for b in range(self.known + 1)
+        )
 
     def _matters(self, channel: Channel, chances: Array, epsilons: Array) -> tuple[Whole, Array]:
         """Return which numbers of known people are looked at, and at most what the others add at each ε.
@@ -149,7 +166,7 @@ class NoisyThreshold(Threshold):
         """
         points = np.tile(epsilons, len(chances))
         cutoffs = np.repeat(self.k - 1 - np.arange(len(chances)), len(epsilons)).tolist()
-        sides = (tails(cutoffs, channel.p, points, cap=self.cap)[1] for tails in (right_tails, left_tails))
+        sides = (tails(cutoffs, channel.p_max, points, cap=self.cap)[1] for tails in (right_tails, left_tails))
         most = np.maximum(*sides).reshape(len(chances), len(epsilons))
         if self.release_threshold is not None:
             appears = self.release_threshold - self.k
@@ -157,13 +174,13 @@ class NoisyThreshold(Threshold):
             most = np.minimum(most, noise.certified(epsilons))
         adds = chances[:, None] * most * (1.0 + 1e-12)
         # Whoever knows nobody tells this much, with some number of people: what is small beside it is not looked at.
-        people = np.unique(np.ceil(self.k / channel.p * np.array(_GUESSES)).astype(np.int64))
+        people = np.unique(np.ceil(self.k / channel.p_max * np.array(_GUESSES)).astype(np.int64))
         people = np.minimum(people, np.iinfo(np.int64).max if self.cap is None else self.cap)
-        alone = Search((channel,), np.ones(1), np.ones(1), self.cap, epsilons)
+        alone = Search((channel,), np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
         column, at = (part.ravel() for part in np.indices((len(epsilons), len(people))))
         told = np.full(column.shape, 0.0)
-        if all(alone.fits(max(m, self.k - 1)) for m in people.tolist()):
-            told = alone.exact(column, people[at])[0]
+        if all(alone.fits(m, 0) for m in people.tolist()):
+            told = alone.exact(column, people[at], np.zeros_like(at))[0]
         told = told.reshape(len(epsilons), len(people)).max(axis=1)
         share = np.divide(adds, told, out=np.full(adds.shape, np.inf), where=told > TINY).max(axis=1)
         order = np.argsort(share, kind="stable")
@@ -180,19 +197,19 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     asked = np.array(epsilons)
     if bound.out_of_reach:
         nothing = np.zeros(len(asked))
-        return Found(*kept((nothing, nothing, nothing, nothing.astype(np.int64))))
+        return Found(*kept((nothing, nothing, nothing, np.zeros((2, len(asked)), dtype=np.int64))))
     if bound.p == 0.0:
         return _looked(replace(bound, p=0.5, cap=0, known=0), epsilons)
     near = np.clip(asked, _LEAST, _FLAT)
     parts = [bound.search(near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)]
-    best, top, apart, leader = (np.concatenate(part) for part in zip(*parts, strict=True))
+    best, top, apart, leader = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     # Of the events that the profile consists of none is likelier than 1.
     top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, asked))))
     if (asked > _FLAT).any():
         # What is attained by just as many people as make k possible does not depend on ε.
         search = bound.search(np.array([_FLAT]))
-        place = np.zeros(1, dtype=np.int64), np.array([search.least])
-        best = np.where(asked > _FLAT, search.exact(*place)[0] if search.fits(search.least) else 0.0, best)
+        place = np.zeros(1, dtype=np.int64), np.array([search.least]), np.zeros(1, dtype=np.int64)
+        best = np.where(asked > _FLAT, search.exact(*place)[0] if search.fits(search.least, 0) else 0.0, best)
     if bound.p < _LEAST_P:
         # A larger p dominates; what is attained there proves nothing.
         best = np.zeros(len(asked))

@@ -205,7 +205,7 @@ def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
         values = np.arange(-reach if least is None else max(-reach, least), size + reach)
         kernel = np.exp(-bound.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-bound.noise) / (1.0 + alpha))
         if least is not None:
-            below = Channel(0, least, bound.noise, bound.p_max).below(least - counts.astype(float))
+            below = Channel(0, least, bound.noise, bound.p_min, bound.p_max).below(least - counts.astype(float))
             hidden = [told + law @ below for told, law in zip(hidden, shown, strict=True)]
         shown = [law @ kernel for law in shown]
     present, absent = (np.hstack([law, told[:, None]]) for law, told in zip(shown, hidden, strict=True))
@@ -276,7 +276,7 @@ class ReachedBetween(_Tried):
         shown = np.exp(-self.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-self.noise) / (1.0 + alpha))
         hidden = np.zeros(len(counts))
         if least is not None:
-            hidden = Channel(0, least, self.noise, self.p).below(least - counts.astype(float))
+            hidden = Channel(0, least, self.noise, self.p, self.p).below(least - counts.astype(float))
         if self.k is not None:
             hidden, shown = np.where(counts >= self.k, hidden, 1.0), shown * (counts >= self.k)[:, None]
         # One row for each count of the one cell; the other holds the rest.

@@ -132,14 +132,20 @@ def noisy_threshold(dice: Dice, batch: int) -> Case:
     return _thresholded(dice, batch, (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)])
 
 
+def noisy_boxed(dice: Dice, batch: int) -> Case:
+    """The same of people who are all in a box, at least so many of them unknown; mostly nobody is known."""
+    noise, alone = (0.5, 1.0, dice.real(0.1, 3.0))[dice.whole(0, 2)], dice.whole(0, 3) > 0
+    return _thresholded(dice, batch, noise, boxed=True, alone=alone)
+
+
 def boxed(dice: Dice, batch: int) -> Case:
     """A thresholded count of people who are all in a box, at least so many of them unknown."""
     return _thresholded(dice, batch, dice.real(0.2, 3.0) if dice.whole(0, 4) == 0 else None, boxed=True)
 
 
-def _thresholded(dice: Dice, batch: int, noise: float | None, *, boxed: bool = False) -> Case:
+def _thresholded(dice: Dice, batch: int, noise: float | None, *, boxed: bool = False, alone: bool = False) -> Case:
     m, k, high = dice.whole(1 if boxed else 0, 10), dice.whole(2, 7), _chance(dice)
-    known, active, ones = _known(dice, k)
+    known, active, ones = (0, False, 0) if alone else _known(dice, k)
     attacker: dict[str, Any] = {"p_max": high, "known": known, "influence": "active" if active else "passive"}
     if dice.whole(0, 1):
         attacker["unknown_max"] = m + dice.whole(0, 2)
@@ -381,6 +387,7 @@ FAMILIES: dict[str, Callable[[Dice, int], Case]] = {
     "noisy_counting": noisy_counting,
     "thresholding": thresholding,
     "noisy_threshold": noisy_threshold,
+    "noisy_boxed": noisy_boxed,
     "boxed": boxed,
     "two_sided": two_sided,
     "presence": presence,

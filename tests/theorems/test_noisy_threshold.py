@@ -19,7 +19,8 @@ from thorough import CLOSEST, examples
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
-from pkdp_pipeline.theorems.noisy_rows import least_ratio
+from pkdp_pipeline.theorems.noisy_blocks import Blocks
+from pkdp_pipeline.theorems.noisy_line import least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
 VECTORS: list[dict[str, Any]] = json.loads(
@@ -82,7 +83,7 @@ def test_equal_people_stay_below_and_the_worst_number_attains(shape: Any, epsilo
     bound, points = bound_of(k, p, noise, release), np.array([epsilon])
     attained, certified = (float(side[0]) for side in bound.bracket(points))
     assert truth(k, p, noise, release, people, epsilon) <= certified
-    worst = bound.worst_number(epsilon)
+    _, worst = bound.worst_numbers(epsilon)
     if worst <= 60 and epsilon >= 0.05:
         reached = truth(k, p, noise, release, worst, epsilon)
         assert attained <= reached * (1.0 + 1e-15)
@@ -142,11 +143,12 @@ def test_every_number_between_two_ends_is_covered(shape: Any, epsilon: float) ->
     search = bound.search(np.array([epsilon]))
     firsts, lasts = np.array([(a, b) for a in range(k - 1, 38) for b in (a + 2, a + 5, a + 20) if b < 40]).T
     zeros = np.zeros(len(firsts), dtype=np.int64)
-    bounds = search.between(zeros, firsts, lasts, np.zeros(len(firsts)))
+    blocks = Blocks(zeros, firsts, zeros, lasts - firsts, zeros, zeros)
+    bounds = search.between(blocks, np.zeros((1, 2, len(firsts))), np.zeros(len(firsts)))
     for a, b, most in zip(firsts.tolist(), lasts.tolist(), bounds.tolist(), strict=True):
         assert max(exact[a - k + 1 : b - k + 2]) <= most, (a, b)
     for people in range(int(k / p) + 1, 38):
-        assert max(exact[people - k + 1 :]) <= float(search.beyond(zeros[:1], people)[0])
+        assert max(exact[people - k + 1 :]) <= float(search.beyond(zeros[:1], people, 0)[0])
 
 
 def test_controlled_people_take_both_thresholds_down() -> None:

@@ -97,12 +97,15 @@ def _thresholding(certificate: ReleaseCertificate, epsilon: float, counted: bool
                 yield crowd if first == counted else crowd.reversed()
 
 
+_IN_BOX = "noisy_thresholding_in_box"
+
+
 def _behind_noise(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
     """Yield who tells most of a threshold with noise after it."""
     k, attacker, ends = certificate.mechanism.k, certificate.attacker, counted_shapes(certificate.attacker)
     assert k is not None
-    bounds = (applied.bound for applied in certificate.partial_bounds)
-    people = next(bound.worst_number(epsilon) for bound in bounds if isinstance(bound, NoisyThreshold))
+    bounds = (applied.bound for applied in certificate.partial_bounds if applied.bound.theorem != _IN_BOX)
+    _, people = next(bound.worst_numbers(epsilon) for bound in bounds if isinstance(bound, NoisyThreshold))
     for known, controlled, _ in _knowing(attacker, k, ends[0]):
         for unknown in _filled(attacker, ends[0], ends[-1], people):
             yield from _both(Crowd(cells=1, unknown=unknown, known=known, controlled=controlled))
@@ -114,9 +117,10 @@ def _in_box(certificate: ReleaseCertificate, epsilon: float, key: str, counted: 
     assert isinstance(mechanism, Count)
     k = threshold_of(certificate) if counted else mechanism.k_complement
     assert k is not None
-    bounds = (applied.bound for applied in certificate.partial_bounds if applied.bound.theorem == key)
-    for bound in (bound for bound in bounds if isinstance(bound, BoxedThreshold)):
-        likely, others = bound.worst_numbers(epsilon)
+    for bound in (applied.bound for applied in certificate.partial_bounds):
+        if bound.theorem != key or not isinstance(bound, BoxedThreshold | NoisyThreshold):
+            continue
+        others, likely = bound.worst_numbers(epsilon)[:: -1 if isinstance(bound, BoxedThreshold) else 1]
         for known, controlled, _ in _knowing(certificate.attacker, k, ends[0], counted):
             yield from _both(
                 Crowd(cells=1, unknown=_two(likely, ends[0], others, ends[-1]), known=known, controlled=controlled)
@@ -289,6 +293,7 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "thresholding_in_box": partial(_in_box, key="thresholding_in_box"),
         "complement_in_box": partial(_in_box, key="complement_in_box", counted=False),
         "two_thresholds_in_box": partial(_in_box, key="two_thresholds_in_box"),
+        _IN_BOX: partial(_in_box, key=_IN_BOX),
         "counting": _counting,
         # Whoever leaves the leakage aside learns what the count alone tells.
         "counting_beside_leakage": _counting,

@@ -206,7 +206,9 @@ def effort(certificate: Certificate, *, more_known: bool = False) -> int:
         return SLOW
     keys, attacker, mechanism = certificate.theorems, certificate.attacker, certificate.mechanism
     if rests_on(certificate, "unknown"):
-        return SLOW if (attacker.unknown or 0) > _MANY_UNKNOWN else 2 if mechanism.noise is None else 3
+        if (attacker.unknown or 0) > _MANY_UNKNOWN or "noisy_thresholding_in_box" in keys:
+            return SLOW
+        return 2 if mechanism.noise is None else 3
     if "noisy_between" in keys:
         return SLOW
     is_averaged = not are_surely_there((certificate,))

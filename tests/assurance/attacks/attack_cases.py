@@ -27,6 +27,11 @@ EXACT = {
         "presence",
     ),
     "in_box": (pkdp.Count(k=20), {"p_min": 0.2, "p_max": 0.6, "unknown": 40}, "presence"),
+    "noisy_in_box": (
+        pkdp.Count(k=8, noise=pkdp.GeometricNoise(0.8), release_threshold=10),
+        {"p_min": 0.2, "p_max": 0.6, "unknown": 12},
+        "presence",
+    ),
     "complement_in_box": (pkdp.Count(k_complement=9), {"p_min": 0.25, "p_max": 0.5, "unknown": 9}, "presence"),
     "released_in_box": (
         pkdp.Count(noise=pkdp.GeometricNoise(3.0), release_threshold=9),

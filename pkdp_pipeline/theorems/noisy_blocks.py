@@ -1,0 +1,271 @@
+"""Bounds on what coins tell behind a threshold and noise, for whole blocks of numbers of coins of two kinds."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pkdp_pipeline.theorems.noisy_divergences import Divergences
+from pkdp_pipeline.theorems.noisy_rows import Whole, coins_of, rows_of
+from pkdp_pipeline.theorems.rounding import Array
+
+_TAIL = 1e-3
+"""What events beyond a cutoff tell is at most this share of what is enough."""
+
+_FAR = 1e-6
+"""The same of losses that are left out beyond a second cutoff."""
+
+_ABOVE = 1.0 + 1e-9
+"""Covers all roundings of a law and of sums of it."""
+
+_SURE = 1e-280
+"""Smaller probabilities may have lost digits to underflow."""
+
+_ANY = 1e100
+"""A ratio of probabilities that is not known."""
+
+_MOST = 60.0
+"""Larger exponents say nothing."""
+
+_TINIEST = 1e-8
+"""With noise of a smaller ε0 the place at which gains turn into losses is not known well enough."""
+
+
+class Blocks(NamedTuple):
+    """Blocks of numbers of coins, one an entry: from `low` and `high` on, up to so many steps in two directions.
+
+    The first direction adds coins of the smaller chance. The second exchanges such coins for those of the larger chance
+    where a block is `slanted` (1), and adds the latter where it is not (0). So every step makes larger counts likelier.
+    """
+
+    column: Whole
+    low: Whole
+    high: Whole
+    first: Whole
+    second: Whole
+    slanted: Whole
+
+    def taken(self, which: Whole) -> Blocks:
+        """Return some of the blocks."""
+        return Blocks(*(part[which] for part in self))
+
+    def corner(self, first: int, second: int) -> tuple[Whole, Whole]:
+        """Return the numbers of coins of both kinds at a corner, (0, 0) being that of the smallest counts."""
+        steps = second * self.second
+        return self.low + first * self.first - self.slanted * steps, self.high + steps
+
+    @property
+    def corners(self) -> tuple[tuple[Whole, Whole], ...]:
+        """All four corners, that of the smallest counts first, that of the largest last."""
+        return tuple(self.corner(first, second) for first in (0, 1) for second in (0, 1))
+
+    def halved(self, shares: tuple[float, float, float]) -> Blocks:
+        """Return both halves of each, cut in the direction whose steps change the mean most; see `weights`."""
+        of_first, of_second = self.weights(shares)
+        along = of_first >= of_second
+        step, other = np.where(along, self.first // 2, 0), np.where(along, 0, self.second // 2)
+        low, high = self.low + step - self.slanted * other, self.high + other
+        one = self._replace(first=np.where(along, step, self.first), second=np.where(along, self.second, other))
+        rest = self._replace(low=low, high=high, first=self.first - step, second=self.second - other)
+        return Blocks(*(np.concatenate(pair) for pair in zip(one, rest, strict=True)))
+
+    def weights(self, shares: tuple[float, float, float]) -> tuple[Array, Array]:
+        """Return how far each direction moves the mean, for (smaller chance, exchange, larger chance)."""
+        of_first = np.where(self.first > 1, self.first * shares[0], 0.0)
+        each = np.where(self.slanted == 1, shares[1], shares[2])
+        return of_first, np.where(self.second > 1, self.second * each, 0.0)
+
+
+class _Rates(NamedTuple):
+    """At most and at least how fast ``log P[S = x]`` grows with a step, in a block and for each x."""
+
+    least: Array
+    most: Array
+
+    def at(self, place: Whole) -> _Rates:
+        """Return the rates at one x of each block."""
+        return _Rates(*(np.take_along_axis(part, place, axis=1) for part in self))
+
+
+def between(part: Divergences, blocks: Blocks, corners: Array, enough: Array) -> Array:
+    """Return bounds on the divergence in each block; coarse ones where these are `enough`, or nothing better holds.
+
+    `corners` bounds the divergences at the corners, one corner a row.
+    """
+    far = rows_of(part.channel, *blocks.corner(1, 1))
+    # More coins publish more often.
+    bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
+    todo = np.flatnonzero(bounds > enough)
+    if len(todo) and part.channel.noise >= _TINIEST:
+        published = (np.cumsum(far.present[:, ::-1], axis=1)[:, ::-1] * _ABOVE + far.rest)[todo]
+        found = _Block(part, blocks.taken(todo), corners[:, todo], enough[todo]).bound(published)
+        bounds[todo] = np.minimum(bounds[todo], found)
+    return bounds * (1.0 + 1e-10)
+
+
+class _Block:
+    """Blocks that are bounded more closely, all values below each other, one x a column."""
+
+    def __init__(self, part: Divergences, blocks: Blocks, corners: Array, enough: Array) -> None:
+        self.channel, self.corners, self.enough = part.channel, corners, enough[:, None]
+        self.growth, self.inside = part.growth[blocks.column][:, None], part.inside[blocks.column][:, None]
+        self.turn = np.floor(part.turn[blocks.column][:, None] + 1e-6)
+        ends = [np.concatenate(pair) for pair in zip(blocks.corner(0, 0), blocks.corner(1, 1), strict=True)]
+        self.counts, laws, rest, under = coins_of(self.channel, *ends)
+        many, k = len(enough), self.channel.k
+        near, far = laws[:many], laws[many:]
+        # P[S ≥ x] at the corner of the largest counts, and P[S < x] at that of the smallest: the most in the block.
+        tails = np.cumsum(far[:, ::-1], axis=1)[:, ::-1] * _ABOVE + rest[many:]
+        beyond = np.hstack([tails[:, 1:], rest[many:]])
+        heads = np.hstack([np.zeros((many, 1)), np.cumsum(near, axis=1)[:, :-1] * _ABOVE]) + under[:many]
+        self.few = (far * (self.counts < k - 1)).sum(axis=1, keepdims=True) / _ABOVE
+        # Counts at which nothing happens are left out.
+        small = _FAR * self.enough / self.growth
+        first = int((heads <= small).all(axis=0).sum()) - 2
+        last = int((beyond > small).any(axis=0).sum()) + 2
+        kept = slice(max(0, min(first, k - 2 - int(self.counts[0]))), max(last, k + 1 - int(self.counts[0])))
+        self.counts, self.near, far = self.counts[kept], near[:, kept], far[:, kept]
+        self.tails, self.beyond, self.heads = tails[:, kept], beyond[:, kept], heads[:, kept]
+        # Between these are all P[S = x - 1] / P[S = x] that a step meets.
+        least, most = np.zeros_like(far), np.full_like(far, _ANY)
+        sure, known = far > _SURE, self.near > _SURE
+        np.divide(far[:, :-1], far[:, 1:] * _ABOVE, out=least[:, 1:], where=sure[:, :-1] & sure[:, 1:])
+        np.divide(self.near[:, :-1] * _ABOVE, self.near[:, 1:], out=most[:, :-1], where=known[:, :-1] & known[:, 1:])
+        of_low, of_high = (
+            tuple(np.log1p(p * (ratio - 1.0)) for ratio in (least, most))
+            for p in (self.channel.p_min, self.channel.p_max)
+        )
+        slanted = blocks.slanted[:, None] == 1
+        added = _Rates(*(np.where(slanted, b - a, b) for a, b in zip(of_low, of_high, strict=True)))
+        steps = (blocks.first[:, None].astype(float), blocks.second[:, None].astype(float))
+        self.directions = tuple(zip(steps, (_Rates(*of_low), added), strict=True))
+        # P[S = k - 1] is at most this, and what is beyond k gains at most 1 - e^(ε - ε0).
+        at = self._place(np.full((many, 1), self.channel.k - 1.0))
+        rise = sum(np.maximum(0.0, steps * rates.at(at).most) for steps, rates in self.directions)
+        self.just = np.take_along_axis(self.near, at, axis=1) * np.exp(np.minimum(rise, 700.0)) * _ABOVE
+        self.pull = np.maximum(1e-12, 1.0 - self.growth * math.exp(-self.channel.noise) * (1.0 - 1e-12))
+
+    def bound(self, published: Array) -> Array:
+        """Return the bounds; `published` bounds the chance that what is published is at each cutoff or beyond it."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found: Array = np.maximum(np.maximum(self._right(published), self._left()), _TAIL * self.enough)
+        return found[:, 0]
+
+    def _place(self, count: Array) -> Whole:
+        places: Whole = np.clip(count - self.counts[0], 0, len(self.counts) - 1).astype(np.int64)
+        return places
+
+    def _upper(self, level: Array) -> tuple[Array, Array]:
+        """Return the least z with ``P[S > z]`` at most `level` for all numbers of coins, and what bounds it."""
+        place = (self.beyond > level).sum(axis=1, keepdims=True)
+        inside = np.minimum(place, len(self.counts) - 1)
+        z = np.where(place > inside, np.inf, self.counts[0] + place)
+        return z, np.take_along_axis(self.beyond, inside, axis=1)
+
+    def _lower(self, level: Array) -> tuple[Array, Array]:
+        """Return the largest z with ``P[S < z]`` at most `level` for all numbers of coins, and what bounds it."""
+        place = (self.heads <= level).sum(axis=1, keepdims=True) - 1
+        inside = np.maximum(place, 0)
+        z = np.where(place < 0, -np.inf, self.counts[0] + place)
+        return z, np.take_along_axis(self.heads, inside, axis=1)
+
+    def _right(self, published: Array) -> Array:
+        """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]``: gains, then losses from beyond some x on."""
+        k, release = self.channel.k, self.channel.release
+        first, least = -math.inf if release is None else float(release), k if release is None else max(k, release)
+        # Values have ratios of at most e^(ε0) but for what a count that has just reached k adds.
+        appearing = self.channel.above(np.arange(published.shape[1], dtype=np.float64) + (least - k))
+        told = self.pull * published + np.where(appearing > 0.0, self.just * appearing, 0.0)
+        last = (told > self.enough).sum(axis=1, keepdims=True) - 1.0
+        cutoff = np.where(last > 0.0, last + least, first)
+        start, end = (np.maximum(k - 1.0, t - 1.0 + self.turn) for t in (first, cutoff))
+        start, end = (np.where(self.inside, x, k - 1.0) for x in (start, end))
+        # Gains beyond this are left out, and losses beyond the other.
+        z, left_out = self._upper(_TAIL * self.enough / self.pull)
+        far, lost = self._upper(_FAR * self.enough / np.maximum(1.0, self.growth - 1.0))
+        z = np.maximum(z, k - 1.0)
+        left_out = np.where(end > z, self.pull * left_out, 0.0)
+        start, end = np.minimum(start, z), np.minimum(end, z)
+        far, lost = np.maximum(far, end + 1.0), lost * (self.growth - 1.0)
+        rise, swell = np.zeros_like(self.near), np.ones_like(self.near)
+        for steps, rates in self.directions:
+            rise += np.maximum(0.0, steps * rates.most)
+            swell *= _swell(steps, rates, rates.at(self._place(far)))
+        swell = np.where(np.isfinite(far) & (far <= self.counts[-1]), swell, np.inf)
+        one = np.exp(np.minimum(rise, 700.0)) * self.corners[0][:, None] + left_out
+        both = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
+        return self._largest(np.fmin(one, both), start, end)
+
+    def _left(self) -> Array:
+        """Return bounds on the other order: losses, then gains from some x on, but that k - 1 people may be a gain."""
+        k, growth = float(self.channel.k), self.growth
+        z, left_out = self._lower(_TAIL * self.enough / self.pull)
+        near, lost = self._lower(_FAR * self.enough / growth)
+        lost = lost * growth
+        first = k - 1.0 if self.channel.release is None else np.maximum(k - 1.0, self.channel.release - 1.0 - self.turn)
+        start = np.where(self.inside, np.maximum(first, z), k - 1.0)
+        near = np.minimum(near, start - 1.0)
+        # Beyond this too few people count.
+        end = np.where(self.inside, np.maximum(start, self._upper(self.enough / self.pull)[0]), start)
+        left_out = np.where(self.inside & (z > first), self.pull * left_out, 0.0)
+        alpha = math.exp(-self.channel.noise)
+        gain = np.where(self.inside, (growth - 1.0) * alpha / (growth - alpha), 0.0) * 1.01
+        # k - 1 people are a gain beside losses only where the others begin about here.
+        last = np.maximum(start, k + 2.0 - np.log1p(-alpha / growth) / self.channel.noise)
+        gain = gain * ((self.counts >= k) & (self.counts <= last))
+        at = self._place(np.full_like(growth, k - 1.0))
+        fall, swell, hump = np.zeros_like(self.near), np.ones_like(self.near), np.zeros_like(self.near)
+        for steps, rates in self.directions:
+            fall += np.maximum(0.0, -steps * rates.least)
+            swell *= _swell(steps, rates.at(self._place(near)), rates)
+            hump += _hump(steps, rates.at(self._place(near)), rates.at(at), rates)
+        swell = np.where(near >= self.counts[0], swell, np.inf)
+        one = np.exp(np.minimum(fall, 700.0)) * self.corners[-1][:, None] + left_out
+        both = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
+        # Beside a gain of k - 1 people fewer of them are losses.
+        more = one + gain * self.just, both + np.where(near < k - 1.0, swell * gain * self.just * hump, 0.0)
+        apart = gain * self.just + self.pull * self.tails - (growth - 1.0) * self.few
+        humped = np.where(gain > 0.0, np.fmin(np.fmin(*more), apart), 0.0)
+        return self._largest(np.maximum(np.fmin(one, both), humped), start, end)
+
+    def _largest(self, values: Array, start: Array, end: Array) -> Array:
+        """Return the largest value from `start` to `end`, infinite where these are not all there."""
+        there = (start >= self.counts[0]) & (end <= self.counts[-1])
+        looked = (self.counts >= start) & (self.counts <= end)
+        return np.where(there, np.where(looked, values, 0.0).max(axis=1, keepdims=True), np.inf)
+
+
+def _swell(steps: Array, one: _Rates, other: _Rates) -> Array:
+    """Return how much more may be told between both ends of some steps than at the better end.
+
+    The rates are those at the smaller and at the larger of two counts, between which gains end.
+    """
+    up, down = _up(steps * one.most), _up(-steps * one.least)
+    far_up, far_down = _up(steps * other.most), _up(-steps * other.least)
+    base = np.maximum(np.maximum(0.0, up) * np.maximum(0.0, far_up), np.maximum(0.0, down) * np.maximum(0.0, far_down))
+    gap = steps * (other.least - one.most)
+    # How far the two counts are apart decides what a curved path between the ends can add.
+    bent, far_bent = (_up(0.25 * steps * (rates.most - rates.least)) for rates in (one, other))
+    rising = np.where(up > 0.0, up / np.where(gap > 0.0, np.expm1(np.minimum(gap, _MOST)), 0.0), 0.0)
+    falling = np.where(far_down > 0.0, far_down / np.where(gap > 0.0, -np.expm1(-gap), 0.0), 0.0)
+    bent = np.where(far_up > 0.0, bent * (np.maximum(1.0, 1.0 + up) + rising), 0.0)
+    far_bent = np.where(down > 0.0, far_bent * np.maximum(1.0, 1.0 + far_up) * (1.0 + falling), 0.0)
+    result: Array = np.where(steps > 0.0, 1.0 + 0.125 * base + bent + far_bent, 1.0)
+    return result
+
+
+def _hump(steps: Array, one: _Rates, middle: _Rates, other: _Rates) -> Array:
+    """Return how far above a combination of both ends a count between may be likely, as a share of the first."""
+    below, above = _up(steps * (one.least - middle.most)), _up(steps * (other.most - middle.least))
+    bent = _up(0.25 * steps * (middle.most - middle.least))
+    arch = np.maximum(0.0, above) * np.minimum(1.0, -0.125 * below / (1.0 + below) ** 2)
+    result: Array = np.maximum(1.0, 1.0 + _up(steps * middle.most)) * (arch + bent)
+    return result
+
+
+def _up(exponents: Array) -> Array:
+    """Return the exponentials less 1, infinite where they are too large to say anything."""
+    result: Array = np.where(exponents > _MOST, np.inf, np.expm1(np.minimum(exponents, _MOST)))
+    return result

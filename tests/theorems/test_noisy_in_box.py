@@ -1,0 +1,219 @@
+"""Theorem D in a box: a threshold with noise after it, against everybody who is uncertain about enough people."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle.attacks import search
+from oracle.laws import BITS, exact_exp, lower_end
+from oracle.releases import count_losses
+from thorough import CLOSEST, examples, few
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.noisy_blocks import Blocks, between
+from pkdp_pipeline.theorems.noisy_search import SLACK_IN_BOX
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+
+SLACK = 1.001 + SLACK_IN_BOX
+
+
+def bound_of(
+    k: int, low: float, high: float, noise: float, release: int | None, unknown: int, cap: int | None = None
+) -> NoisyThreshold:
+    return NoisyThreshold(
+        theorem="noisy_thresholding_in_box",
+        k=k,
+        p=high,
+        p_min=low,
+        unknown=unknown,
+        cap=cap,
+        noise=noise,
+        release_threshold=release,
+    )
+
+
+def truth(shape: Any, others: int, likely: int, epsilon: float) -> float:
+    """Return the larger divergence of an attacker with so many people at either end, never above it."""
+    k, low, high, noise, release = shape
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(low)] * others + [flint.arb(high)] * likely
+        sides = count_losses(coins, 0, epsilon, exact_exp, k=k, noise=noise, release=release)
+        return float(max(lower_end(flint.arb(side)) for side in sides))
+
+
+SHAPES = st.tuples(
+    st.integers(2, 6),
+    st.sampled_from([0.02, 0.1, 0.3, 0.5, 0.9]),
+    st.sampled_from([0.1, 0.5, 1.0]),
+    st.sampled_from([0.2, 0.5, 1.0, 3.0]),
+    st.one_of(st.none(), st.integers(-1, 12)),
+).map(lambda drawn: (drawn[0], drawn[1], drawn[1] + (0.97 - drawn[1]) * drawn[2], drawn[3], drawn[4]))
+EPSILONS = st.sampled_from([0.05, 0.3, 0.5, 0.9, 1.0, 2.0])
+
+
+@examples(quick=40, full=400)
+def test_no_attacker_exceeds_the_certificate_of_noise_behind_a_threshold_in_a_box(examples: int) -> None:
+    attackers, worst = search("noisy_boxed", examples=examples, batch=6)
+    assert attackers >= examples * 6 * 62 // 100
+    assert worst > CLOSEST[examples >= 200]
+
+
+@settings(max_examples=few(25), deadline=None)
+@given(SHAPES, EPSILONS, st.integers(1, 6), st.integers(0, 4))
+def test_with_at_most_so_many_people_all_corners_of_the_box_are_covered(
+    shape: Any, epsilon: float, unknown: int, more: int
+) -> None:
+    attained, certified = (
+        float(side[0]) for side in bound_of(*shape, unknown, unknown + more).bracket(np.array([epsilon]))
+    )
+    exact = max(
+        truth(shape, people - likely, likely, epsilon)
+        for people in range(unknown, unknown + more + 1)
+        for likely in range(people + 1)
+    )
+    assert attained <= exact * (1.0 + 1e-15) <= max(certified, 1e-300)
+    assert certified <= SLACK * exact + 1e-11
+
+
+@settings(max_examples=few(15), deadline=None)
+@given(SHAPES, EPSILONS, st.integers(1, 6))
+def test_no_number_of_people_tells_more_and_the_worst_attains(shape: Any, epsilon: float, unknown: int) -> None:
+    bound = bound_of(*shape, unknown)
+    attained, certified = (float(side[0]) for side in bound.bracket(np.array([epsilon])))
+    for people in range(unknown, unknown + 9):
+        assert max(truth(shape, people - likely, likely, epsilon) for likely in range(0, people + 1, 2)) <= certified
+    others, likely = bound.worst_numbers(epsilon)
+    assert attained == 0.0 or others + likely >= unknown
+    if attained > 0.0 and others + likely <= 60:
+        reached = truth(shape, others, likely, epsilon)
+        assert attained <= reached * (1.0 + 1e-15)
+        assert reached <= attained * (1.0 + 1e-7) + 1e-40
+
+
+def divergence(shape: Any, others: int, likely: int, epsilon: float) -> float:
+    """Return the larger divergence in floating point, for many places."""
+    k, low, high, noise, release = shape
+    coins = np.ones(1)
+    for chance in [low] * others + [high] * likely:
+        coins = np.convolve(coins, [1.0 - chance, chance])
+    reach, alpha = math.ceil(45.0 / noise), math.exp(-noise)
+    values = np.arange(-reach, len(coins) + reach + 1)
+    counts = np.arange(len(coins) + 1)
+    kernel = (1.0 - alpha) / (1.0 + alpha) * alpha ** np.abs(values - counts[:, None])
+    shown = (counts >= k)[:, None] & (values >= (-math.inf if release is None else release))
+    seen = [law @ (kernel * shown) for law in (np.append(0.0, coins), np.append(coins, 0.0))]
+    first, second = (np.append(law, 1.0 - law.sum()) for law in seen)
+    growth = math.exp(epsilon)
+    return float(max(np.maximum(0.0, p - growth * q).sum() for p, q in ((first, second), (second, first))))
+
+
+@settings(max_examples=few(80), deadline=None)
+@given(
+    SHAPES,
+    st.sampled_from([0.02, 0.2, 0.5, 0.8, 0.97, 1.0, 1.1, 2.0]),
+    st.tuples(st.integers(0, 25), st.integers(0, 15), st.integers(1, 12), st.integers(0, 10), st.integers(0, 1)),
+)
+def test_the_corners_of_a_block_bound_all_of_it(shape: Any, share: float, place: Any) -> None:
+    k, noise, (others, likely, first, second, slanted) = shape[0], shape[3], place
+    others = max(others + slanted * second, k - 1 - likely)
+    epsilon = share * noise
+    blocks = Blocks(*(np.array([value]) for value in (0, others, likely, first, second, slanted)))
+    part = bound_of(*shape, 1).search(np.array([epsilon])).parts[0][0]
+    corners = np.stack([part.orders(blocks.column, *corner)[2] for corner in blocks.corners])
+    exact = max(
+        divergence(shape, others + step - slanted * more, likely + more, epsilon)
+        for step in range(first + 1)
+        for more in range(second + 1)
+    )
+    for enough in (1e-9, 0.3 * float(corners.max()), 1.05 * float(corners.max())):
+        assert exact <= float(between(part, blocks, corners, np.array([enough]))[0]) * (1.0 + 1e-9) + 1e-12
+
+
+@settings(max_examples=few(40), deadline=None)
+@given(SHAPES, st.sampled_from([0.3, 0.9, 1.0, 1.5]), st.integers(0, 12), st.integers(0, 12))
+def test_more_people_than_some_are_bounded_by_these(shape: Any, share: float, others: int, likely: int) -> None:
+    epsilon = share * shape[3]
+    search = bound_of(*shape, 1).search(np.array([epsilon]))
+    most = float(search.beyond(np.zeros(1, dtype=np.int64), others, likely)[0])
+    for more, further in ((0, 0), (1, 0), (0, 1), (4, 2), (2, 9), (15, 0)):
+        assert divergence(shape, others + more, likely + further, epsilon) <= most * (1.0 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("shape", "unknown", "epsilon"),
+    [
+        ((20, 0.2, 0.6, 0.5, 40), 40, 0.3),
+        ((20, 0.2, 0.6, 0.5, 40), 40, 0.5),
+        ((20, 0.2, 0.6, 0.5, 40), 40, 1.0),
+        ((20, 0.01, 0.6, 0.5, 40), 40, 2.0),
+        ((20, 0.28, 0.3, 0.5, None), 40, 0.7),
+        ((50, 0.1, 0.3, 0.5, 70), 300, 0.5),
+        ((50, 0.1, 0.3, 0.5, 70), 2000, 0.3),
+    ],
+)
+def test_the_bracket_is_narrow(shape: Any, unknown: int, epsilon: float) -> None:
+    attained, certified = bound_of(*shape, unknown).bracket(np.array([epsilon]))
+    assert 0.0 < attained[0] <= certified[0] <= SLACK * attained[0]
+
+
+def test_where_enough_people_are_unknown_nothing_is_told_from_some_epsilon_on() -> None:
+    attained, certified = bound_of(20, 0.2, 0.6, 0.5, 40, 40).bracket(np.array([2.0]))
+    assert attained[0] == certified[0] == 0.0
+    assert truth((20, 0.2, 0.6, 0.5, 40), 40, 0, 2.0) == 0.0
+
+
+def test_equal_people_in_a_box_are_those_of_one_kind() -> None:
+    points, one = np.array([0.2, 0.8, 1.5]), (5, 0.3, 0.3, 1.0, 8)
+    for unknown in (1, 30):
+        attained, certified = bound_of(*one, unknown).bracket(points)
+        near, _ = bound_of(5, 0.3, 0.3 + 1e-9, 1.0, 8, unknown).bracket(points)
+        assert np.all(near <= certified * (1.0 + 1e-5) + 1e-40)
+        assert np.all(certified <= 1.011 * attained + 1e-200)
+
+
+@settings(max_examples=few(15), deadline=None)
+@given(SHAPES, EPSILONS, st.integers(1, 6), st.integers(1, 4))
+def test_more_knowledge_is_never_certified_less(shape: Any, epsilon: float, unknown: int, more: int) -> None:
+    k, low, high, noise, release = shape
+    points = np.array([epsilon])
+    certified = float(bound_of(*shape, unknown).certified(points)[0]) * SLACK + 1e-11
+    half = low + 0.5 * (high - low)
+    for weaker in (
+        bound_of(*shape, unknown + more),
+        bound_of(k, half, high, noise, release, unknown),
+        bound_of(k, low, half, noise, release, unknown),
+        bound_of(*shape, unknown, cap=unknown + more),
+    ):
+        assert float(weaker.certified(points)[0]) <= certified
+    free = NoisyThreshold(theorem="noisy_thresholding", k=k, p=high, noise=noise, release_threshold=release)
+    assert float(bound_of(*shape, unknown).bracket(points)[0][0]) <= float(free.certified(points)[0])
+
+
+def test_a_certificate_is_smaller_than_those_of_what_it_rests_on_apart() -> None:
+    noise, attacker = pkdp.GeometricNoise(0.5), pkdp.AttackerModel(p_min=0.2, p_max=0.6, unknown=40)
+    certificate = pkdp.certify(pkdp.Count(k=20, noise=noise, release_threshold=40), attacker)
+    attained, certified = certificate.delta_bounds(1.0)
+    assert 0.0 < attained <= certified <= SLACK * attained
+    apart = (
+        pkdp.certify(pkdp.Count(k=20, noise=noise, release_threshold=40), pkdp.AttackerModel(p_max=0.6)),
+        pkdp.certify(pkdp.Count(k=20), attacker),
+    )
+    assert certified * 10 < min(one.delta(1.0) for one in apart)
+    assert certificate.epsilon(1e-6) < 0.63 < 0.7 < min(one.epsilon(1e-6) for one in apart)
+
+
+@pytest.mark.parametrize("influence", ["active", "passive"])
+def test_it_is_left_out_where_people_are_known(influence: str) -> None:
+    mechanism = pkdp.Count(k=3, noise=pkdp.GeometricNoise(0.5))
+    attacker = pkdp.AttackerModel(p_min=0.5, p_max=0.5, unknown=4, known=1, influence=influence)
+    certificate = pkdp.certify(mechanism, attacker)
+    assert "noisy_thresholding_in_box" not in certificate.theorems
+    # A controlled person who is not counted leaves the larger threshold, which tells more here.
+    shape = (0.5, 0.5, 0.5, None)
+    assert bound_of(2, *shape, 4).certified(np.zeros(1))[0] < truth((3, *shape), 4, 0, 0.0) <= certificate.delta(0.0)

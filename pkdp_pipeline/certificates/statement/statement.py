@@ -152,8 +152,6 @@ class Statement:
         What is protected and what is not, then what else limits the statement.
     theorems : tuple of (str, str)
         Title and citation of what it rests on.
-    checked : tuple of tuple of str
-        Of each of these, how far its proof is checked by machine, one plain sentence each.
     anyone : str
         Whom `worst_case` holds against, in words: anyone, given what may be known, if what was declared is true.
 
@@ -172,7 +170,6 @@ class Statement:
     assumptions: tuple[str, ...]
     limits: tuple[str, ...]
     theorems: tuple[tuple[str, str], ...]
-    checked: tuple[tuple[str, ...], ...]
     anyone: str = "anyone at all, whatever they know"
 
     @classmethod
@@ -198,15 +195,17 @@ class Statement:
             assumptions=certificate.assumptions,
             limits=_limits(certificate, target),
             theorems=tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in certificate.theorems),
-            checked=tuple(THEOREMS[key].checked for key in certificate.theorems),
             anyone=certificate.anyone,
         )
 
     @property
     def foundations(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """What it rests on, each with how far its proof is checked by machine; last, what that says of the code."""
-        cited = (f"{title} ({citation})." for title, citation in self.theorems)
-        return (*zip(cited, self.checked, strict=True), (NOT_CODE, ()))
+        known = {(one.title, one.citation): one.checked for one in THEOREMS.values()}
+        return (
+            *((f"{title} ({citation}).", known[title, citation]) for title, citation in self.theorems),
+            (NOT_CODE, ()),
+        )
 
     def to_html(self) -> str:
         """Return the statement as a fragment of HTML that takes its colours from the page it stands on."""

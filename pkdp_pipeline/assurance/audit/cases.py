@@ -60,7 +60,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """What is audited.
+    """One case of an audit.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Case:
         Further arguments of the publishing call; ``domain`` may be True: all cells, in the frame's order.
     scenario : Scenario
     evidence : Evidence, optional
-        What the ledger is opened with.
+        The evidence that the ledger is opened with.
     copies : int
         A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
     refused : bool

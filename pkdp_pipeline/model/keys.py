@@ -267,7 +267,7 @@ class Domain:
     cells : tuple of tuples
         One key per by-column; None stands for "missing".
     kinds : tuple of str or None
-        What each column's keys are; None where all of them are missing.
+        The kind of each column's keys; None where all of them are missing.
     """
 
     by: tuple[str, ...]

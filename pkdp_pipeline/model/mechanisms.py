@@ -1,4 +1,4 @@
-"""What is published: the mechanisms, their noise, and the registry that names them in JSON, SQL and job files."""
+"""The publications: the mechanisms, their noise, and the registry that names them in JSON, SQL and job files."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Condition:
         Several constants for "in", none for "isna", for "like" a pattern as `like_pattern` spells it.
     negated : bool
     part : {"year", "month", "day", "weekday"}, optional
-        What of the column's dates is tested, instead of the column itself.
+        The part of the column's dates that is tested, instead of the column itself.
     """
 
     column: str
@@ -62,7 +62,7 @@ class Condition:
 
     @property
     def term(self) -> str:
-        """What is tested, a column or a part of its dates, as query strings spell it."""
+        """The tested term, a column or a part of its dates, as query strings spell it."""
         return _name(self.column) + (f".{PARTS[self.part]}" if self.part else "")
 
     @property

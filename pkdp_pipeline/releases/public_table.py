@@ -24,7 +24,7 @@ _NUMBERS = frozenset({"integer", "real", "decimal"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Counted:
-    """What a frame says to a question before anything is withheld. Never shown, stored or logged.
+    """The answer of a frame to a question before anything is withheld. Never shown, stored or logged.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     Parameters
     ----------
     frame : DataFrame, table or Counted
-        What `count_units` has made of a frame for this very question is not counted again.
+        The result of `count_units` for this very question is not counted again.
     question : Question
 
     Returns

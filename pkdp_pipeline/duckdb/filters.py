@@ -66,7 +66,7 @@ def from_sql(text: str, columns: Mapping[str, str], *, lacking: str = LACKING) -
     columns : mapping of str to str
         The table's column names and their DuckDB types, for example ``{"age": "TINYINT"}``.
     lacking : str, optional
-        What an error says about a column that is not among them.
+        The words of an error about a column that is not among them.
 
     Raises
     ------

@@ -44,7 +44,7 @@ def connect(url: str, *, token: str) -> duckdb.DuckDBPyConnection:
     url : str
         Such as ``https://gate.example.org``; without TLS only on this machine: ``http://127.0.0.1:8765``.
     token : str
-        What the curator's ``pkdp gate token`` printed.
+        The token that the curator's ``pkdp gate token`` printed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a service keeps in files of its owner's: tokens, and the audit log. No token and no data are in either."""
+"""Records that a service keeps in its owner's files: tokens, and the audit log. No token and no data are in either."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class AuditLog:
         Raises
         ------
         TemporaryError
-            If the line cannot be stored. What it is about must not go out then.
+            If the line cannot be stored. Its subject must not go out then.
         """
         line: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="microseconds"), "outcome": outcome}
         line |= {key: value for key, value in facts.items() if value is not None}

@@ -84,7 +84,7 @@ class TableFailedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a worker is to do with a table.
+    """The task of a worker with a table.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Workers:
     ----------
     database : path-like
     memory : str
-        What DuckDB may use in each of them.
+        The memory that DuckDB may use in each of them.
     most : int
         How many there are at once.
     """

@@ -41,8 +41,8 @@ def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | Non
         pair = f"{_named(standing)} and the release of this name that stands already"
     start = (
         f"{pair} are two releases about the same people (data set {dataset!r}) in "
-        f"{met}, and not all of them are noised: {case}. What one tells about other people takes away the uncertainty "
-        "that protects a person in the other; noise hides a person in its own table only. Ways out: (1) "
+        f"{met}, and not all of them are noised: {case}. Knowledge of other people from one takes away the "
+        "uncertainty that protects a person in the other; noise hides a person in its own table only. Ways out: (1) "
     )
     middle = (
         "; (2) put noise with a finite worst case on all of them (noise without k, or noise with a release_threshold), "

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.model.keys import Key
 
 Rule = tuple[str, bool]
-"""What must hold, and whether it does."""
+"""A rule, and whether the data keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -40,7 +40,7 @@ class CheckedDay:
     rows : int
         How many rows it has.
     counted : mapping of str to Counted
-        What each release, by name, has counted, so that `publish` need not count again.
+        The counts of each release, by name, so that `publish` need not count again.
     """
 
     rows: int

@@ -36,14 +36,14 @@ _OF_CSV = ("delimiter", "encoding", "decimal", "date_format", "null", "types")
 
 
 class SourceTable(Table):
-    """What a job reads from, as its file says it."""
+    """The source of a job, as its file says it."""
 
     rows_stay: ClassVar[str] = ""
     """Where no row leaves the source: what to say of a job that asks for rows."""
 
     @property
     def public_name(self) -> str:
-        """What may be shown."""
+        """The name that may be shown."""
         raise NotImplementedError
 
     def open(self, job: Job) -> Source:
@@ -248,7 +248,7 @@ class DatabaseTable(SourceTable):
 
     @property
     def postgres_database(self) -> str:
-        """What may be shown of the PostgreSQL database that it lies in; empty for another."""
+        """The public name of the PostgreSQL database that it lies in; empty for another."""
         return ""
 
 
@@ -386,4 +386,4 @@ if TYPE_CHECKING:
     AnySource = SourceTable
 else:
     AnySource = one_of(SOURCES)
-"""What a job reads from; a text or a list of texts stands for ``{ files = … }``."""
+"""The source of a job; a text or a list of texts stands for ``{ files = … }``."""

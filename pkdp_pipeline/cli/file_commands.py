@@ -47,7 +47,7 @@ _OF_BOTH: Options = {
     "unit": flag(
         list[str],
         ...,
-        f"Who is protected: the column that names a person (again for several), or {_EACH_ROW}.",
+        f"The column that names the protected person (again for several), or {_EACH_ROW}.",
         "COLUMN",
     ),
     "where": flag(str | None, None, "Which rows count: a boolean column, or a query such as 'age > 60'.", "QUERY"),
@@ -56,7 +56,7 @@ _OF_BOTH: Options = {
         str, "checked", "Names that differ by spaces around them: refused, or different people.", "checked|exact"
     ),
     "label": flag(str | None, None, "Names the release in the ledger.", "TEXT"),
-    "period": flag(str | None, None, "What the data are about, as in 2026-W03; needed with a ledger.", "PERIOD"),
+    "period": flag(str | None, None, "The period of the data, as in 2026-W03; needed with a ledger.", "PERIOD"),
 }
 _OF_HISTOGRAMS: Options = {
     "by": flag(list[str], ..., "The column whose values are the cells; again for several.", "COLUMN"),
@@ -116,7 +116,7 @@ def _publish(
         str | None, typer.Option(metavar="FILE", help="Record it: a SQLite file, or a postgresql:// address.")
     ] = None,
     dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose releases a ledger holds against one another.")
+        str, typer.Option(metavar="NAME", help="The data set whose releases a ledger checks together.")
     ] = "",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.parquet", help="Write the table there, with its certificate inside.")

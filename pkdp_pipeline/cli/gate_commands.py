@@ -21,7 +21,7 @@ gate_app = typer.Typer(
     no_args_is_help=True,
 )
 
-PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.toml", help="What analysts may ask.", show_default=False)]
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.toml", help="The questions allowed.", show_default=False)]
 Database = Annotated[
     Path, typer.Option(metavar="FILE", help="The DuckDB database; it is only read.", show_default=False)
 ]
@@ -63,7 +63,7 @@ def check(
 
 @gate_app.command()
 def token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, for the audit log.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The analyst, for the audit log.", show_default=False)],
     *,
     token_file: Annotated[Path, typer.Option(metavar="FILE", help="Add its sha256 there.", show_default=False)],
     days: Annotated[int, typer.Option(help="For how many days it is valid.")] = 90,

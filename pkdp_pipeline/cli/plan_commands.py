@@ -184,8 +184,8 @@ def plan_job(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="What the releases of a day have to reach together, besides the budgets. Without it those that are "
-            "changed have to reach 1 where there is no budget.",
+            help="The epsilon that a day's releases have to reach together, besides the budgets. Without it those that "
+            "are changed have to reach 1 where there is no budget.",
             show_default=False,
         ),
     ] = None,

@@ -216,7 +216,7 @@ def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
             screen.say(f"The units are {'; '.join(units)}: the tables of one do not spend the budget of another.")
     else:
         screen.say(
-            "No noise: there is no budget, and whoever may ask for fresh noise again and again averages it away."
+            "No noise: there is no budget, and anyone who may ask for fresh noise again and again averages it away."
         )
     screen.say("The same question is answered once, and replayed from then on to everybody.")
     unless = ", unless what is declared lets it stand beside the first:" if allowed["evidence"] else "."

@@ -34,10 +34,10 @@ def init(
     unit: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="The column that names the protected person.")
     ] = None,
-    period: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of which day a row is.")] = None,
+    period: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of each row's date.")] = None,
     every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="The period of one release.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
-    noise: Annotated[float | None, typer.Option(help="Epsilon of noise: a promise against anybody.")] = None,
+    noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,
     p_max: Annotated[float | None, of_share("Without noise: how sure they can be.")] = None,
     evidence: Annotated[
         str | None,

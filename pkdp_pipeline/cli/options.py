@@ -80,18 +80,18 @@ _HELP = {
     "p_max": "How sure the attacker can be, at most; for a histogram: told that it is that cell or absence.",
     "p_min": "How sure the attacker is, at least, that another person counts.",
     "p_max_between": "Told that a person is in one of two cells of a histogram, how sure which, at most.",
-    "unknown": "At least so many people are unknown to the attacker.",
-    "unknown_max": "At most so many people are unknown to the attacker.",
+    "unknown": "At least this many people are unknown to the attacker.",
+    "unknown_max": "At most this many people are unknown to the attacker.",
     "known": "People the attacker knows or controls.",
     "influence": "passive: known for other reasons; active: known to be there, or put there.",
     "dependent": "The larger unit whose records depend on one another, such as household.",
-    "independent_cells": "Without noise: that a person's cells say nothing about one another, given her habits.",
+    "independent_cells": "Without noise: a person's cells say nothing about one another, given her habits.",
     "secret": "record, or conditional: a person's record given those of all on whom it depends.",
     "k": "Published only when the count is at least this.",
     "k_complement": "Published only when the rest is at least this.",
-    "noise": "Epsilon of two-sided geometric noise.",
+    "noise": "The epsilon of two-sided geometric noise.",
     "release_threshold": "Published only when the noisy count reaches this.",
-    "cells_per_unit": "In how many cells a person may be; with noise so many of hers are counted.",
+    "cells_per_unit": "The most cells a person may be in; with noise, that many of hers are counted.",
 }
 
 

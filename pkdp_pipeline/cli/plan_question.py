@@ -113,7 +113,7 @@ _CELLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """Counts that are assumed: so many people, spread over so many cells.
+    """Counts that are assumed: this many people, spread over this many cells.
 
     Parameters
     ----------

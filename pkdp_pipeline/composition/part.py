@@ -30,7 +30,7 @@ class Part:
     leakage : tuple of Leakage
         Everything known, or leaked, beside it.
     totals_known : frozenset of frozenset of str
-        By which columns its attackers know how many people are present, exactly; by none: how many there are.
+        The columns by which its attackers know exactly how many people are present; none: how many there are.
     mechanism : Count, Histogram or None
         None for a total.
     context : Context or None

@@ -177,7 +177,7 @@ def _of_cells(request: Question, counted: Counted | None) -> list[Rule]:
         if (most := request.cells_per_unit) > 1:
             text = (
                 f"release {name!r}: units {unit} must not have rows in more than {most} cells of {by}; write a larger "
-                "cells_per_unit, or noise, with which a hash draws so many"
+                "cells_per_unit, or noise, with which a hash draws that many"
             )
         rules.append((text, counted is None or not counted.several_cells))
     if request.domain is not None and request.undeclared == "error":

@@ -203,7 +203,7 @@ class Admission:
         The label of a release because of which its attacker must be told who is there: a total that stands beside
         it, or, for a total, a release that does.
     totals : frozenset of frozenset of str
-        By which columns its attacker must then be told how many people there are.
+        The columns by which its attacker must then be told how many people there are.
     """
 
     alone: bool

@@ -237,7 +237,7 @@ class BoundedSensitivity(Evidence):
     changes : int
         At least 1.
     protects : {"presence", "value"}, default "presence"
-        Between which lives: without a record and with any one; or between any two records as well.
+        The lives compared: without a record and with any one; or with any two records as well.
 
     Notes
     -----

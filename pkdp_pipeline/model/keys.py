@@ -81,7 +81,7 @@ def _kind_of_value(name: str, value: Key) -> str:
 def kind_of_dtype(dtype: Any) -> str | None:
     """Return the kind of values a pandas dtype holds, or None for a dtype that cannot name cells.
 
-    A column of Python objects counts as text; whoever reads it checks that it holds nothing else.
+    A column of Python objects counts as text; its reader checks that it holds nothing else.
     """
     import pandas as pd
 

@@ -35,7 +35,7 @@ class Leakage:
         Columns by which the people present are counted exactly: the leaked value follows from who is present and
         from everybody's values of these columns. Two lives of a person then agree in them: they are not hidden.
     shared_by : tuple of {"presence", "value"}, default ()
-        Between which two lives of one person the leaked value can be the same, for some records of the others:
+        The pairs of one person's lives in which the leaked value can be the same, for some records of the others:
         in the table or absent (``"presence"``), in one cell or in another (``"value"``). Facts that follow
         from who is present are always shared by two values.
     epsilon : float, optional

@@ -190,7 +190,7 @@ class Histogram:
     release_threshold : int, optional
         A cell is published only when its ``noisy count >= release_threshold``; needs noise.
     cells_per_unit : int, default 1
-        In how many cells a person may be, from 1 to 100. With noise a person with more cells is counted in so many of
+        The most cells a person may be in, from 1 to 100. With noise a person with more cells is counted in that many of
         them, which a hash of her own name and cells draws. Without noise nothing is left out: that nobody is in more
         is declared, and checked.
     totals : bool, default False
@@ -221,7 +221,7 @@ class Histogram:
         cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
         if cells > MOST_CELLS:
             raise ArgumentError(
-                f"cells_per_unit must be at most {MOST_CELLS}, got {cells}: what so many cells tell of a person adds "
+                f"cells_per_unit must be at most {MOST_CELLS}, got {cells}: what many cells tell of a person adds "
                 "up. Make cells coarser, or count a person in fewer of them."
             )
         object.__setattr__(self, "cells_per_unit", cells)

@@ -159,7 +159,7 @@ def choices(
     evidence : Evidence or list of Evidence, optional
         The evidence declared so that they add up, see `compose`. Without it, only noise adds up.
     counts : PublicCounts, optional
-        By which errors and suppressed shares are estimated; for a count, its one number. None: shares that depend on
+        The basis of estimated errors and suppressed shares; for a count, its one number. None: shares that depend on
         counts are None, never guessed.
     kind : {"histogram", "count"}, default "histogram"
     declared_cells : bool, default True

@@ -56,7 +56,7 @@ one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
 order_by : str or sequence of str, optional
     For ``one_cell="first"``.
 cells_per_unit : int, default 1
-    In how many cells a person may be, each of which she counts in. With noise a hash draws so many of a person's cells;
+    The most cells a person may be in; she counts in each. With noise a hash draws that many of a person's cells;
     without noise nobody may have more, and `attacker` has to say that cells are independent. See `Histogram`.
 undeclared : {"error", "absent"}, default "error"
     The treatment of people whose cell is not in the domain, after `one_cell` has chosen it.

@@ -165,7 +165,7 @@ class LeakageTable(_ValueTable):
     )
     delta: float = Field(default=0.0, description="The δ that belongs to epsilon.")
     dependence_epsilon: float = Field(
-        default=0.0, description="By how much the releases' noise may depend on it; 0 for randomness of its own."
+        default=0.0, description="The most that the releases' noise may depend on it; 0 for randomness of its own."
     )
     dependence_delta: float = Field(default=0.0, description="The δ that belongs to dependence_epsilon.")
 
@@ -188,9 +188,9 @@ class AttackerTable(_ValueTable):
         examples=[0.7],
     )
     unknown: int | None = Field(
-        default=None, description="At least so many people of whom the attacker knows nothing more.", examples=[1000]
+        default=None, description="At least this many people of whom the attacker knows nothing more.", examples=[1000]
     )
-    unknown_max: int | None = Field(default=None, description="At most so many such people.", examples=[100000])
+    unknown_max: int | None = Field(default=None, description="At most this many such people.", examples=[100000])
     known: int = Field(default=0, description="People the attacker knows, or controls.", examples=[10])
     influence: Literal["passive", "active"] = Field(
         default="passive", description='"active": the attacker chooses what the known people do.'
@@ -239,7 +239,7 @@ class BudgetTable(_ValueTable):
         default=None, description="Which total is held to it; both when left out."
     )
     window_days: int | None = Field(
-        default=None, description="Hold any so many consecutive days to it, instead of the whole history."
+        default=None, description="Hold every run of this many days to it, instead of the whole history."
     )
 
     _kind = Budget
@@ -317,10 +317,10 @@ class _BoundedDependence(_EvidenceTable):
 
 
 class _BoundedParticipation(_EvidenceTable):
-    """Nobody takes part in more than so many of the periods."""
+    """Nobody takes part in more than this many of the periods."""
 
     kind: Literal["bounded_participation"] = Field(description="Which evidence this is.")
-    times: int = Field(description="In so many, at most.", examples=[7])
+    times: int = Field(description="At most this many of them.", examples=[7])
 
 
 class _OncePerUnit(_EvidenceTable):

@@ -74,7 +74,7 @@ class Counted:
         if self.several_cells and question.cells_per_unit > 1:
             problems.append(
                 f"units {unit} have rows in more than cells_per_unit cells of {by}, which without noise nobody may "
-                "have. Give a larger cells_per_unit, or noise, with which a hash draws so many of a person's cells."
+                "have. Give a larger cells_per_unit, or noise, with which a hash draws that many of a person's cells."
             )
         elif self.several_cells:
             problems.append(

@@ -68,7 +68,7 @@ class Case:
     mechanism, attacker, protects
     trials : tuple of Trial
     epsilons : tuple of float
-        At which ε the loss is compared with the certificate.
+        The ε at which the loss is compared with the certificate.
     layout : Layout
         Of the frames; a job's request in it is published as it is, with `alone` and `target` as of `publish`.
     options : mapping

@@ -52,7 +52,7 @@ class Finding:
         The smallest estimate that would have been called a loss above the certificate, the event being as rare in the
         other life as it was. None: however often it were seen, nothing could be concluded.
     samples : int
-        How many samples judged, in the life of which there are fewer.
+        The number of judging samples, in the life that has fewer.
     """
 
     case: str

@@ -191,7 +191,7 @@ Check = Callable[[], "str | tuple[str, Mapping[str, Any]]"]
 
 
 def claim_of(key: str, check: Check) -> Claim:
-    """Return what came of a check; what breaks it is raised."""
+    """Return the outcome of a check; errors that break it are raised."""
     try:
         found = check()
     except BrokenError as error:
@@ -200,7 +200,7 @@ def claim_of(key: str, check: Check) -> Claim:
 
 
 def checked(checks: Mapping[str, Check]) -> Iterator[Claim]:
-    """Yield what came of each check, by key; the rest is left out where the file breaks one."""
+    """Yield the outcome of each check, by key; the rest is left out where the file breaks one."""
     for key, check in checks.items():
         try:
             yield claim_of(key, check)

@@ -216,7 +216,7 @@ class Histogram:
             raise ArgumentError(f"totals must be True or False, not {type(self.totals).__name__}.")
         if self.totals and (self.k is not None or self.noise is not None or self.cells_per_unit != 1):
             raise ArgumentError(
-                "totals are published exactly, as what is known anyhow: leave k, noise and cells_per_unit out."
+                "totals are published exactly, as what is known anyway: leave k, noise and cells_per_unit out."
             )
         cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
         if cells > MOST_CELLS:

@@ -318,7 +318,7 @@ def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
             continue
         if condition.operator == "like" and family != "text":
             raise ArgumentError(
-                f"where compares column {name!r}, which has {family}, with a pattern: text alone has one."
+                f"where compares column {name!r}, which has {family}, with a pattern: only text has one."
             )
         if condition.part is not None:
             if family != "time":
@@ -327,7 +327,7 @@ def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
                     + (
                         "in every time zone it may be another one. Make a column of local times of it."
                         if family == "instant"
-                        else "dates alone have one. Cast it first, as in pd.to_datetime or CAST(… AS DATE)."
+                        else "only dates have one. Cast it first, as in pd.to_datetime or CAST(… AS DATE)."
                     )
                 )
             family = "number"

@@ -140,7 +140,7 @@ class Publication:
         question, release = self.question, _stored(entry)
         if question.has_opaque_where:
             warnings.warn(
-                f"what is returned was published for the label {question.label!r} before: whether where is the "
+                f"this release was published for the label {question.label!r} before: whether where is the "
                 "predicate of that time cannot be compared. Give another predicate another label, or write it as a "
                 "query string.",
                 stacklevel=2,

@@ -234,7 +234,7 @@ REFUSED = {
     "name GLOB 'x*'": "a function or operator, \\~\\~\\~",
     "'x' LIKE name": "a column must stand",
     "name LIKE name": "a constant must stand",
-    "name LIKE 5": "something else than a text",
+    "name LIKE 5": "something other than a text",
     "name LIKE NULL": "IS NULL",
     "age LIKE '1%'": "TINYINT: text alone",
     "u LIKE '0%'": "UUID: text alone",

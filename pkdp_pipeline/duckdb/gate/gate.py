@@ -266,7 +266,7 @@ class Gate:
 
 
 def _nothing_counted() -> Counted:
-    raise TemporaryError("what the ledger has published cannot be found in it; ask again later.")
+    raise TemporaryError("a published release cannot be found in the ledger; ask again later.")
 
 
 def _given(ledger: Ledger, policy: Policy) -> Ledger:

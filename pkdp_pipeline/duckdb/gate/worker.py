@@ -42,7 +42,7 @@ def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
     Raises
     ------
     ConfigError
-        If it is no DuckDB file, others than its owner can read or write it, or this process has it open otherwise.
+        If it is no DuckDB file, other users can read or write it, or this process has it open otherwise.
     TemporaryError
         If another process is writing to it.
     """

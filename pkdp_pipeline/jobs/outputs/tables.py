@@ -207,7 +207,7 @@ def _check_shape(store: TableStore, table: str, by: Sequence[str], held: Mapping
     ):
         columns = ", ".join(expected)
         raise ConfigError(
-            f"{store.key}: the table {table!r} exists and has not the columns ({columns}) with the types of this "
+            f"{store.key}: the table {table!r} exists but lacks the columns ({columns}) with the types of this "
             "release: drop it, so that pkdp backfill writes it again from the ledger, rename the release, or choose "
             "another schema with output.schema."
         )

@@ -1,4 +1,4 @@
-"""What holds certificates and releases to the truth: attackers, verification and the audit."""
+"""Checks of certificates and releases against the truth: attackers, verification and the audit."""
 
 from __future__ import annotations
 

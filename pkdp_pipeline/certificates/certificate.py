@@ -44,7 +44,7 @@ class Certificate(ABC):
     ----------
     protects : {"presence", "value"}
     caveats : tuple of str
-        What else limits the statement, in plain sentences; part of the certificate and of its sentence.
+        Further limits of the statement, in plain sentences; part of the certificate and of its sentence.
 
     Notes
     -----
@@ -70,22 +70,22 @@ class Certificate(ABC):
     @property
     @abstractmethod
     def leakage(self) -> tuple[Leakage, ...]:
-        """What is known exactly, or leaks, about the same people beside what was released."""
+        """Everything known exactly, or leaked, about the same people beside the releases."""
 
     @property
     def anyone(self) -> str:
-        """Whom the worst case holds against, in words."""
+        """The attackers that the worst case covers, in words."""
         return anyone(self.leakage)
 
     @property
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
-        """What is assumed, in words."""
+        """The assumptions, in words."""
 
     @property
     @abstractmethod
     def limits(self) -> tuple[str, ...]:
-        """What limits the statement, in plain sentences."""
+        """The limits of the statement, in plain sentences."""
 
     @abstractmethod
     def protection(self, delta: float = 1e-6) -> str:
@@ -271,7 +271,7 @@ class Certificate(ABC):
         Parameters
         ----------
         text : str
-            What `to_json` returned.
+            The text that `to_json` returned.
 
         Raises
         ------

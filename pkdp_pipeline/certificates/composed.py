@@ -1,4 +1,4 @@
-"""What several certificates add up to, by the rule for the evidence declared: `compose`, `ComposedCertificate`."""
+"""The total of several certificates, by the rule for the evidence declared: `compose`, `ComposedCertificate`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compose(
     certificates : iterable of Certificate, or of (Certificate, int)
         The parts; a pair says how often a part occurs. Composed certificates may be parts again.
     evidence : Evidence, list of Evidence, or None
-        What is declared about how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
+        The declaration of how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
         `OneDayProtected`, `BoundedDependence`, `BoundedParticipation` (alone, or beside one of the two before
         it), `OncePerUnit`, `SamePeople` or `BoundedSensitivity`. None: only guarantees against any attacker are
         added up.
@@ -87,14 +87,14 @@ def compose(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedCertificate(Certificate):
-    """What several releases promise together; see `Certificate`. Made by `compose`.
+    """The joint promise of several releases; see `Certificate`. Made by `compose`.
 
     Attributes
     ----------
     parts : tuple of (Certificate, int)
         The different certificates and how often each occurs.
     evidence : tuple of Evidence
-        What was declared so that they add up.
+        The evidence declared so that they add up.
     """
 
     parts: tuple[tuple[Certificate, int], ...]
@@ -139,7 +139,7 @@ class ComposedCertificate(Certificate):
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What limits the statement: who a person is and which rows count, the parts' caveats, the total's own."""
+        """The limits of the statement: who a person is and which rows count, the parts' caveats, the total's own."""
         listed: list[str] = []
         for part, _ in self.parts:
             if isinstance(part, ComposedCertificate):
@@ -170,12 +170,12 @@ class ComposedCertificate(Certificate):
 
     @property
     def leakage(self) -> tuple[Leakage, ...]:
-        """What is known, or leaks, beside any of the parts."""
+        """Everything known, or leaked, beside any of the parts."""
         return self._leakage
 
     @property
     def anyone(self) -> str:
-        """Whom the worst case holds against; where it rests on what was declared, if that is true."""
+        """The attackers that the worst case covers; where it rests on declarations, if they are true."""
         whom = anyone(self.leakage)
         return f"{whom}, if what was declared is true" if _declared(self, numbers=False) else whom
 
@@ -187,7 +187,7 @@ class ComposedCertificate(Certificate):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was declared about the releases, then what each part assumes."""
+        """The declarations about the releases, then the assumptions of each part."""
         listed = list(_declared(self, numbers=self.has_partial_knowledge))
         if len({part for part, _ in self.parts}) > 1:
             listed.append(

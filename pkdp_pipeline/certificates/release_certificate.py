@@ -48,7 +48,7 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseCertificate(Certificate):
-    """What publishing one mechanism promises against one attacker; see `Certificate`.
+    """The promise of publishing one mechanism, against one attacker; see `Certificate`.
 
     Attributes
     ----------
@@ -91,18 +91,18 @@ class ReleaseCertificate(Certificate):
 
     @property
     def leakage(self) -> tuple[Leakage, ...]:
-        """What is known, or leaks, beside the release: the attacker's."""
+        """Everything known, or leaked, beside the release: the attacker's."""
         return self.attacker.leakage
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is assumed about the attacker, in words."""
+        """The assumptions about the attacker, in words."""
         listed = (text for theorem in self.theorems for text in assumptions(theorem, self.attacker))
         return tuple(dict.fromkeys(listed))
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What limits the statement: the facts of its publication, then the caveats."""
+        """The limits of the statement: the facts of its publication, then the caveats."""
         beside = given(self.leakage)
         if len({against(applied.bound.theorem, self.attacker) for applied in self.partial_bounds}) > 1:
             beside = (_ALL_DECLARED, *beside)
@@ -213,7 +213,7 @@ def certify(
     attacker : AttackerModel, optional
         May be left out where there is noise: what it gives holds against anybody.
     protects : {"presence", "value"}, default "presence"
-        What the target's two lives differ in: being counted (or there) or not, or, for histograms, which of
+        The difference between the target's two lives: being counted (or there) or not, or, for histograms, which of
         two published cells the target is in.
 
     Returns

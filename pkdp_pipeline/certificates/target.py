@@ -298,7 +298,7 @@ def _curve(mechanism: Mechanism, protects: Protects, epsilon: float) -> NoiseCur
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a release has to promise at least; one that promises less is refused before any data are read.
+    """The least that a release has to promise; one that promises less is refused before any data are read.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ class Target:
 
     Notes
     -----
-    What counts is the certificate's best: against the declared attacker or against anybody.
+    The certificate's best promise counts: against the declared attacker or against anybody.
     """
 
     epsilon: float | None = None
@@ -358,10 +358,10 @@ class Target:
 
 
 Asked = Target | Literal["default"] | None
-"""What may be given: a target, None for none, or ``"default"`` for the ledger's, without one `DEFAULT`."""
+"""The values allowed: a target, None for none, or ``"default"`` for the ledger's, without one `DEFAULT`."""
 
 DEFAULT: Target | None = Target()
-"""What is asked for where nothing else is said."""
+"""The target where nothing else is said."""
 
 
 def read_target(target: object) -> Asked:

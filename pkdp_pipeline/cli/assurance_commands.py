@@ -63,7 +63,7 @@ def _show_claims(found: Verification) -> None:
     # Failures first; the claims of a kind stay in their order.
     listed = sorted(found.claims, key=lambda claim: list(marks).index(claim.outcome))
     screen.table(("outcome", "claim", "what was found"), [(marks[one.outcome], one.key, one.detail) for one in listed])
-    for outcome, title in (("fail", "What does not hold"), ("not_checked", "What was not checked")):
+    for outcome, title in (("fail", "Claims that do not hold"), ("not_checked", "Claims that were not checked")):
         chosen = [claim for claim in found.claims if claim.outcome == outcome]
         if chosen:
             screen.head(title)

@@ -1,4 +1,4 @@
-"""What commands print with ``--json``: a document on standard output, and one about the error where they fail."""
+"""The output of commands with ``--json``: a document on standard output, and one about the error where they fail."""
 
 from __future__ import annotations
 

@@ -29,34 +29,34 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
 
 _EACH_ROW = "each-row"
 _OF_FILES: Options = {
-    "delimiter": flag(str | None, None, "CSV: what stands between two values; without it a comma.", "SIGN"),
-    "encoding": flag(str | None, None, "CSV: such as windows-1252; without it UTF-8.", "NAME"),
-    "decimal": flag(str | None, None, "CSV: what stands before decimals; without it a point.", ".|,"),
-    "date_format": flag(str | None, None, "CSV: such as %d.%m.%Y; without it as in 2026-01-31.", "FORMAT"),
+    "delimiter": flag(str | None, None, "CSV: the sign between two values; without it a comma.", "SIGN"),
+    "encoding": flag(str | None, None, "CSV: the encoding, such as windows-1252; without it UTF-8.", "NAME"),
+    "decimal": flag(str | None, None, "CSV: the decimal sign; without it a point.", ".|,"),
+    "date_format": flag(str | None, None, "CSV: the form of dates, as %d.%m.%Y; without it 2026-01-31.", "FORMAT"),
     "types": flag(
         list[str] | None,
         None,
-        "CSV: what a column holds, as in age=number; without it text. Again for another.",
+        "CSV: the kind of a column, as in age=number; without it text. Again for another.",
         "COLUMN=KIND",
         "--type",
     ),
-    "sheet": flag(str | None, None, "Excel: which sheet, where there are several.", "NAME"),
-    "null": flag(list[str] | None, None, "CSV: what stands for a missing value; without it nothing.", "TEXT"),
+    "sheet": flag(str | None, None, "Excel: the sheet, where there are several.", "NAME"),
+    "null": flag(list[str] | None, None, "CSV: the text of a missing value; without it the empty one.", "TEXT"),
 }
 _OF_BOTH: Options = {
     "unit": flag(
         list[str],
         ...,
-        f"Who is protected: the column that names a person (again for several), or {_EACH_ROW}.",
+        f"The column that names the protected person (again for several), or {_EACH_ROW}.",
         "COLUMN",
     ),
-    "where": flag(str | None, None, "Which rows count: a boolean column, or a query such as 'age > 60'.", "QUERY"),
+    "where": flag(str | None, None, "The rows that count: a boolean column, or a query such as 'age > 60'.", "QUERY"),
     "missing_unit": flag(str, "error", "Rows that name nobody.", "error|drop"),
     "units": flag(
-        str, "checked", "Names that differ by spaces around them: refused, or different people.", "checked|exact"
+        str, "checked", "Names that differ only by spaces around them: refused, or different people.", "checked|exact"
     ),
     "label": flag(str | None, None, "Names the release in the ledger.", "TEXT"),
-    "period": flag(str | None, None, "What the data are about, as in 2026-W03; needed with a ledger.", "PERIOD"),
+    "period": flag(str | None, None, "The period of the data, as in 2026-W03; needed with a ledger.", "PERIOD"),
 }
 _OF_HISTOGRAMS: Options = {
     "by": flag(list[str], ..., "The column whose values are the cells; again for several.", "COLUMN"),
@@ -116,7 +116,7 @@ def _publish(
         str | None, typer.Option(metavar="FILE", help="Record it: a SQLite file, or a postgresql:// address.")
     ] = None,
     dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose releases a ledger holds against one another.")
+        str, typer.Option(metavar="NAME", help="The data set whose releases a ledger checks together.")
     ] = "",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.parquet", help="Write the table there, with its certificate inside.")

@@ -21,7 +21,7 @@ gate_app = typer.Typer(
     no_args_is_help=True,
 )
 
-PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.toml", help="What analysts may ask.", show_default=False)]
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.toml", help="The questions allowed.", show_default=False)]
 Database = Annotated[
     Path, typer.Option(metavar="FILE", help="The DuckDB database; it is only read.", show_default=False)
 ]
@@ -63,7 +63,7 @@ def check(
 
 @gate_app.command()
 def token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, for the audit log.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The analyst, for the audit log.", show_default=False)],
     *,
     token_file: Annotated[Path, typer.Option(metavar="FILE", help="Add its sha256 there.", show_default=False)],
     days: Annotated[int, typer.Option(help="For how many days it is valid.")] = 90,
@@ -216,7 +216,7 @@ def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
             screen.say(f"The units are {'; '.join(units)}: the tables of one do not spend the budget of another.")
     else:
         screen.say(
-            "No noise: there is no budget, and whoever may ask for fresh noise again and again averages it away."
+            "No noise: there is no budget, and anyone who may ask for fresh noise again and again averages it away."
         )
     screen.say("The same question is answered once, and replayed from then on to everybody.")
     unless = ", unless what is declared lets it stand beside the first:" if allowed["evidence"] else "."

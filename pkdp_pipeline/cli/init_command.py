@@ -31,11 +31,13 @@ def init(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet, CSV or Excel file.", show_default=False)],
     keys: dict[str, Any],
-    unit: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Who is protected.")] = None,
-    period: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of which day a row is.")] = None,
-    every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="What one release is about.")] = None,
+    unit: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="The column that names the protected person.")
+    ] = None,
+    period: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of each row's date.")] = None,
+    every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="The period of one release.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
-    noise: Annotated[float | None, typer.Option(help="Epsilon of noise: a promise against anybody.")] = None,
+    noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,
     p_max: Annotated[float | None, of_share("Without noise: how sure they can be.")] = None,
     evidence: Annotated[
         str | None,
@@ -49,7 +51,7 @@ def init(
         typer.Option(metavar="COLUMN=CELL,CELL", help="The public cells of a column; again for another."),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(metavar="EPSILON", help="What all releases may add up to, at delta = 1e-6.")
+        float | None, typer.Option(metavar="EPSILON", help="The most that all releases may add up to, at delta = 1e-6.")
     ] = None,
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,

@@ -1,4 +1,4 @@
-"""What the commands about jobs print: tables and guarantees, plans, changes where one is refused, and progress."""
+"""The output of commands about jobs: tables and guarantees, plans, changes where one is refused, and progress."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
     at = f"ε at δ = {exactly(DELTA)}"
     rows, every = list(_plan_rows(job, plan.days)), f"{job.period.every}s"
     if rows:
-        screen.head("What would happen")
+        screen.head("Planned releases")
         screen.table(("from", "to", every, "release", "would be", "ε"), rows, right=(every, "ε"))
         screen.say(f"Each ε is that of one release at δ = {exactly(DELTA)}.")
     refused = plan.refused
@@ -84,7 +84,7 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
         if way_out is not None:
             screen.say("The smallest change that makes it certifiable:")
             screen.command(way_out)
-    screen.head(f"What it would add up to, {at}")
+    screen.head(f"Totals, {at}")
     totals = {"the ledger now": plan.before}
     if any(release.outcome == "publish" for one in plan.days for release in one.releases):
         totals |= {f"these {every}": plan.period, "the ledger then": plan.after}
@@ -251,7 +251,7 @@ def print_repairs(repairs: Repairs) -> None:
         allowed = [one for one in repairs.plan.days if one.refused is None]
         for place, release in enumerate(allowed[0].releases if allowed else ()):
             if place == 0:
-                screen.head("What a release promises")
+                screen.head("Promises")
             screen.say(f"{release.name}: {release.certificate.sentence(DELTA)}")
     if repairs.error is None and not repairs.short:
         screen.head("Nothing has to change")
@@ -321,10 +321,10 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
         screen.say(" ".join(_found(repairs, offer)))
         if number + 1 < len(offers) and number:
             screen.lines([""])
-    screen.head("What that means")
+    screen.head("About these changes")
     every = repairs.job.period.every
     reached = (
-        "" if repairs.target is None else f"What is changed of a {every} reaches {_aim(repairs.target)}, together. "
+        "" if repairs.target is None else f"The changed releases of a {every} together reach {_aim(repairs.target)}. "
     )
     screen.say(f"{_TRIED} {reached}{_ORDER}")
 

@@ -42,7 +42,7 @@ def show(
     unit: Units = None,
     each_row: EachRow = False,
     delta: AtDelta = 1e-6,
-    last: Annotated[int, typer.Option(min=1, help="List so many of the latest releases.")] = 10,
+    last: Annotated[int, typer.Option(min=1, help="List this many of the latest releases.")] = 10,
     everything: Annotated[bool, typer.Option("--all", help="List all releases.")] = False,
     as_json: AsJson = False,
 ) -> None:

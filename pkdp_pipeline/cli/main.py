@@ -163,7 +163,7 @@ def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
     from pkdp_pipeline.display.screen import Screen
 
     screen = Screen()
-    screen.head("What it rests on")
+    screen.head("Foundations")
     for one, sentences in foundations:
         (screen.item if sentences else screen.say)(one)
         for sentence in sentences:

@@ -21,7 +21,7 @@ _LONG = 76
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One mechanism, published once or several times. What stands in capitals in its texts is to be filled in.
+    """One mechanism, published once or several times. Words in capitals in its texts are to be filled in.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Offer:
     days : int
     evidence : tuple of Evidence
     epsilon, delta : float
-        What all releases together reach.
+        The numbers that all releases together reach.
     """
 
     mechanism: Mechanism
@@ -109,7 +109,7 @@ class Offer:
 
     @property
     def _target(self) -> Target | None:
-        """What a release has to promise, where it may promise less than it has to otherwise."""
+        """The target of a release, where it may promise less than is otherwise required."""
         return Target(delta=self.delta) if Target().delta < self.delta < 1.0 else None
 
     def _flags(self) -> list[str]:

@@ -44,7 +44,7 @@ EVIDENCE = {
     for key, kind in KINDS.items()
     if key not in ("same_people", "bounded_sensitivity")  # they are about the releases of one period
 }
-"""What may be declared about several releases, and the numbers it takes, as in ``bounded_participation:5``."""
+"""Evidence that may be declared about several releases, and its numbers, as in ``bounded_participation:5``."""
 
 
 class _Command(Speech):
@@ -80,18 +80,18 @@ _HELP = {
     "p_max": "How sure the attacker can be, at most; for a histogram: told that it is that cell or absence.",
     "p_min": "How sure the attacker is, at least, that another person counts.",
     "p_max_between": "Told that a person is in one of two cells of a histogram, how sure which, at most.",
-    "unknown": "At least so many people are unknown to the attacker.",
-    "unknown_max": "At most so many people are unknown to the attacker.",
+    "unknown": "At least this many people are unknown to the attacker.",
+    "unknown_max": "At most this many people are unknown to the attacker.",
     "known": "People the attacker knows or controls.",
     "influence": "passive: known for other reasons; active: known to be there, or put there.",
-    "dependent": "Whose records depend on one another, such as household.",
-    "independent_cells": "Without noise: that a person's cells say nothing about one another, given her habits.",
+    "dependent": "The larger unit whose records depend on one another, such as household.",
+    "independent_cells": "Without noise: a person's cells say nothing about one another, given her habits.",
     "secret": "record, or conditional: a person's record given those of all on whom it depends.",
     "k": "Published only when the count is at least this.",
     "k_complement": "Published only when the rest is at least this.",
-    "noise": "Epsilon of two-sided geometric noise.",
+    "noise": "The epsilon of two-sided geometric noise.",
     "release_threshold": "Published only when the noisy count reaches this.",
-    "cells_per_unit": "In how many cells a person may be; with noise so many of hers are counted.",
+    "cells_per_unit": "The most cells a person may be in; with noise, that many of hers are counted.",
 }
 
 
@@ -134,7 +134,7 @@ _DECLARED: Options = {
     "evidence": flag(
         list[str] | None,
         None,
-        "What is declared so that several releases add up, such as independent_given_habits, once_per_unit, "
+        "The evidence by which several releases add up, such as independent_given_habits, once_per_unit, "
         "bounded_participation:5; again for a second kind.",
         "KIND",
     ),
@@ -152,7 +152,7 @@ _KNOWN_BESIDES: Options = {
     "leakage": flag(
         list[str] | None,
         None,
-        "What else is published exactly or known about the same people, with the fields of Leakage, such as "
+        "Anything else published exactly or known about the same people, with the fields of Leakage, such as "
         '\'{"name": "who is present", "tells": "people_present"}\'; may be repeated.',
         "JSON",
     ),
@@ -227,7 +227,7 @@ def attacker_options(kind: type[Count | Histogram]) -> Callable[[Command], Comma
     Parameters
     ----------
     kind : type
-        What is attacked: with a `Count`, the field that is for histograms is left out.
+        The mechanism attacked: with a `Count`, the field for histograms is left out.
     """
     options = _of_fields(AttackerModel) | _KNOWN_BESIDES
     if kind is Count:

@@ -46,7 +46,7 @@ class Plan:
     ----------
     question : Question
     counts : PublicCounts or None
-        What shares and errors are estimated by.
+        The counts by which shares and errors are estimated.
     choices : tuple of Choice
     without_noise : str or None
         Why no choice does without noise; None where one does.
@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """What is certified when the attacker differs from the declared one."""
+        """The numbers certified when the attacker differs from the declared one."""
         return what_if(self.choice.together, delta=self.question.delta)
 
     def choosing(self, place: int) -> Plan:

@@ -57,16 +57,16 @@ _OF_BOTH: Options = {
         "FILE.csv",
     ),
     "count_column": flag(str | None, None, "The file's column of counts; without it: count.", "COL"),
-    "assumed_people": flag(int | None, None, "Assume so many people in all.", "M"),
+    "assumed_people": flag(int | None, None, "Assume this many people in all.", "M"),
     "no_noise": flag(bool, False, "Noise is not acceptable.", name="--no-noise"),
     "choice": flag(int | None, None, "Look closely at this choice; without it, the first.", "N"),
 }
 _OF_HISTOGRAMS: Options = {
     "protects": flag(str, "presence", "presence: who is there; value: who is in which cell.", "presence|value"),
-    "assumed_cells": flag(int | None, None, "Assume so many cells; without it, one.", "N"),
+    "assumed_cells": flag(int | None, None, "Assume this many cells; without it, one.", "N"),
     "assumed_spread": flag(str, "even", "All cells alike, or in proportion to 1/rank.", "even|zipf"),
     **CELLS_FROM_DATA,
-    "cells_per_unit": flag(int, 1, "In how many cells a person may be."),
+    "cells_per_unit": flag(int, 1, "The most cells a person may be in."),
 }
 _KINDS: tuple[tuple[type[Histogram | Count], Kind, Options, str], ...] = (
     (
@@ -136,7 +136,7 @@ def _ask(context: typer.Context) -> None:
     if not at_a_terminal():
         raise ArgumentError(
             "without a terminal there is nobody to ask: say what is published, for instance pkdp plan histogram "
-            "--days 7; pkdp plan histogram --help lists what else can be said."
+            "--days 7; pkdp plan histogram --help lists the other options."
         )
     with leaving():
         from pkdp_pipeline.cli import plan_printing as printing
@@ -184,8 +184,8 @@ def plan_job(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="What the releases of a day have to reach together, besides the budgets. Without it those that are "
-            "changed have to reach 1 where there is no budget.",
+            help="The epsilon that a day's releases have to reach together, besides the budgets. Without it those that "
+            "are changed have to reach 1 where there is no budget.",
             show_default=False,
         ),
     ] = None,

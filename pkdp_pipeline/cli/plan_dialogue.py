@@ -83,7 +83,7 @@ class Asker:
     ) -> Any:
         """Return what a question's reader, or `read`, makes of the answer; `words` take the place of the file's.
 
-        What `check` refuses by an `ArgumentError` is asked again, as what the reader refuses.
+        A question is asked again where `check` raises an `ArgumentError`, or the reader refuses the answer.
         """
         asked = {"note": "", "options": {}, "default": None, "reads": "text", **_questions()[name], **words}
         options: dict[str, str] = asked["options"]
@@ -231,7 +231,7 @@ def _declared(
 
 
 def _evidence(asker: Asker, adds_up: Callable[[tuple[Evidence, ...]], None]) -> tuple[Evidence, ...]:
-    """Ask for what is declared; an answer by which nothing can add up is asked again, before anything else is."""
+    """Ask for what is declared; where nothing can add up by the answer, the question is put again before any other."""
     kind = asker("evidence", check=lambda kind: adds_up(()) if kind == "none" else None)
     if kind == "none":
         return ()

@@ -1,4 +1,4 @@
-"""What ``pkdp plan`` prints: the choices, whom they hold against, what if the attacker differs, curves; and as JSON."""
+"""Output of ``pkdp plan``: the choices, whom they hold against, what if the attacker differs, curves; and as JSON."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def print_choices(screen: Screen, plan: Plan) -> None:
     elif histogram:
         basis = "Suppressed shares are not estimated: give --public-counts or --assumed-cells and --assumed-people."
     else:
-        basis = "What is suppressed is not estimated: give --public-counts or --assumed-people."
+        basis = "The hidden share is not estimated: give --public-counts or --assumed-people."
     off = "error: how far a published number is expected to be from the counted one"
     screen.say(f"{off}; {lost} that are suppressed. {basis}")
     for line in _remarks(plan, wide):
@@ -104,7 +104,7 @@ def print_offer(screen: Screen, plan: Plan) -> None:
     screen.command(offer.certify())
     screen.command(offer.command())
     above = "; evidence and target stand above the first [table]" if not offer.job().startswith("[") else ""
-    screen.say(f"What is in capitals is yours to fill in{above}.")
+    screen.say(f"Words in capitals are yours to fill in{above}.")
 
 
 def print_again(screen: Screen, plan: Plan) -> None:

@@ -113,7 +113,7 @@ _CELLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """Counts that are assumed: so many people, spread over so many cells.
+    """Counts that are assumed: this many people, spread over this many cells.
 
     Parameters
     ----------
@@ -152,14 +152,14 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is to be planned.
+    """The task of a plan.
 
     Parameters
     ----------
     kind : {"histogram", "count"}
     attacker : AttackerModel
     epsilon, delta : float
-        What all releases together are to reach.
+        The numbers that all releases together are to reach.
     protects : {"presence", "value"}
     days : int
     evidence : tuple of Evidence
@@ -190,7 +190,7 @@ class Question:
 
     @property
     def goal(self) -> dict[str, Any]:
-        """What is to be reached, as keywords of the functions of `planning`."""
+        """The target, as keywords of the functions of `planning`."""
         return {name: getattr(self, name) for name in ("epsilon", "delta", "protects", "days", "evidence")}
 
     def command(self) -> str:

@@ -29,7 +29,7 @@ _FARTHEST = 400.0
 """Larger losses are counted as infinite where profiles are compared."""
 
 _UNDERFLOW = 1e-120
-"""What underflow may take away from a profile at losses up to `_FARTHEST`, with room to spare."""
+"""The most that underflow may take away from a profile at losses up to `_FARTHEST`, with room to spare."""
 
 _LOST = 1e-100
 """Mass of the largest losses that may be counted as infinite to keep a law short."""

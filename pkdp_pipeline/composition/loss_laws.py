@@ -1,4 +1,4 @@
-"""What one release adds to a total: the laws of its privacy loss, in either order of the two lives."""
+"""The share of one release in a total: the laws of its privacy loss, in either order of the two lives."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TRIVIAL = 1e-9
 
 
 _GRIDDED = 1e-10
-"""What products, envelopes and hulls on a grid of some thousand cells add to the masses' rounding, relatively."""
+"""The relative rounding that products, envelopes and hulls on a grid of some thousand cells add to the masses'."""
 
 
 _FAR = 1e-30

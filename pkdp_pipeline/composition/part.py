@@ -15,22 +15,22 @@ from pkdp_pipeline.theorems.theorems import emptied_by
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What rules need to know of one release, or of a total, and how often it occurs.
+    """The facts that rules need about one release, or a total, and how often it occurs.
 
     Parameters
     ----------
     times : int
     aim : {"presence", "value"}
-        What the whole is to protect.
+        The secret that the whole is to protect.
     protects : {"presence", "value"}
-        What the part itself protects.
+        The secret that the part itself protects.
     certified : tuple of Applied
         Its bounds that rest on the attacker model.
     against_anyone : WorstCase or None
     leakage : tuple of Leakage
-        What is known, or leaks, beside it.
+        Everything known, or leaked, beside it.
     totals_known : frozenset of frozenset of str
-        By which columns its attackers know how many people are present, exactly; by none: how many there are.
+        The columns by which its attackers know exactly how many people are present; none: how many there are.
     mechanism : Count, Histogram or None
         None for a total.
     context : Context or None
@@ -121,7 +121,7 @@ def hides_presence(parts: Sequence[Part]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """What several parts add up to.
+    """The total of several parts.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Total:
         Bounds on the whole that rest on the attacker model.
     worst : WorstCase or None
     protection : str
-        What the total protects and what it does not, as one sentence.
+        The extent of the total's protection, as one sentence.
     reason : str
         Why there is no partial-knowledge total; empty where there is one.
     """

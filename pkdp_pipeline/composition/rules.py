@@ -41,7 +41,7 @@ _REGISTRY: dict[frozenset[str], Rule] = {
     frozenset({"bounded_sensitivity"}): bounded_sensitivity,
 }
 RULES: Mapping[frozenset[str], Rule] = MappingProxyType(_REGISTRY)
-"""What was declared → the rule that uses it."""
+"""The evidence declared → the rule that uses it."""
 
 
 def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:

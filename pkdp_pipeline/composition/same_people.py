@@ -44,7 +44,7 @@ def same_people(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
 def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
     """Return ε0 such that the noised parts are together (ε0, 0)-private when one person's record is replaced.
 
-    What leaks beside them and not beside the exact count leaks with them.
+    Anything that leaks beside them and not beside the exact count leaks with them.
     """
     spent = Fraction(0)
     for leak in {leak for part in parts for leak in part.leakage} - {*exact.leakage}:

@@ -1,6 +1,6 @@
 """Attacks on a total: an attacker who adds up one score per release and accepts when the sum is large.
 
-Whatever the scores are, ``P[E] - e^ε Q[E]`` for the event `E` that their sum reaches a level is a lower bound of the
+For any scores, ``P[E] - e^ε Q[E]`` for the event `E` that their sum reaches a level is a lower bound of the
 divergence. Here a score is the logarithm of the likelihood ratio of what one release shows, rounded to a grid.
 """
 
@@ -26,7 +26,7 @@ _STEEPEST = 8.0
 """Largest exponent per cell that is tried."""
 
 _CLEAR = 10.0
-"""What is not so many times its own rounding is taken for nothing."""
+"""A number below so many times its own rounding counts as nothing."""
 
 _FEW_KINDS = 8
 """Up to this many kinds of days a second number of unknown people is tried for each."""
@@ -123,7 +123,7 @@ def scores_of_atoms(losses: Array, first: Array, second: Array, step: float, inf
 def scores_of_count(k: int, p: float, people: int, step: float) -> Scores:
     """Return the scores of a count published from `k` on, with `people` unknown people who count with probability `p`.
 
-    The first life adds 1 to the count. What lies far in the tails is left out of the first law and counted at the
+    The first life adds 1 to the count. The far tails are left out of the first law and counted at the
     largest score in the second.
     """
     spread = math.sqrt(people * p * (1.0 - p))
@@ -221,8 +221,8 @@ def score_tail(factors: Factors, level: int, rate: float) -> tuple[float, float]
 
     Notes
     -----
-    *Guarantee*: lower ≤ measure ≤ upper, for the masses as they are given. *Rounding*: outward. What the period folds
-    into the window is at most the tilted mass outside it, which Chernoff's bound limits on either side.
+    *Guarantee*: lower ≤ measure ≤ upper, for the masses as they are given. *Rounding*: outward. The mass that the
+    period folds into the window is at most the tilted mass outside it, which Chernoff's bound limits on either side.
     """
     first, last = reach_of(factors)
     if level > last:

@@ -1,4 +1,4 @@
-"""What holds for one release: the theorems' bounds, and rule 10, by which a person may be in several cells of it."""
+"""The bounds for one release: those of theorems, and rule 10, by which a person may be in several cells of it."""
 
 from __future__ import annotations
 

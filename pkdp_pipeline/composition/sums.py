@@ -193,7 +193,7 @@ class _Nothing(Bound):
 class SmallerTotal(WorstCase):
     """The smaller of two profiles that both hold: of the few releases that differ, and of all of them.
 
-    What differs is sometimes replaced by something larger, such as the largest of all. *Guarantee*: never below the
+    Releases that differ are sometimes replaced by larger ones, such as the largest of all. *Guarantee*: never below the
     divergence of the whole. *Rounding*: none of its own. *Source*: `docs/composition.md`, rules 6, 8 and 9.
     """
 

@@ -1,8 +1,8 @@
 """Products of many laws by one Fourier transform, exponentially tilted, with a budget for its rounding.
 
 The masses of every factor are multiplied by ``e^{λx}`` and divided by their sum before they are transformed, so that
-the losses that matter at a small δ become the likely ones and keep their relative accuracy. What is asked of
-the product is ``Σ_x q(x) k(x)`` for a kernel `k`; by Parseval's identity only those frequencies are needed at which
+the losses that matter at a small δ become the likely ones and keep their relative accuracy. The number asked
+of the product is ``Σ_x q(x) k(x)`` for a kernel `k`; by Parseval's identity only those frequencies are needed at which
 the product has not vanished, which are few when there are many factors. The budget is derived in
 `docs/numerics.md`.
 """

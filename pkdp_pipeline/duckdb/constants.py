@@ -234,7 +234,7 @@ def _off_grid(column: str, kind: str, literal: SqlConstant) -> Constant:
             if literal.kind == "text" and isinstance(value, str):
                 return str(uuid.UUID(value)) if kind == "UUID" else value
         except ValueError:
-            raise ArgumentError(f"filter compares column {column!r}, a UUID, with a text that is none.") from None
+            raise ArgumentError(f"filter compares column {column!r}, a UUID, with a text that is not one.") from None
         _mismatch(column, kind, literal)
     raise ArgumentError(
         f"filter compares column {column!r}, which has type {type_name(kind)}: such columns have only "

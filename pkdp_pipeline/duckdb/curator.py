@@ -49,7 +49,7 @@ def install(
 ) -> None:
     """Give a connection ``pkdp_histogram``, ``pkdp_count``, ``pkdp_releases``, ``pkdp_delta`` and ``pkdp_epsilon``.
 
-    Whoever uses the connection sees the data: these are the curator's tools. An analyst gets a `Gate`.
+    Anyone using the connection sees the data: these are the curator's tools. An analyst gets a `Gate`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def install(
     missing_unit, units, one_cell, order_by : optional
         As of `pkdp_pipeline.histogram`; what holds where a call does not say otherwise.
     target : Target or None, optional
-        What each release has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
+        The least each release has to promise: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 
     Raises
     ------
@@ -81,9 +81,9 @@ def install(
     Notes
     -----
     Tables and views are read through cursors of the connection: what is committed, in the catalog, with the
-    database's settings rather than the session's, and with points in time of UTC where no offset is written. What a
-    view does is the curator's responsibility. A `UserWarning` names views in which a row does not come from one
-    person's rows alone: by ``random()``, LIMIT, a sample, a window, a subquery or an aggregate of all rows.
+    database's settings rather than the session's, and with points in time of UTC where no offset is written. The
+    effects of a view are the curator's responsibility. A `UserWarning` names views in which a row does not come from
+    one person's rows alone: by ``random()``, LIMIT, a sample, a window, a subquery or an aggregate of all rows.
 
     The connection is not kept open. Functions belong to the database: cursors have them, too, and where a database is
     opened by several connections of one process, each that installs has its own, while cursors have what was
@@ -215,7 +215,7 @@ class CuratorReleases:
     rules : Question
         As of `request_of`.
     target : Target, None or "default"
-        What each release has to promise at least.
+        The least that each release has to promise.
     """
 
     cursor: Callable[[], duckdb.DuckDBPyConnection]

@@ -66,7 +66,7 @@ def from_sql(text: str, columns: Mapping[str, str], *, lacking: str = LACKING) -
     columns : mapping of str to str
         The table's column names and their DuckDB types, for example ``{"age": "TINYINT"}``.
     lacking : str, optional
-        What an error says about a column that is not among them.
+        The words of an error about a column that is not among them.
 
     Raises
     ------
@@ -182,11 +182,11 @@ class _Reader:
         column, literals = self._column(tested), [literal_of(one) for one in given]
         texts = [one.value for one in literals if isinstance(one.value, str) and one.kind == "text"]
         if len(texts) != len(literals):
-            raise ArgumentError(f"filter has a LIKE of column {column!r} with something else than a text.")
+            raise ArgumentError(f"filter has a LIKE of column {column!r} with something other than a text.")
         kind = self._columns[column]
         if kind != "VARCHAR" and not is_enum(kind):
             raise ArgumentError(
-                f"filter has a LIKE of column {column!r}, which has type {type_name(kind)}: text alone has a pattern."
+                f"filter has a LIKE of column {column!r}, which has type {type_name(kind)}: only text has patterns."
             )
         text, escape = (*texts, "")[:2]
         if len(escape) > 1 or escape in ("%", "_"):
@@ -219,8 +219,8 @@ class _Reader:
             )
         if kind != "DATE" and not kind.startswith("TIMESTAMP"):
             raise ArgumentError(
-                f"filter asks for the {_PARTS[name]} of column {column!r}, which has type {type_name(kind)}: dates "
-                "and timestamps alone have one."
+                f"filter asks for the {_PARTS[name]} of column {column!r}, which has type {type_name(kind)}: only "
+                "dates and timestamps have one."
             )
         return column, _PARTS[name]
 

@@ -1,4 +1,4 @@
-"""What DuckDB's parser makes of a filter: a tree, of which listed forms are read and everything else is refused."""
+"""A filter as DuckDB's parser reads it: a tree, whose listed forms are read and everything else is refused."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PeriodName = Annotated[str | None, BeforeValidator(lambda value: value if value 
 
 
 class LedgerSettings(Declarations):
-    """What every such file says of the attacker, the data set, the ledger and its terms.
+    """The keys of every such file: the attacker, the data set, the ledger and its terms.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class LedgerSettings(Declarations):
         A ledger file or a ``postgresql://`` URL.
     dataset : str, default "default"
     period : str or date, optional
-        What the data are about, where nothing else says it.
+        The period of the data, where nothing else says it.
     budget, evidence : table or list of tables, optional
         As in job files.
     """

@@ -1,4 +1,4 @@
-"""Spec: a question as JSON, checked whoever sends it, and the cells that it names: their SQL types, domain and text."""
+"""Spec: a question as JSON, checked for every sender, and the cells that it names: their SQL types, domain and text."""
 
 from __future__ import annotations
 

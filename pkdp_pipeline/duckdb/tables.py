@@ -277,12 +277,12 @@ def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _C
     query : str
         A SELECT.
     catalog : optional
-        What the connection has, looked up before.
+        The connection's views and functions, looked up before.
 
     Returns
     -------
     list of str
-        In words, each once; empty where nothing was found. What macros and tables of other kinds do is not seen.
+        In words, each once; empty where nothing was found. Macros and tables of other kinds are not looked into.
     """
     views, functions = catalog or (_views(connection), _functions(connection))
     ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()

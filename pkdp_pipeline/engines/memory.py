@@ -1,6 +1,6 @@
 """Rows in memory: an Arrow table of u0, u1, … (the unit), b0, b1, … (the cell), o0, o1, … (what comes first) and hit.
 
-What is equal is one value there, and what is missing is null. A row's cell becomes a whole number. Whole-numbered units
+Equal values are one value there, and missing ones are null. A row's cell becomes a whole number. Whole-numbered units
 that lie close together are counted by place, all others by a private DuckDB, which fetches nothing from elsewhere and
 spills into a private folder only. Of 3 million rows in memory the first takes 0.03 s where the second takes 0.07 s
 (benchmarks/bench_engines.py).
@@ -43,8 +43,8 @@ _FEW = 100_000
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
     """Return an embedded DuckDB that fetches nothing from elsewhere; without `spill` it writes nothing to disk.
 
-    What does not fit into memory goes to a folder that its owner alone can open, and is deleted with the connection;
-    what a killed process leaves, by a later connection.
+    Data that do not fit into memory go to a folder that its owner alone can open, and are deleted with the connection;
+    those that a killed process leaves, by a later connection.
     """
     import duckdb
 

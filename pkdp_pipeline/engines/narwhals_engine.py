@@ -1,4 +1,4 @@
-"""Whatever Narwhals knows, counted by lazy queries; only counted cells leave a frame's engine."""
+"""All frames that Narwhals knows, counted by lazy queries; only counted cells leave a frame's engine."""
 
 from __future__ import annotations
 

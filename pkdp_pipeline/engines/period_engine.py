@@ -1,7 +1,7 @@
 """Counting a DuckDB relation for many periods at once: what each would be asked alone, asked of all in one statement.
 
-What cannot be asked of all at once, or fails, such as for a malformed row of another period, each period is asked
-alone, as if there were no others.
+A question that cannot be asked of all at once, or fails, such as for a malformed row of another period, is asked
+of each period alone, as if there were no others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an engine is asked, what it answers, and the protocol every engine follows."""
+"""An engine's question, its answer, and the protocol every engine follows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CellCounts:
     several_cells : bool
         Whether a unit was found in several cells and no rule said which one counts; then no cells are given.
     units : Units, optional
-        What `Engine.units` would answer, where counting has shown it.
+        The answer of `Engine.units`, where counting has shown it.
     """
 
     keys: pd.DataFrame

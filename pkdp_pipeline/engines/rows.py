@@ -43,7 +43,7 @@ Answer = TypeVar("Answer")
 #: The operators of a plan that reads stored rows once, one by one.
 _SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
 
-#: Expressions of a plan that give other values when they are asked again.
+#: Expressions of a plan that give other values every time they are evaluated.
 _VOLATILE = re.compile(r"\b(random|uuid|uuidv4|uuidv7|gen_random_uuid|nextval|currval|clock_timestamp)\(")
 
 _Hashes = npt.NDArray[np.uint64]
@@ -51,7 +51,7 @@ _Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """What ``pkdp_rows`` names in a statement: columns of a relation, where a condition holds.
+    """The rows named ``pkdp_rows`` in a statement: columns of a relation, where a condition holds.
 
     Parameters
     ----------

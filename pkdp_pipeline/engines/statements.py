@@ -1,4 +1,4 @@
-"""What follows ``WITH pkdp_rows AS (…)`` where no rule draws a cell: SQL that DuckDB answers; see `engines.rows`."""
+"""Statements after ``WITH pkdp_rows AS (…)`` where no rule draws a cell: SQL for DuckDB; see `engines.rows`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class BackfillResult:
-    """What a backfill has done; it is filled while it goes on.
+    """The result of a backfill; it is filled while it goes on.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class BackfillResult:
     failed : tuple of JobResult
         Those whose input check failed, with `keep_going`; else the one that stopped it.
     total : Certificate or None
-        What everything that the ledger holds about the job's unit adds up to; None where it does not add up.
+        The total of everything that the ledger holds about the job's unit; None where it does not add up.
     report : pathlib.Path or None
         The report of everything the job has published, where ``[output] report`` asks for it.
     stopped : PkdpError or None

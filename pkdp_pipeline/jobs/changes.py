@@ -31,7 +31,7 @@ _EXAMPLES = {"p_max": (0.5, 0.1), "p_max_between": (0.75,), "p_min": (0.5,)}
 """Where a threshold has to grow in any case, the assumptions for which its size is told."""
 
 _CARRIES_OVER = {"p_max", "unknown", "unknown_max", "known", "influence"}
-"""What is assumed about cells and holds for smaller ones: those within a cell are less likely than the cell."""
+"""The assumptions about cells that hold for smaller ones: those within a cell are less likely than the cell."""
 
 Family = Callable[[Search, tuple[int, ...]], Edits | None]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.model.keys import Key
 
 Rule = tuple[str, bool]
-"""What must hold, and whether it does."""
+"""A rule, and whether the data keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -40,7 +40,7 @@ class CheckedDay:
     rows : int
         How many rows it has.
     counted : mapping of str to Counted
-        What each release, by name, has counted, so that `publish` need not count again.
+        The counts of each release, by name, so that `publish` need not count again.
     """
 
     rows: int
@@ -177,7 +177,7 @@ def _of_cells(request: Question, counted: Counted | None) -> list[Rule]:
         if (most := request.cells_per_unit) > 1:
             text = (
                 f"release {name!r}: units {unit} must not have rows in more than {most} cells of {by}; write a larger "
-                "cells_per_unit, or noise, with which a hash draws so many"
+                "cells_per_unit, or noise, with which a hash draws that many"
             )
         rules.append((text, counted is None or not counted.several_cells))
     if request.domain is not None and request.undeclared == "error":

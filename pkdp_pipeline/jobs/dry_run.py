@@ -36,7 +36,7 @@ class PlannedRelease:
     name : str
     outcome : {"publish", "replay"}
     certificate : Certificate
-        What it promises, or promised when it was published.
+        The promise it makes, or made when it was published.
     """
 
     name: str
@@ -45,7 +45,7 @@ class PlannedRelease:
 
     @property
     def epsilon(self) -> float:
-        """What its certificate gives at `DELTA`; `math.inf` where no ε reaches it."""
+        """The ε of its certificate at `DELTA`; `math.inf` where no ε reaches it."""
         return self.certificate.epsilon(DELTA)
 
 
@@ -60,7 +60,7 @@ class PlannedDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What would happen.
+    """The outcome of a run, were it started.
 
     Parameters
     ----------
@@ -69,10 +69,10 @@ class Plan:
     unreached : int
         How many days would come after that one.
     before, after : Certificate or None
-        What everything that the ledger holds about the job's unit adds up to, now and then; None where it does
-        not add up.
+        The total of everything that the ledger holds about the job's unit, now and then; None where it does not
+        add up.
     period : Certificate or None
-        What all of it that is about the days of the plan would add up to.
+        The total of those of its releases that are about the days of the plan.
     """
 
     days: tuple[PlannedDay, ...]

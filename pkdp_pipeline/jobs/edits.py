@@ -36,7 +36,7 @@ class Edit:
     path : tuple of str and int
         ``("release", 0, "k")`` is k of the first release.
     value : object
-        What stands there from now on; None where nothing does.
+        The new value there; None where the key is removed.
     """
 
     path: tuple[str | int, ...]
@@ -143,7 +143,7 @@ def distance(old: Any, new: Any) -> float:
 
 
 Kind = Literal["change", "less", "question"]
-"""What is published otherwise; what is not published; what has to be argued first, and is nobody's to assume."""
+"""Publishing otherwise; publishing less; a claim that has to be argued first, and is nobody's to assume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +154,9 @@ class Offer:
     ----------
     kind : {"change", "less", "question"}
     words : str
-        What changes.
+        The change, in words.
     claim : str
-        Of a question: what has to be true, and has to be argued.
+        Of a question: the claim that has to be true, and has to be argued.
     edits : tuple of Edit
         Empty where nothing changes but the days.
     keys : int
@@ -170,7 +170,7 @@ class Offer:
     job : Job or None
         The changed job.
     plan : Plan or None
-        What it would do.
+        The plan of the changed job.
     last_day : datetime.date or None
         The last day that can be published as the job is, where that is the offer.
     """
@@ -201,7 +201,7 @@ class Search:
     Attributes
     ----------
     content : dict
-        What the file says.
+        The content of the file.
     days : tuple of datetime.date
         Those of the asked days that are not published yet: what is published stays.
     """

@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.postgres import trouble_of
 
 _NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
-"""What is meant for a PostgreSQL server and is no address; as a file's name it would show its password."""
+"""A text meant for a PostgreSQL server that is no address; as a file's name it would show its password."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ENCODE = (

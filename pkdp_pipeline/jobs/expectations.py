@@ -1,6 +1,6 @@
 """The curator's own rules, in the words of Great Expectations: read with the job file, asked of one day's rows.
 
-The library checks the arguments of its expectations, and answers yes or no. Whatever it raises, warns of or logs
+The library checks the arguments of its expectations, and answers yes or no. All that it raises, warns of or logs
 is dropped: it can quote the data.
 """
 
@@ -48,7 +48,7 @@ ALLOWED = frozenset(f"expect_{name}" for name in _TYPES.split())
 """The types that look at one day's rows and at nothing else, whatever the order of rows and the engine."""
 
 Verdict = Literal["met", "not met", "not answered"]
-"""What became of an expectation; "not answered" where it does not fit what the columns hold."""
+"""The outcome of an expectation; "not answered" where it does not fit what the columns hold."""
 
 _CONDITION = (
     "must be a table, such as { type = 'comparison', column = { name = 'a' }, operator = '>', parameter = 0 }, or of "

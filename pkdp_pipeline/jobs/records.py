@@ -58,7 +58,7 @@ class JobRelease:
 
 @dataclass(slots=True, kw_only=True)
 class JobResult:
-    """What becomes of one period; it is filled while the run goes on.
+    """The record of one period; it is filled while the run goes on.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ class JobResult:
     started, ended : datetime.datetime
         In UTC; `ended` is None while it runs.
     releases : tuple of JobRelease
-        What was published or replayed so far.
+        The releases published or replayed so far.
     checks : sequence of (str, bool)
         Rules about the input and whether the day kept them; nothing of what was found.
     new_ledger : bool
         Whether the ledger held nothing about this data set before. Where something was expected, its path or
         the data set's name is wrong.
     together : Together or None
-        What everything adds up to that the ledger holds about these people on this date, when that is more
+        The total of everything that the ledger holds about these people on this date, when that is more
         than one release.
     head : str or None
         Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
@@ -85,10 +85,10 @@ class JobResult:
     report : pathlib.Path or None
         The date's report, where ``[output] report`` asks for it.
     total : Certificate or None
-        What everything that the ledger holds about the job's unit adds up to, under the declared evidence; None
+        The total of everything that the ledger holds about the job's unit, under the declared evidence; None
         where it does not add up, and for a day of a longer session, whose `JobSession.total` tells it.
     error : BaseException or None
-        What ended it.
+        The error that ended it.
     """
 
     job: Job

@@ -20,7 +20,7 @@ _KINDS = ("change", "less", "question")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
-    """What a job would do on some days and, where it is refused, what can be done about it.
+    """A job's plan for some days and, where it is refused, the changes that would help.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ class Repairs:
     days : tuple of datetime.date
         Those that were asked about.
     plan : Plan or None
-        What it would do as it is; None where its releases cannot stand together on any day.
+        The plan of the job as it is; None where its releases cannot stand together on any day.
     error : PkdpError or None
         Why it is refused; None where it is not.
     short : bool
         Whether it is not refused, but does not reach the target that was asked for.
     target : Target or None
-        What changed releases were held to besides the budgets.
+        The target of changed releases besides the budgets.
     tried_days : tuple of datetime.date
         On which days changes were tried: those that are not published yet.
     offers : tuple of Offer
@@ -68,7 +68,7 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     days : sequence of datetime.date
         In the order in which they would be published.
     target : Target, optional
-        What the releases of a day have to reach besides the budgets, each an equal share. Left out, those that are
+        The target of the releases of a day besides the budgets, each an equal share. Left out, those that are
         changed have to reach ε = 1 at δ = 1e-6 where there is no budget.
 
     Raises

@@ -52,7 +52,7 @@ class JobSession:
     ----------
     job : Job
     remarks : tuple of str
-        What the curator should know before the first day: a ledger that holds other terms.
+        Remarks for the curator before the first day: a ledger that holds other terms.
 
     Raises
     ------
@@ -120,7 +120,7 @@ class JobSession:
         terms = (("evidence", evidence, known.evidence), ("budget", budgets, known.budgets))
         self.remarks = tuple(
             f"the job declares another {key} than the ledger has recorded for data set {job.dataset!r}: the next "
-            "release is charged under the job's, and so is everything before it. What it was: pkdp ledger show."
+            "release is charged under the job's, and so is everything before it. The old one: pkdp ledger show."
             for key, declared, before in terms
             if declared and declared != before
         )
@@ -271,7 +271,7 @@ class JobSession:
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
     """Publish what a job asks for about the period of a day, or show again what it has published.
 
-    Whatever can be refused without data is refused before any is read. The day is checked and counted before
+    All that can be refused without data is refused before any is read. The day is checked and counted before
     anything is charged; each release is charged before it is made, and stored then; files are written from the
     stored bytes afterwards, so a run that was interrupted can be repeated.
 
@@ -318,6 +318,6 @@ def _published() -> Iterator[None]:
         yield
     except PkdpError as error:
         raise type(error)(
-            f"{error} What was asked for is published, and charged once: run again with the same date, and the "
+            f"{error} The releases are published, and charged once: run again with the same date, and the "
             "outputs are written from the ledger."
         ) from error

@@ -36,14 +36,14 @@ _OF_CSV = ("delimiter", "encoding", "decimal", "date_format", "null", "types")
 
 
 class SourceTable(Table):
-    """What a job reads from, as its file says it."""
+    """The source of a job, as its file says it."""
 
     rows_stay: ClassVar[str] = ""
     """Where no row leaves the source: what to say of a job that asks for rows."""
 
     @property
     def public_name(self) -> str:
-        """What may be shown."""
+        """The name that may be shown."""
         raise NotImplementedError
 
     def open(self, job: Job) -> Source:
@@ -76,15 +76,13 @@ class FileSourceTable(SourceTable):
     sheet: Name | None = Field(
         default=None, description="Excel: which sheet of the workbook, where it has several.", examples=["2026"]
     )
-    delimiter: str = Field(default=",", description="CSV: what stands between two values.", examples=[";"])
+    delimiter: str = Field(default=",", description="CSV: the sign between two values.", examples=[";"])
     encoding: str = Field(
         default="utf-8",
-        description="CSV: how the text is encoded; what is no UTF-8 is read into memory.",
+        description="CSV: how the text is encoded; text other than UTF-8 is read into memory.",
         examples=["windows-1252", "latin-1"],
     )
-    decimal: Literal[".", ","] = Field(
-        default=".", description="CSV: what stands before the decimals of a number.", examples=[","]
-    )
+    decimal: Literal[".", ","] = Field(default=".", description="CSV: the decimal sign of a number.", examples=[","])
     date_format: str | None = Field(
         default=None,
         description="CSV: how dates are written, with %d, %m and %Y, and the dates before times; as ISO 8601 has them "
@@ -92,7 +90,7 @@ class FileSourceTable(SourceTable):
         examples=["%d.%m.%Y"],
     )
     null: Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = (
-        Field(default=("",), strict=False, description="CSV: what stands for a missing value.", examples=[["", "NA"]])
+        Field(default=("",), strict=False, description="CSV: the texts of a missing value.", examples=[["", "NA"]])
     )
     types: dict[Name, ColumnKind] = Field(
         default_factory=dict,
@@ -248,7 +246,7 @@ class DatabaseTable(SourceTable):
 
     @property
     def postgres_database(self) -> str:
-        """What may be shown of the PostgreSQL database that it lies in; empty for another."""
+        """The public name of the PostgreSQL database that it lies in; empty for another."""
         return ""
 
 
@@ -386,4 +384,4 @@ if TYPE_CHECKING:
     AnySource = SourceTable
 else:
     AnySource = one_of(SOURCES)
-"""What a job reads from; a text or a list of texts stands for ``{ files = … }``."""
+"""The source of a job; a text or a list of texts stands for ``{ files = … }``."""

@@ -31,7 +31,7 @@ class Stopped(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports: 128 and the number of the signal."""
+        """The exit status a shell reports: 128 plus the number of the signal."""
         return 128 + self.signal
 
 

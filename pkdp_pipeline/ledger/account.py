@@ -1,7 +1,7 @@
 """The account: what a data set's charged releases add up from, as one pure function of them.
 
-Releases whose periods overlap, each leading to the next, form a component. What a component holds for one privacy
-unit is a `Bundle`; totals are added up from bundles and how often each occurs. A charge, a total, a budget's window,
+Releases whose periods overlap, each leading to the next, form a component. Its releases for one privacy
+unit are a `Bundle`; totals are added up from bundles and how often each occurs. A charge, a total, a budget's window,
 a report and a verification all ask the same `Account`, made anew from one row for every charged release.
 """
 
@@ -33,7 +33,7 @@ Beside = Literal["alone", "same unit", "other units"]
 
 
 class Bundle(NamedTuple):
-    """What a component's releases for one unit add up from.
+    """The parts that a component's releases for one unit add up from.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ Held = Mapping[Bundle, int]
 
 
 class Account:
-    """What charged releases add up from; it is never changed.
+    """The parts that charged releases add up from; it is never changed.
 
     Parameters
     ----------

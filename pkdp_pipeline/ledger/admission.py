@@ -94,9 +94,9 @@ def check_differencing(
     dataset : str
         The data set's name, for the message.
     evidence : optional
-        What is declared about the data set; see `read_evidence`.
+        The evidence declared about the data set; see `read_evidence`.
     attacker : AttackerModel, optional
-        Whom the release is to be certified against. None: one who is not told who is there.
+        The attacker to certify the release against. None: one who is not told who is there.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def check_beside(
     ----------
     asked : Row
     near : sequence of Row
-        What is charged in periods that lead to its own.
+        The releases charged in periods that lead to its own.
     everything : callable
         Returns all that is charged; called only where other periods matter.
     evidence : iterable of Evidence
@@ -187,7 +187,7 @@ def _refuse_crossing(asked: Row, far: Sequence[Row], facts: FactsOf, dataset: st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What the ledger says of a release that may be published.
+    """The ledger's answer about a release that may be published.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class Admission:
         The label of a release because of which its attacker must be told who is there: a total that stands beside
         it, or, for a total, a release that does.
     totals : frozenset of frozenset of str
-        By which columns its attacker must then be told how many people there are.
+        The columns by which its attacker must then be told how many people there are.
     """
 
     alone: bool

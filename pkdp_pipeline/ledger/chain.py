@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pkdp_pipeline.errors import LedgerError
 
 GENESIS = "0" * 64
-"""What stands in place of a hash before the first event of a data set."""
+"""The stand-in for a hash before the first event of a data set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Event:
     kind : str
         ``"reserved"``, ``"published"``, ``"given_back"``, ``"recertified"`` or ``"unreadable"``.
     key : str
-        What is asked; of an unreadable table its name.
+        The key of the question; of an unreadable table its name.
     revision : int
     standing, certificate, terms : str or None
         JSON texts, hashed as they are written.
@@ -62,7 +62,7 @@ class Event:
 
 
 FIELDS = tuple(name for name in Event.__dataclass_fields__ if name not in ("sequence", "hash"))
-"""What an event's hash covers."""
+"""The text that an event's hash covers."""
 
 
 def event_hash(*, content: bytes | None, **fields: str | int | None) -> str:

@@ -156,7 +156,7 @@ def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: T
     recorded : Terms
         Under which the releases must add up as before.
     terms : Terms
-        Whose budgets the totals may not exceed; a milder certificate takes nothing off the totals.
+        The budgets the totals may not exceed; a milder certificate takes nothing off the totals.
 
     Raises
     ------
@@ -223,7 +223,7 @@ _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "wors
 
 @dataclass(frozen=True, slots=True)
 class BudgetCheck:
-    """What one release adds up to with all others, held to the budgets.
+    """The total of one release and all others, held to the budgets.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class BudgetCheck:
     entry : Entry
         The release.
     before : Account
-        What was charged already.
+        The releases charged already.
     prior : Account
         The same without the release itself, where it was charged already.
     again : bool

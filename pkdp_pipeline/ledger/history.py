@@ -32,7 +32,7 @@ class History:
     lines : tuple of Entry
         In the order in which they were charged, without certificates and bytes.
     totals : LedgerTotals
-        What they add up to, under the terms in force.
+        Their totals, under the terms in force.
     """
 
     dataset: str
@@ -102,7 +102,7 @@ def read_history(ledger: Ledger) -> History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What everything up to the end of a period adds up to.
+    """The total of everything up to the end of a period.
 
     Attributes
     ----------
@@ -133,8 +133,8 @@ def spending(
 ) -> list[Point]:
     """Return the total after each period, at `most` periods spread evenly over all, the last one among them.
 
-    What all others take away from a point's releases, later ones and other units' too, is counted. The last point is
-    the total of everything.
+    Everything that others take away from a point's releases, later ones and other units' too, is counted. The last
+    point is the total of everything.
 
     Parameters
     ----------
@@ -228,14 +228,14 @@ MOST_MORE = 3650
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What one budget has been used up for one of the totals it holds.
+    """The use of one budget for one of the totals it limits.
 
     Attributes
     ----------
     budget : Budget
     measure : {"partial_knowledge", "worst_case"}
     epsilon : float
-        What the releases add up to at the budget's δ; for a budget of some days, in the fullest window. `math.inf`
+        The total of the releases at the budget's δ; for a budget of some days, in the fullest window. `math.inf`
         where no ε reaches that δ, and where they do not add up.
     at_one : float or None
         Where `epsilon` is infinite, the δ at ε = 1; None if they do not add up.

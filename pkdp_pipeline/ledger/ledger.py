@@ -47,12 +47,12 @@ class Ledger:
     every event before it. `verify` recomputes the chain. That the end of a chain is missing can only be seen
     from outside, by a hash known to be in it: `head`, or the head that a release's certificate names.
 
-    Whoever can write to the file or database can also rewrite all of it; keep heads elsewhere. It knows only what
+    Anyone who can write to the file or database can also rewrite all of it; keep heads elsewhere. It knows only what
     is published through it: two ledgers about the same people do not see each other.
     """
 
     target: Asked = "default"
-    """What a release has to promise at least, where it does not say so itself."""
+    """The least that a release has to promise, where it does not say so itself."""
 
     def __init__(self, database: Database, *, dataset: str, budget: Any = None, evidence: Any = None) -> None:
         self._budgets, self._evidence = given(budget, evidence)
@@ -79,11 +79,11 @@ class Ledger:
             The data set this ledger object is about; its people are the same people in every release. A name
             that differs from a known one in letter case or spacing only means the same data set.
         budget : Budget or sequence of Budget, optional
-            What the total may not exceed. None: the budgets recorded with the last reservation.
+            The most the total may be. None: the budgets recorded with the last reservation.
         evidence : evidence or sequence, optional
-            What is declared about the data set, so that its releases add up. None: that of the last reservation.
+            The evidence declared about the data set, by which its releases add up. None: that of the last reservation.
         target : Target or None, optional
-            What a release has to promise at least; not recorded. Without it a finite ε at δ = 1e-6, None: nothing.
+            The least a release has to promise; not recorded. Without it a finite ε at δ = 1e-6, None: nothing.
 
         Returns
         -------
@@ -211,7 +211,7 @@ class Ledger:
         Parameters
         ----------
         key : str
-            What is asked.
+            The key of the question.
         standing : Facts
         offer : callable
             Called as ``offer(admission, head)``, after the differencing check and before the charge, and returns
@@ -220,7 +220,7 @@ class Ledger:
         revise : bool, default False
             Publish the same question anew, as one more revision, charged as another release.
         attacker : AttackerModel, optional
-            Whom the certificate will be about: what it forbids is then refused before `offer` is called.
+            The attacker of the certificate: what it forbids is then refused before `offer` is called.
 
         Returns
         -------

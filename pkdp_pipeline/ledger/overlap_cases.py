@@ -41,8 +41,8 @@ def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | Non
         pair = f"{_named(standing)} and the release of this name that stands already"
     start = (
         f"{pair} are two releases about the same people (data set {dataset!r}) in "
-        f"{met}, and not all of them are noised: {case}. What one tells about other people takes away the uncertainty "
-        "that protects a person in the other; noise hides a person in its own table only. Ways out: (1) "
+        f"{met}, and not all of them are noised: {case}. Knowledge of other people from one takes away the "
+        "uncertainty that protects a person in the other; noise hides a person in its own table only. Ways out: (1) "
     )
     middle = (
         "; (2) put noise with a finite worst case on all of them (noise without k, or noise with a release_threshold), "
@@ -141,7 +141,7 @@ def _crossing_case(standing: Facts, other: Facts) -> tuple[str, Callable[[Speech
     """Return which case it is, and the first way out where it is not evidence."""
     depends = "what they add up to depends on how a person's periods depend on each other"
     if any(one.noiseless and not one.total for one in (standing, other)) or not (standing.total or other.total):
-        return f"whoever changes between two tables shows, above all where a cell crosses k, and {depends}", None
+        return f"anyone who changes between two tables shows, above all where a cell crosses k, and {depends}", None
     if sorted(standing.unit) != sorted(other.unit):
         return (
             "they count by different units, and only what is about the same unit is certified given an exact total; "
@@ -200,7 +200,7 @@ def _beside_total(standing: Facts, other: Facts, *, told: bool) -> tuple[str, Re
         )
     if standing.exact_count or other.exact_count:
         return (
-            "an exact count is protected by nobody's knowing who is counted, and the total tells how many are there",
+            "an exact count hides people only while nobody knows who is counted; the total tells how many there are",
             "publish the histogram of those who are counted and those who are not, with k, to protect the value",
         )
     if not told:

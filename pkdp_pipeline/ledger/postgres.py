@@ -1,4 +1,4 @@
-"""What PostgreSQL says: which errors pass by themselves, and what differs from the schema a ledger was made with."""
+"""PostgreSQL's words: which errors pass by themselves, and what differs from the schema a ledger was made with."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MALFORMED = re.compile(
     r'\bURI\b|invalid (?:[\w"]+ value|port number|connection option|percent-encoded)|for connection option|'
     r"weak sslmode|sslmode value .* invalid|definition of service"
 )
-"""What libpq says of an address that it does not understand; no server was asked."""
+"""The words of libpq about an address that it does not understand; no server was asked."""
 
 
 def trouble_of(state: str, said: str, *, lost: bool) -> Trouble:

@@ -1,4 +1,4 @@
-"""Rows and entries: what became of every reservation, from the chain's events alone, and what is shown of it."""
+"""Rows and entries: the outcome of every reservation, from the chain's events alone, and what is shown of it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def counted(descriptions: Iterable[str]) -> str:
     Parameters
     ----------
     descriptions : iterable of str
-        What `describe` returned of all certificates it ever had, the first one first.
+        The results of `describe` for all certificates it ever had, the first one first.
     """
     first, *later = descriptions
     for description in later:
@@ -158,7 +158,7 @@ def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> R
     Parameters
     ----------
     row : Row or None
-        What the events before say of the same key and revision; None where nothing is charged.
+        The row of the same key and revision by the events before; None where nothing is charged.
     event : Event
     certificate : callable
         Returns the certificate's text that an event holds; see `Records.certificate`.
@@ -233,7 +233,7 @@ class Entry:
     Attributes
     ----------
     row : Row
-        What admission and adding up look at.
+        The part that admission and adding up look at.
     standing : Facts
         The people, the period, and what is published about them.
     terms : Terms
@@ -272,7 +272,7 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """What was asked; the same key replays `content`."""
+        """The question; the same key replays `content`."""
         return self.row.key
 
     @property
@@ -311,7 +311,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What is published, in the words of the request."""
+        """The publication, in the words of the request."""
         return self.standing.label
 
     @property
@@ -327,12 +327,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What a release is charged before its data are read; made by `Ledger.reserve`.
+    """The charge of a release before its data are read; made by `Ledger.reserve`.
 
     Attributes
     ----------
     charged : Entry
-        What the ledger holds of it.
+        The ledger's entry of it.
     certificate : ReleaseCertificate
         The one that was charged, which the release must carry.
     """

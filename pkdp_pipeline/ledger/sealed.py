@@ -33,7 +33,7 @@ _PERIOD_KEY = "period_column"
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What a public table says: its columns by name and kind, and each row as hashes take it."""
+    """The content of a public table: its columns by name and kind, and each row as hashes take it."""
 
     columns: tuple[tuple[Any, str | None], ...]
     rows: list[list[Any]]

@@ -63,7 +63,7 @@ class SqliteDatabase:
             raise LedgerError(f"there is no ledger at {path!r}; give the path of one, or a postgresql:// URL.")
         if sqlite3.sqlite_version_info < _LEAST_VERSION:
             needed = ".".join(map(str, _LEAST_VERSION))
-            raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: renew it.")
+            raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: update it.")
         if self._file != ":memory:":
             self._file = resolved_file(path)
             if not os.path.exists(self._file):
@@ -134,7 +134,7 @@ class SqliteDatabase:
         )
         if given != held:
             raise LedgerError(
-                f"the ledger {self._path!r} has numbered other events than it holds: its end was cut off. Restore it "
+                f"the ledger {self._path!r} has numbered more events than it holds: its end was cut off. Restore it "
                 "from a backup, with a head that a release names."
             )
         # SQLite's own objects are compared as well, so that nothing hides under a name like theirs; ANALYZE adds these.
@@ -288,7 +288,7 @@ class SqliteDatabase:
             raise LedgerError(f"the ledger {self._path!r} cannot be used: {error}.{fix}") from error
         except UnicodeDecodeError as error:  # even SQLite's own words may quote damaged bytes
             raise LedgerError(
-                f"the ledger {self._path!r} cannot be used: it holds text that is none.{_FIXES[sqlite3.SQLITE_CORRUPT]}"
+                f"the ledger {self._path!r} cannot be used: its text is damaged.{_FIXES[sqlite3.SQLITE_CORRUPT]}"
             ) from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise LedgerError(f"the ledger {self._path!r} cannot hold what it was given: {error}.") from error

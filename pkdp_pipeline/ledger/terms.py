@@ -27,7 +27,7 @@ class Terms:
     evidence : tuple of Evidence
         How the releases of the data set depend on one another.
     budgets : tuple of Budget
-        What its releases may add up to, for each privacy unit.
+        The most its releases may add up to, for each privacy unit.
 
     Raises
     ------

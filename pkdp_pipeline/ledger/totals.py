@@ -27,17 +27,17 @@ from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, WorstBesidePrivate
 
 _SPARE = 1.0 - 1e-3
-"""What fits this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""
+"""A total within this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""
 
 _LESS = 0.99
-"""So many of what fits without room to spare leave that room."""
+"""This share of a number that fits without room to spare leaves that room."""
 
 _MOST_LINES = 512
 
 
 @dataclass(slots=True)
 class _Line:
-    """What is known about totals of the same bundles.
+    """The facts known about totals of the same bundles.
 
     `most` fits with room to spare, `rim` fits, `excess` does not, and `computed` is the last one that was added up.
     """
@@ -71,10 +71,10 @@ def fits_budget(held: Held, budget: Budget, total_of: Callable[[Held], Certifica
 
     Notes
     -----
-    *Guarantee*: where it returns True, all releases together are within the budget. Who sees some of them sees less
-    than who sees more: what was certified for more of the same bundles holds for these. So a long series of releases
-    is added up a few times only, each time for about twice as many as there are, and near the budget one by one.
-    Bundles are named by what they hold, so nothing remembered can be about another certificate. *Rounding*: up.
+    *Guarantee*: where it returns True, all releases together are within the budget. An attacker who sees some of them
+    sees less than one who sees more: what was certified for more of the same bundles holds for these. So a long series
+    of releases is added up a few times only, each time for about twice as many as there are, and near the budget one by
+    one. Bundles are named by what they hold, so nothing remembered can be about another certificate. *Rounding*: up.
     """
     key = (by, budget.epsilon, budget.delta, budget.measures, frozenset(held))
     with _one_at_a_time:
@@ -134,7 +134,7 @@ def _within(total: Certificate, budget: Budget, share: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerTotals:
-    """What charged releases add up to under some terms; charges, totals, views and dry runs ask it.
+    """The totals of charged releases under some terms; charges, totals, views and dry runs ask it.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fr
     -----
     The sampler's scale is a float s with ``s * epsilon >= 1``, so what is drawn is (1/s)-private, 1/s being at
     most the declared ε. A budget is a decimal: ten releases with noise declared as 0.1, drawn with scale 10, are
-    exactly 1-private together, although ten times the float 0.1 is more than 1. What leaks beside a release is
+    exactly 1-private together, although ten times the float 0.1 is more than 1. A leakage beside a release is
     declared in decimals, and counted as written. *Guarantee*: all parts together, with what leaks beside them, are
     private at these numbers against any attacker (basic composition). *Rounding*: none for ε; each δ is rounded up.
     """

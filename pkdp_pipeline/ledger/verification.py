@@ -14,7 +14,7 @@ from pkdp_pipeline.ledger.sealed import Sealed, opened
 from pkdp_pipeline.model.spelling import folded
 
 Look = Callable[[Event, Sealed | None], None]
-"""What looks at an event that continues the chain and, where it has released bytes, at what they hold."""
+"""A check of an event that continues the chain and, where it has released bytes, of what they hold."""
 
 
 def verify(records: Records, *, head: str | None, contents: bool, look: Look | None = None) -> None:

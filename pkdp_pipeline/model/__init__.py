@@ -1,4 +1,4 @@
-"""What is declared, as frozen values: the attacker, what is published, evidence, periods, budgets and predicates."""
+"""The declarations, as frozen values: the attacker, what is published, evidence, periods, budgets and predicates."""
 
 from __future__ import annotations
 

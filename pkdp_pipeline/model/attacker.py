@@ -16,7 +16,7 @@ Secret = Literal["record", "conditional"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackerModel:
-    """What the attacker is unsure of, and whom the attacker knows or controls.
+    """The attacker's uncertainty, and the people whom the attacker knows or controls.
 
     From the attacker's point of view the records are independent, one per privacy unit, unless `dependent` says
     otherwise; they need not be alike. Every field is an assumption about the attacker that the curator argues
@@ -44,8 +44,8 @@ class AttackerModel:
         People other than the target whose records the attacker knows (`passive`) or controls (`active`).
     influence : {"passive", "active"}, default "passive"
     leakage : Leakage or tuple of Leakage, default ()
-        What is published exactly, or known to leak, about the same people beside the releases, and is known to
-        every attacker. `docs/leakage.md` says what remains.
+        Anything published exactly, or known to leak, about the same people beside the releases, and known to every
+        attacker. `docs/leakage.md` says what remains.
     dependent : str, optional
         The larger unit whose members' records depend on one another, as the attacker sees it: ``"household"``.
         Records of different ones are independent. Left out where the unit that is counted is already the larger
@@ -152,7 +152,7 @@ class AttackerModel:
     def against_anyone(self) -> AttackerModel:
         """Return the attacker beside the same leakage about whom nothing else is assumed.
 
-        What noise promises is a promise against this one.
+        A promise of noise is a promise against this one.
         """
         return AttackerModel(leakage=self.leakage)
 

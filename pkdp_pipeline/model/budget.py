@@ -24,7 +24,7 @@ class Budget:
         Which total is held to it: the best bound there is, which rests on the attacker models, or the guarantee
         against any attacker. None: both.
     window_days : int, optional
-        Hold the releases whose periods meet any so many consecutive days to it, instead of all releases. A
+        Hold the releases whose periods meet any run of this many days to it, instead of all releases. A
         period that is a label without dates is in every window.
 
     Raises

@@ -1,4 +1,4 @@
-"""What a statement depends on, and the facts by which a ledger stores and compares a question."""
+"""The context of a statement, and the facts by which a ledger stores and compares a question."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RARE = ("table", "time_zone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a ledger stores of a question and compares releases by; it needs no data.
+    """The facts that a ledger stores of a question and compares releases by; they need no data.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Facts:
     period, mechanism, protects, table, time_zone
         As of `Question`.
     label : str
-        What is published, in the words of the question.
+        The publication, in the words of the question.
     by : tuple of str, optional
         Columns of a histogram's cells.
     where : str, optional
@@ -126,7 +126,7 @@ _CHOSEN: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a release certificate says about the publication it belongs to; public facts, none from the data.
+    """The facts in a release certificate about the publication it belongs to; all public, none from the data.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Context:
     cells_per_unit : int
         In how many cells a person may be.
     undeclared : str, optional
-        What became of people in cells that were not declared; None where no cells were.
+        The treatment of people in cells that were not declared; None where no cells were.
     cells : {"declared", "found"}, optional
         Whether a histogram's cells were declared, or are those found in the data that reach k. None for a count.
     period : str, optional
@@ -184,13 +184,13 @@ class Context:
         Parameters
         ----------
         theorems : tuple of str
-            What the certificate rests on.
+            The theorems that the certificate rests on.
         noised : bool
             Whether the mechanism adds noise.
         partial : bool
             Whether anything is claimed that rests on the attacker model.
         leaks : tuple of str
-            What may be known exactly beside the release, by name.
+            The facts that may be known exactly beside the release, by name.
         """
         listed = list(self.facts())
         if self.period is None:

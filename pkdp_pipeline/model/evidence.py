@@ -23,7 +23,7 @@ class Evidence:
 
     key: ClassVar[str] = ""
     if_false: ClassVar[str] = ""
-    """What is the case when the declaration is false; empty where nothing is claimed that could be."""
+    """The true state where the declaration is false; empty where no claim could be false."""
     holds: ClassVar[str] = ""
     """When it holds, in the words of a refusal that names it as a choice; empty where it is none."""
     written: ClassVar[tuple[str, ...]] = ()
@@ -33,18 +33,18 @@ class Evidence:
     goes_with: ClassVar[tuple[str, ...]] = ()
     """The kinds that a rule takes together with it."""
     sentence: ClassVar[str] = ""
-    """What is declared; fields stand in braces."""
+    """The declaration; fields stand in braces."""
     is_for_noise: ClassVar[bool] = False
     """Whether a total against any attacker rests on all of it."""
 
     @property
     def declares(self) -> str:
-        """What is declared, as one plain sentence."""
+        """The declaration, as one plain sentence."""
         return self.sentence.format(**asdict(self))
 
     @property
     def declares_for_noise(self) -> str:
-        """What of it a total against any attacker rests on, as one plain sentence; empty where on nothing."""
+        """The part that a total against any attacker rests on, as one plain sentence; empty where there is none."""
         return self.declares if self.is_for_noise else ""
 
 
@@ -144,7 +144,7 @@ class BoundedDependence(Evidence):
 
     @property
     def declares(self) -> str:
-        """What is declared, as one plain sentence."""
+        """The declaration, as one plain sentence."""
         numbers = f"ε = {_short(self.epsilon)}, δ = {_short(self.delta)}"
         return f"Each release depends on all earlier ones together by at most {numbers}."
 
@@ -208,7 +208,7 @@ class OncePerUnit(Evidence):
 
     @property
     def declares_for_noise(self) -> str:
-        """What of it a total against any attacker rests on: not the declared numbers."""
+        """The part that a total against any attacker rests on: not the declared numbers."""
         return "Every person appears in at most one of the releases."
 
 
@@ -228,7 +228,7 @@ class SamePeople(Evidence):
 class BoundedSensitivity(Evidence):
     """One person's record changes the parts' counts, all changes added up, by at most `changes`.
 
-    It is about noised counts and histograms of the same people in one period. What it bounds follows from which
+    It is about noised counts and histograms of the same people in one period. Its bounds follow from which
     records every part counts, not from the data: `CountingQueries` computes it. Every person has one record there;
     a person with several rows may be counted wherever any of them fits.
 
@@ -237,7 +237,7 @@ class BoundedSensitivity(Evidence):
     changes : int
         At least 1.
     protects : {"presence", "value"}, default "presence"
-        Between which lives: without a record and with any one; or between any two records as well.
+        The lives compared: without a record and with any one; or with any two records as well.
 
     Notes
     -----
@@ -258,7 +258,7 @@ class BoundedSensitivity(Evidence):
 
     @property
     def declares(self) -> str:
-        """What is declared, as one plain sentence."""
+        """The declaration, as one plain sentence."""
         record = "it is there" if self.protects == "presence" else "it is there, and what it says,"
         return (
             f"Every person has one record, and whether {record} changes the counts of all releases, added up, by at "

@@ -81,7 +81,7 @@ def _kind_of_value(name: str, value: Key) -> str:
 def kind_of_dtype(dtype: Any) -> str | None:
     """Return the kind of values a pandas dtype holds, or None for a dtype that cannot name cells.
 
-    A column of Python objects counts as text; whoever reads it checks that it holds nothing else.
+    A column of Python objects counts as text; its reader checks that it holds nothing else.
     """
     import pandas as pd
 
@@ -267,7 +267,7 @@ class Domain:
     cells : tuple of tuples
         One key per by-column; None stands for "missing".
     kinds : tuple of str or None
-        What each column's keys are; None where all of them are missing.
+        The kind of each column's keys; None where all of them are missing.
     """
 
     by: tuple[str, ...]

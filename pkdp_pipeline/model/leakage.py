@@ -18,16 +18,16 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Leakage:
-    """What is published exactly, or known to leak, about the same people beside the releases.
+    """A fact published exactly, or known to leak, about the same people beside the releases.
 
-    A total fixed by law, a figure from another office, a file name that shows how many rows there are. What a
-    leakage tells by itself is not protected by anything. A certificate says what the releases promise beside it:
+    A total fixed by law, a figure from another office, a file name that shows how many rows there are. Nothing
+    protects what a leakage tells by itself. A certificate says what the releases promise beside it:
     `docs/leakage.md`.
 
     Parameters
     ----------
     name : str
-        What leaks, in public words, as a noun phrase: "the number of people present".
+        The leaked fact, in public words, as a noun phrase: "the number of people present".
     tells : {"anything", "people_present"}, default "anything"
         ``"people_present"``: it follows from *who* is in the table at all, whichever cells they are in, and from
         randomness of its own: their number, or even the list of their names.
@@ -35,9 +35,9 @@ class Leakage:
         Columns by which the people present are counted exactly: the leaked value follows from who is present and
         from everybody's values of these columns. Two lives of a person then agree in them: they are not hidden.
     shared_by : tuple of {"presence", "value"}, default ()
-        Between which two lives of one person the leaked value can be the same, for some records of the others:
-        in the table or absent (``"presence"``), in one cell or in another (``"value"``). What follows from who
-        is present is always shared by two values.
+        The pairs of one person's lives in which the leaked value can be the same, for some records of the others:
+        in the table or absent (``"presence"``), in one cell or in another (``"value"``). Facts that follow
+        from who is present are always shared by two values.
     epsilon : float, optional
         Where the leakage is itself (ε, δ)-differentially private when one record is replaced by any other,
         absence included. None: it is not.
@@ -97,7 +97,7 @@ class Leakage:
         Parameters
         ----------
         name : str
-            What leaks, in public words.
+            The leaked fact, in public words.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class Leakage:
         by : str or sequence of str
             Columns whose values are the groups. Histograms beside it have further columns, and hide these.
         name : str, optional
-            What leaks, in public words; by default "the number of people present by" the columns.
+            The leaked fact, in public words; by default "the number of people present by" the columns.
 
         Returns
         -------

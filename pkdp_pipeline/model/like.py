@@ -19,7 +19,7 @@ def like_pattern(argument: str, text: str, escape: str = _ESCAPE) -> str:
     Parameters
     ----------
     argument : str
-        What an error names.
+        The argument that an error names.
     text : str
     escape : str
         The character before one that means itself; empty where all ``%`` and ``_`` are wildcards.

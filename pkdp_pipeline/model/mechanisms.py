@@ -1,4 +1,4 @@
-"""What is published: the mechanisms, their noise, and the registry that names them in JSON, SQL and job files."""
+"""The publications: the mechanisms, their noise, and the registry that names them in JSON, SQL and job files."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class Histogram:
     release_threshold : int, optional
         A cell is published only when its ``noisy count >= release_threshold``; needs noise.
     cells_per_unit : int, default 1
-        In how many cells a person may be, from 1 to 100. With noise a person with more cells is counted in so many of
+        The most cells a person may be in, from 1 to 100. With noise a person with more cells is counted in that many of
         them, which a hash of her own name and cells draws. Without noise nothing is left out: that nobody is in more
         is declared, and checked.
     totals : bool, default False
@@ -216,12 +216,12 @@ class Histogram:
             raise ArgumentError(f"totals must be True or False, not {type(self.totals).__name__}.")
         if self.totals and (self.k is not None or self.noise is not None or self.cells_per_unit != 1):
             raise ArgumentError(
-                "totals are published exactly, as what is known anyhow: leave k, noise and cells_per_unit out."
+                "totals are published exactly, as what is known anyway: leave k, noise and cells_per_unit out."
             )
         cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
         if cells > MOST_CELLS:
             raise ArgumentError(
-                f"cells_per_unit must be at most {MOST_CELLS}, got {cells}: what so many cells tell of a person adds "
+                f"cells_per_unit must be at most {MOST_CELLS}, got {cells}: what many cells tell of a person adds "
                 "up. Make cells coarser, or count a person in fewer of them."
             )
         object.__setattr__(self, "cells_per_unit", cells)

@@ -122,7 +122,7 @@ class Period:
 
     @property
     def value(self) -> datetime.date | str:
-        """What names it in a column: the date of a day, the text of anything longer, or of a label."""
+        """Its name in a column: the date of a day, the text of anything longer, or of a label."""
         return self.first if self.first is not None and self.first == self.last else self.text
 
     def overlaps(self, other: Period) -> bool:

@@ -51,7 +51,7 @@ class Condition:
         Several constants for "in", none for "isna", for "like" a pattern as `like_pattern` spells it.
     negated : bool
     part : {"year", "month", "day", "weekday"}, optional
-        What of the column's dates is tested, instead of the column itself.
+        The part of the column's dates that is tested, instead of the column itself.
     """
 
     column: str
@@ -62,7 +62,7 @@ class Condition:
 
     @property
     def term(self) -> str:
-        """What is tested, a column or a part of its dates, as query strings spell it."""
+        """The tested term, a column or a part of its dates, as query strings spell it."""
         return _name(self.column) + (f".{PARTS[self.part]}" if self.part else "")
 
     @property
@@ -318,7 +318,7 @@ def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
             continue
         if condition.operator == "like" and family != "text":
             raise ArgumentError(
-                f"where compares column {name!r}, which has {family}, with a pattern: text alone has one."
+                f"where compares column {name!r}, which has {family}, with a pattern: only text has one."
             )
         if condition.part is not None:
             if family != "time":
@@ -327,7 +327,7 @@ def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
                     + (
                         "in every time zone it may be another one. Make a column of local times of it."
                         if family == "instant"
-                        else "dates alone have one. Cast it first, as in pd.to_datetime or CAST(… AS DATE)."
+                        else "only dates have one. Cast it first, as in pd.to_datetime or CAST(… AS DATE)."
                     )
                 )
             family = "number"

@@ -98,7 +98,7 @@ class _Query:
         tree = _parsed(_WORDS.sub(self._placeholder, text))
         if tree is None:
             raise ArgumentError(
-                "where is no query string that can be read; check its syntax: it is written like age >= 65 and "
+                "where cannot be read as a query string; check its syntax: it is written like age >= 65 and "
                 "town == 'Ely', and a column whose name is no plain word stands in backticks."
             )
         self._tree = tree

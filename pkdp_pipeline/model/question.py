@@ -1,4 +1,4 @@
-"""What is asked: the question, and the privacy unit it counts."""
+"""The question, and the privacy unit it counts."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question(Selection):
-    """What is asked of the data, before any is read. Every door builds it, once; all behind the door take it.
+    """A question to the data, before any is read. Every entry point builds it, once; everything behind takes it.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ class Question(Selection):
     domain : Domain, list or dict, optional
         The public cells (`Domain.parse`). None: only cells that reach `k` appear, and no trace of the others.
     missing_unit : {"error", "drop"}, default "error"
-        What happens to rows whose unit is missing.
+        The treatment of rows whose unit is missing.
     units : {"checked", "exact"}, default "checked"
         Whether names of people that differ only by spaces around them are an error, or say exactly who they are.
     undeclared : {"error", "absent"}, default "error"
-        What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
+        The treatment of people whose cell is not in the domain, after `one_cell` has chosen it.
     period : str, datetime.date or Period, optional
         Stored in its one spelling: ``20130102`` and ``2013-01-02`` are the same question (`Period.parse`).
     label : str, optional
@@ -282,7 +282,7 @@ class Question(Selection):
 
     @property
     def description(self) -> str:
-        """What is asked, in a few words; the label where there is one."""
+        """The question, in a few words; the label where there is one."""
         if self.label is not None:
             return self.label
         asked = "total" if self.is_total else "histogram" if self.by else "count"

@@ -57,7 +57,7 @@ def dataset_name(text: object) -> str:
 
 
 MISSING = "(missing)"
-"""What a missing key reads."""
+"""The text of a missing key."""
 
 _EMPTY = "(empty)"
 

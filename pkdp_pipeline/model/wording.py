@@ -116,7 +116,7 @@ class Worded(str):
     say : callable
         Returns the text in a speech.
     reason : str, optional
-        What is wrong, without what to do about it; None: the whole text.
+        The problem, without the way out; None: the whole text.
 
     Notes
     -----

@@ -52,7 +52,7 @@ def largest_p_max(
     days : int, default 1
         How many equal releases are to reach the target together.
     evidence : Evidence or list of Evidence, optional
-        What is declared so that they add up, see `compose`.
+        The evidence declared so that they add up, see `compose`.
 
     Returns
     -------

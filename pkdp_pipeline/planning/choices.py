@@ -41,7 +41,7 @@ Way = Literal["exact", "k", "noise", "noise_against_anyone", "noise_and_k"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What is expected of a table; estimates, and no certified numbers.
+    """The expectations of a table; estimates, and no certified numbers.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Choice:
     against_anyone : bool
         Whether the target is reached whatever the attacker knows.
     outcome : Outcome
-        What it is expected to cost.
+        Its expected cost.
     """
 
     way: Way
@@ -93,7 +93,7 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """What is published, what it costs and against whom it holds, in one sentence."""
+        """The publication, its cost and the attackers it holds against, in one sentence."""
         only = "" if self.against_anyone else " only"
         return f"{self._shown()}{self._lost()}; against {self.whom}{only}."
 
@@ -157,9 +157,9 @@ def choices(
     days : int, default 1
         How many equal releases are to reach the target together.
     evidence : Evidence or list of Evidence, optional
-        What is declared so that they add up, see `compose`. Without it, only noise adds up.
+        The evidence declared so that they add up, see `compose`. Without it, only noise adds up.
     counts : PublicCounts, optional
-        By which errors and suppressed shares are estimated; for a count, its one number. None: shares that depend on
+        The basis of estimated errors and suppressed shares; for a count, its one number. None: shares that depend on
         counts are None, never guessed.
     kind : {"histogram", "count"}, default "histogram"
     declared_cells : bool, default True

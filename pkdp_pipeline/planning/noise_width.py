@@ -58,7 +58,7 @@ def smallest_noise(
         With its thresholds; whatever it says about noise is not used. A `k` needs a `release_threshold` as well:
         give one together with any noise, for instance that of `smallest_release_threshold`.
     attacker : AttackerModel, optional
-        What the attacker does not know can take the place of some of the noise: for a `Count` without `k` whose
+        The attacker's uncertainty can take the place of some of the noise: for a `Count` without `k` whose
         `p_min`, `p_max` and `unknown` are declared, sum and noise are certified together. None: nothing is
         declared, and the answer holds against anyone.
     epsilon : float
@@ -70,7 +70,7 @@ def smallest_noise(
     days : int, default 1
         How many equal releases are to reach the target together.
     evidence : Evidence or list of Evidence, optional
-        What is declared so that they add up, see `compose`; what noise guarantees by itself needs none.
+        The evidence declared so that they add up, see `compose`; what noise guarantees by itself needs none.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def smallest_noise(
     Notes
     -----
     *Guarantee*: the target holds with the answer, as certified. *Rounding*: the ε of the noise is rounded down, to a
-    float. What noise certifies by itself grows with its ε. Where attackers are searched (`p_min` and `unknown`
+    float. The δ of noise by itself grows with its ε. Where attackers are searched (`p_min` and `unknown`
     declared), or many releases are added up on a grid, the certified δ follows the true one with a slack, up to 1 %;
     there slightly less noise may reach the target too.
     """

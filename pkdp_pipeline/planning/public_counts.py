@@ -72,7 +72,7 @@ class PublicCounts:
 
     @classmethod
     def assumed(cls, *, cells: int, people: int, shape: str = "even") -> PublicCounts:
-        """Return counts by assumption: so many people, spread over so many cells.
+        """Return counts by assumption: this many people, spread over this many cells.
 
         Parameters
         ----------

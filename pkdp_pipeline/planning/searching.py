@@ -28,7 +28,7 @@ from pkdp_pipeline.theorems.bound import epsilon_points
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is to hold.
+    """The target of a search.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Goal:
     days : int
         How many equal releases are to reach it together.
     evidence : tuple of Evidence
-        What is declared so that they add up.
+        The evidence declared so that they add up.
     cells_per_unit : int
         In how many cells a person may be; guesses rest on it.
     """

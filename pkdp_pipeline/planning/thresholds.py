@@ -50,7 +50,7 @@ def smallest_k(
     days : int, default 1
         How many equal releases are to be certified together.
     evidence : Evidence or list of Evidence, optional
-        What is declared so that they add up, see `compose`; needed when there is more than one.
+        The evidence declared so that they add up, see `compose`; needed when there is more than one.
     cells_per_unit : int, default 1
         In how many cells of a histogram a person may be; see `Histogram`.
 
@@ -122,7 +122,7 @@ def smallest_release_threshold(
     days : int, default 1
         How many equal releases are to reach the target together.
     evidence : Evidence or list of Evidence, optional
-        What is declared so that they add up, see `compose`.
+        The evidence declared so that they add up, see `compose`.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def smallest_unknown(
     days : int, default 1
         How many equal releases are to reach the target together.
     evidence : Evidence or list of Evidence, optional
-        What is declared so that they add up, see `compose`.
+        The evidence declared so that they add up, see `compose`.
 
     Returns
     -------

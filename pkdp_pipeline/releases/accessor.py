@@ -1,6 +1,6 @@
 """The questions on a frame: `count`, `histogram`, and ``df.pkdp``, which asks them of its own.
 
-What may be said of a release beside its columns and its predicate stands here once: names, meanings and types, which
+The options of a release beside its columns and its predicate stand here once: names, meanings and types, which
 these functions and `explain` take as ``**options`` and show in signature and help. This module is loaded with the
 package, so it loads the others when something is asked.
 """
@@ -47,7 +47,7 @@ protects : {"presence", "value"}, default "presence"
 where : boolean Series, str or callable, optional
     Which rows count; see `count`.
 missing_unit : {"error", "drop"}, default "error"
-    What happens to rows whose unit is missing.
+    The treatment of rows whose unit is missing.
 units : {"checked", "exact"}, default "checked"
     Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
     people.
@@ -56,10 +56,10 @@ one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
 order_by : str or sequence of str, optional
     For ``one_cell="first"``.
 cells_per_unit : int, default 1
-    In how many cells a person may be, each of which she counts in. With noise a hash draws so many of a person's cells;
+    The most cells a person may be in; she counts in each. With noise a hash draws that many of a person's cells;
     without noise nobody may have more, and `attacker` has to say that cells are independent. See `Histogram`.
 undeclared : {"error", "absent"}, default "error"
-    What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
+    The treatment of people whose cell is not in the domain, after `one_cell` has chosen it.
 ledger : Ledger, optional
 period : str, datetime.date or pandas.Period, optional
     The period the data are about; needed with a ledger.
@@ -68,7 +68,7 @@ label : str, optional
 revise : bool, default False
     With a ledger that has published this question: publish the changed data as a new, charged release.
 target : Target or None, optional
-    What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
+    The least it has to promise: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 """
 _DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
@@ -129,7 +129,7 @@ class ExplainOptions(_Cells, total=False):
 def shows(options: Any) -> Callable[[F], F]:
     """Return a decorator that writes the fields of a TypedDict into the signature and the docstring of ``**options``.
 
-    What is called otherwise than the signature says is a TypeError, as with every function.
+    A call that does not fit the signature is a TypeError, as with every function.
     """
     types = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
     meanings = re.split(r"\n(?=\w)", _MEANINGS.strip())
@@ -282,7 +282,7 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
     Raises
     ------
     ArgumentError
-        If an argument is malformed, as when publishing. What the frame does not have is found out when publishing.
+        If an argument is malformed, as when publishing. Columns that the frame lacks are found out when publishing.
     LedgerError, TemporaryError
         If the ledger cannot be used or is locked.
 

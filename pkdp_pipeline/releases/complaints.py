@@ -72,7 +72,7 @@ _RULES: Mapping[str, str] = MappingProxyType(
         "beginning with a letter.",
     }
 )
-"""What pydantic's errors mean here; others are told in its own words."""
+"""The meaning of pydantic's errors here; others are told in its own words."""
 
 _UNIONS = MappingProxyType({"source": 1, "evidence": 2, "target": 1})
 """At which step of a place pydantic names which of several tables it takes a value for; no key of the file."""

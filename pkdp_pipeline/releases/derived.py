@@ -1,7 +1,7 @@
-"""What follows from a public table: errors, totals, shares and rounded counts, with intervals for what is suppressed.
+"""Results from a public table: errors, totals, shares and rounded counts, with intervals for what is suppressed.
 
-Nothing here sees data: a function is given the published table and the mechanism's public parameters. What it
-returns is post-processing, which every certificate survives unchanged, so nothing is charged for it.
+Nothing here sees data: a function is given the published table and the mechanism's public parameters. Its
+result is post-processing, which every certificate survives unchanged, so nothing is charged for it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ExpectedError:
     bound_95 : int
         The noise is at most this far from 0 with probability at least 95 %.
     suppression : str
-        What is done to a count before it is published, in words. A suppressed count is not in these numbers.
+        The treatment of a count before it is published, in words. A suppressed count is not in these numbers.
     """
 
     mean_absolute: float

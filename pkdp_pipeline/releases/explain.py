@@ -60,12 +60,12 @@ class BudgetUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation:
-    """What a release would be; made by `explain`. Printing it says it in words.
+    """A release as it would be; made by `explain`. Printing it says it in words.
 
     Attributes
     ----------
     asked : str
-        What is published, in the words of a ledger's entry.
+        The publication, in the words of a ledger's entry.
     mechanism : Count or Histogram
     attacker : AttackerModel
     protects : {"presence", "value"}
@@ -73,20 +73,20 @@ class Explanation:
         The facts of the publication: unit, rules for rows, period and data set.
     outcome : {"publish", "replay", "refused"}
     refused : PkdpError or None
-        What publishing would raise.
+        The error that publishing would raise.
     certificate : ReleaseCertificate or None
         The certificate that the release would carry. Of one that the ledger refuses for its budget or for want of
         evidence, the one that it refused; None where there is no honest one.
     statement : Statement or None
-        What it says, at δ = 1e-6.
+        The statement of that certificate, at δ = 1e-6.
     scenarios : tuple of Scenario
-        What is left of it where the attacker is stronger than declared; see `what_if`.
+        The guarantees left where the attacker is stronger than declared; see `what_if`.
     error : ExpectedError
-        What error the noise would make, and when a count would be published at all; from public parameters alone.
+        The error that the noise would make, and when a count would be published at all; from public parameters alone.
     before : Certificate or None
-        What the ledger's releases for this unit add up to now.
+        The total of the ledger's releases for this unit now.
     after : Certificate or None
-        What they would add up to then; the same where nothing would be charged.
+        The total that they would have then; the same where nothing would be charged.
         None without a ledger, and where they do not add up.
     budgets : tuple of BudgetUse
         The budgets in force, and how much of each is used.
@@ -118,7 +118,7 @@ class Explanation:
         Raises
         ------
         NotCertifiableError, DifferencingError, NoEvidenceError
-            What publishing would raise, where there is no certificate.
+            The error that publishing would raise, where there is no certificate.
         ConfigError
             If matplotlib is not installed.
         """

@@ -52,7 +52,7 @@ _ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
 def warn_of_another_frame(frame: object, publication: Publication, release: Release) -> None:
     """Warn where a release is a replay, and this process has it of another frame object. No data are read.
 
-    What another process published is not known here: of that only the first frame that asks for it is remembered.
+    Publications of another process are not known here: of each, only the first frame that asks for it is remembered.
     """
     ledger, question = publication.ledger, publication.question
     if ledger is None:

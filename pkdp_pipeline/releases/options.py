@@ -1,4 +1,4 @@
-"""What files may say about attackers, evidence, budgets and columns, read strictly: tables, and the types of keys."""
+"""The keys of files about attackers, evidence, budgets and columns, read strictly: tables, and the types of keys."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _scalar(value: object) -> object:
 
 
 ColumnKind = Literal["text", "number", "real", "boolean", "date", "timestamp", "instant"]
-"""What a column holds, as a job file may say it; an instant is a timestamp in a time zone."""
+"""The kind of a column, as a job file may say it; an instant is a timestamp in a time zone."""
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)]
@@ -138,7 +138,7 @@ class LeakageTable(_ValueTable):
     """``[[attacker.leakage]]``: what is published exactly, or known to leak, about the same people; see `Leakage`."""
 
     name: Name = Field(
-        description="What it is, in public words: a noun phrase.", examples=["the number of people present"]
+        description="The leaked fact, in public words: a noun phrase.", examples=["the number of people present"]
     )
     tells: Literal["people_present", "anything"] = Field(
         default="anything",
@@ -165,7 +165,7 @@ class LeakageTable(_ValueTable):
     )
     delta: float = Field(default=0.0, description="The δ that belongs to epsilon.")
     dependence_epsilon: float = Field(
-        default=0.0, description="By how much the releases' noise may depend on it; 0 for randomness of its own."
+        default=0.0, description="The most that the releases' noise may depend on it; 0 for randomness of its own."
     )
     dependence_delta: float = Field(default=0.0, description="The δ that belongs to dependence_epsilon.")
 
@@ -188,9 +188,9 @@ class AttackerTable(_ValueTable):
         examples=[0.7],
     )
     unknown: int | None = Field(
-        default=None, description="At least so many people of whom the attacker knows nothing more.", examples=[1000]
+        default=None, description="At least this many people of whom the attacker knows nothing more.", examples=[1000]
     )
-    unknown_max: int | None = Field(default=None, description="At most so many such people.", examples=[100000])
+    unknown_max: int | None = Field(default=None, description="At most this many such people.", examples=[100000])
     known: int = Field(default=0, description="People the attacker knows, or controls.", examples=[10])
     influence: Literal["passive", "active"] = Field(
         default="passive", description='"active": the attacker chooses what the known people do.'
@@ -198,12 +198,12 @@ class AttackerTable(_ValueTable):
     leakage: tuple[LeakageTable, ...] = Field(
         default=(),
         strict=False,
-        description="What is published exactly, or known to leak, about the same people; a table, or a list of them.",
+        description="Facts published exactly, or known to leak, about the same people; a table, or a list of them.",
         json_schema_extra=one_or_list,
     )
     dependent: Name | None = Field(
         default=None,
-        description="Whose records depend on one another, as the attacker sees it: those of one household, say.",
+        description="The larger unit whose records depend on one another, as the attacker sees it: a household, say.",
         examples=["household"],
     )
     secret: Literal["record", "conditional"] = Field(
@@ -239,7 +239,7 @@ class BudgetTable(_ValueTable):
         default=None, description="Which total is held to it; both when left out."
     )
     window_days: int | None = Field(
-        default=None, description="Hold any so many consecutive days to it, instead of the whole history."
+        default=None, description="Hold every run of this many days to it, instead of the whole history."
     )
 
     _kind = Budget
@@ -273,7 +273,7 @@ TargetEntry = Annotated[
     Discriminator(lambda value: "none" if value == "none" else "table"),
     BeforeValidator(_table_or_none),
 ]
-"""What a job says of its target; ``"none"`` where it asks for nothing."""
+"""The target of a job; ``"none"`` where it asks for nothing."""
 
 
 class _EvidenceTable(_ValueTable):
@@ -317,10 +317,10 @@ class _BoundedDependence(_EvidenceTable):
 
 
 class _BoundedParticipation(_EvidenceTable):
-    """Nobody takes part in more than so many of the periods."""
+    """Nobody takes part in more than this many of the periods."""
 
     kind: Literal["bounded_participation"] = Field(description="Which evidence this is.")
-    times: int = Field(description="In so many, at most.", examples=[7])
+    times: int = Field(description="At most this many of them.", examples=[7])
 
 
 class _OncePerUnit(_EvidenceTable):
@@ -342,7 +342,7 @@ Declared = Annotated[
 
 
 class Declarations(Table):
-    """What a file declares of all releases of a data set."""
+    """The declarations of a file about all releases of a data set."""
 
     evidence: tuple[Declared, ...] = Field(
         default=(),
@@ -353,7 +353,7 @@ class Declarations(Table):
     budget: tuple[BudgetTable, ...] = Field(
         default=(),
         strict=False,
-        description="What all releases of the data set may add up to; a table, or a list.",
+        description="The most that all releases of the data set may add up to; a table, or a list.",
         json_schema_extra=one_or_list,
     )
 

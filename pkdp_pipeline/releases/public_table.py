@@ -24,7 +24,7 @@ _NUMBERS = frozenset({"integer", "real", "decimal"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Counted:
-    """What a frame says to a question before anything is withheld. Never shown, stored or logged.
+    """The answer of a frame to a question before anything is withheld. Never shown, stored or logged.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Counted:
         if self.several_cells and question.cells_per_unit > 1:
             problems.append(
                 f"units {unit} have rows in more than cells_per_unit cells of {by}, which without noise nobody may "
-                "have. Give a larger cells_per_unit, or noise, with which a hash draws so many of a person's cells."
+                "have. Give a larger cells_per_unit, or noise, with which a hash draws that many of a person's cells."
             )
         elif self.several_cells:
             problems.append(
@@ -137,7 +137,7 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     Parameters
     ----------
     frame : DataFrame, table or Counted
-        What `count_units` has made of a frame for this very question is not counted again.
+        The result of `count_units` for this very question is not counted again.
     question : Question
 
     Returns

@@ -45,7 +45,7 @@ class Publication:
     revise : bool, default False
         Publish changed data under the same question as a new release, charged and checked as any other.
     target : Target, None or "default"
-        What it has to promise at least to be published. None: nothing. "default": the ledger's, or a finite ε at
+        The least it has to promise to be published. None: nothing. "default": the ledger's, or a finite ε at
         δ = 1e-6.
 
     Raises
@@ -140,7 +140,7 @@ class Publication:
         question, release = self.question, _stored(entry)
         if question.has_opaque_where:
             warnings.warn(
-                f"what is returned was published for the label {question.label!r} before: whether where is the "
+                f"this release was published for the label {question.label!r} before: whether where is the "
                 "predicate of that time cannot be compared. Give another predicate another label, or write it as a "
                 "query string.",
                 stacklevel=2,
@@ -225,7 +225,7 @@ def publish(
 ) -> Release:
     """Publish what a question asks for.
 
-    What can be refused is refused before any data is read, and what the ledger holds is replayed without
+    All that can be refused is refused before any data is read, and what the ledger holds is replayed without
     reading any. With a ledger the charge comes first: it is reserved, then the data are read, then the
     release is stored; only then does it exist.
 

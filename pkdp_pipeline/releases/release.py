@@ -31,7 +31,7 @@ _ROWS = 60
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release:
-    """What went out. Made by `publish`, or read back by `read_release`; it holds public content alone.
+    """A published release. Made by `publish`, or read back by `read_release`; it holds public content alone.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Release:
 
     @property
     def error(self) -> ExpectedError:
-        """What error the noise adds and when a count is published at all; from public parameters alone."""
+        """The error that the noise adds, and when a count is published at all; from public parameters alone."""
         from pkdp_pipeline.releases.derived import expected_error
 
         return expected_error(self.certificate.mechanism)
@@ -177,7 +177,7 @@ class Release:
         are wanted. Noise has no bounds: a noised cell that is
         shown has at least k people, and nothing else is certain of it.
 
-        What was suppressed stays so: the intervals say what any reader could work out.
+        Suppressed counts stay so: the intervals say what any reader could work out.
         """
         from pkdp_pipeline.releases.derived import rollup
 

@@ -1,4 +1,4 @@
-"""What exact totals of groups tell of the suppressed cells of a public table; post-processing, as `derived` is."""
+"""Bounds by exact totals of groups on the suppressed cells of a public table; post-processing, as `derived` is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def within_totals(table: pd.DataFrame, mechanism: Mechanism, totals: pd.DataFram
     most = max((mechanism.k or 0) - 1, 0)
     for key, rows in hidden.items():
         if not 0 <= rest[key] <= len(rows) * most:
-            raise ArgumentError(f"{_NOT_THESE}. What is shown of a group and what may be hidden do not add up to it.")
+            raise ArgumentError(
+                f"{_NOT_THESE}. The shown counts of a group and those that may be hidden do not add up to it."
+            )
         for row in rows:
             frame.loc[row, "least"] = max(0, rest[key] - (len(rows) - 1) * most)
             frame.loc[row, "most"] = min(most, rest[key])

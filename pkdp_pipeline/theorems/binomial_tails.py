@@ -228,7 +228,7 @@ def outward_from(at: int, peak: float, ratios: Array) -> Array:
 def likely_counts(trials: int, p: float) -> tuple[int, Array, float]:
     """Return (low, weights, above): ``Bin(trials, p)`` on ``low, low + 1, …``, moved up where it is unlikely.
 
-    What lies below `low` is counted at `low`; `above` is at or above the probability of exceeding the last one.
+    Mass below `low` is counted at `low`; `above` is at or above the probability of exceeding the last one.
     For an average of something that does not decrease, the result errs upward.
     """
     mean, reach = trials * p, 700.0

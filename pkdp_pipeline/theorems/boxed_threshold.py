@@ -30,7 +30,7 @@ class BoxedThreshold(Counting):
     theorem, unknown, p_min, p_max, noise
         See `Counting`.
     k : int
-        What is left of the threshold, with noise the one after it, once all who are controlled are taken off; at least
+        The rest of the threshold, with noise the one after it, once all who are controlled are taken off; at least
         2: a smaller one forbids no cutoff that could be best.
     k_complement : int, optional
         The same of a second threshold, without noise, on those who are not counted.

@@ -45,7 +45,7 @@ _NEGLIGIBLE = 1e-300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncertain(Bound):
-    """What bounds on counts without a threshold share: a smaller number of unknown people only helps the attacker.
+    """The base of bounds on counts without a threshold: a smaller number of unknown people only helps the attacker.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ class Formal:
     statements : tuple of (str, str, str)
         The file, the name that the statement has in it, and what it says of the theorem, in words.
     rest : str
-        What of the theorem is proved on its page only, in words.
+        The part of the theorem that is proved on its page only, in words.
     """
 
     statements: tuple[tuple[str, str, str], ...]
@@ -27,7 +27,7 @@ class Formal:
 
 
 UNCHECKED = ("No part of its proof is checked by machine.",)
-"""What is said of any other theorem."""
+"""The words for any other theorem."""
 
 NOT_CODE = "Coq has checked proofs, not the code and its floating point: docs/proofs.md."
 

@@ -1,7 +1,7 @@
 """Theorem A with people merely known: one number of unknown people, whoever of the known ones counts.
 
 Let `f` be the density of ``S ~ Bin(m, p)``, b the number of known people who count, and ``C(x) = P[k - 1 - b ≤ x]``.
-What m unknown people tell is, in the two orders,
+The divergence of m unknown people is, in the two orders,
 
     right = Σ_{x≥t} (f(x) - e^ε f(x+1)) C(x),
     left  = Σ_{u≤x<T} (e^ε f(x) - f(x+1)) C(x) + L(T) C(T),      L(x) = P[S ≤ x] - e^ε P[S ≤ x-1],
@@ -55,7 +55,7 @@ _EXACT = 2.0**50
 """Whole numbers up to this one are told apart with room to spare."""
 
 LOST = 1e4 * TINY
-"""What may be left out of a sum for its smallness."""
+"""The most that may be left out of a sum for its smallness."""
 
 
 class Found(NamedTuple):
@@ -68,7 +68,7 @@ class Found(NamedTuple):
 
 
 class Places(NamedTuple):
-    """What some numbers of people tell, what they tell of the exact count, and ``C`` at its best cutoff.
+    """The divergences of some numbers of people, those of the exact count, and ``C`` at its best cutoff.
 
     The first four bracket, the last is at or above.
     """
@@ -89,7 +89,7 @@ def found(k: int, p: float, known: int, cap: int | None, least: int, epsilons: t
     k, p, known, cap
         See `pkdp_pipeline.theorems.thresholding.Threshold`.
     least : int
-        What fewer unknown people tell does not count as attained.
+        Fewer unknown people than this do not count as attained.
     epsilons : tuple of float
 
     Notes

@@ -31,7 +31,7 @@ class Options(Uncertain):
     p_min : float
         Every unknown person is in each cell with at least this probability; above 0, at most `p`.
     p : float, default 1/2
-        What a coin shows: 1/2 between two cells; between a cell and absence, `p_max`.
+        The chance of a coin: 1/2 between two cells; between a cell and absence, `p_max`.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What some attackers reach, of a count or of two cells: the attained side where no theorem names the worst one."""
+"""Attackers tried on a count or on two cells: the attained side where no theorem names the worst one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ERROR = 1e-11
 """Relative error of every chance, with room."""
 
 _LOST = 1e6 * TINY
-"""What may have been added to a chance against underflow."""
+"""The most that may have been added to a chance against underflow."""
 
 
 _MOST_IN_CELLS = 400
@@ -57,7 +57,7 @@ def _gain(first: Array, second: Array, epsilon: float, axes: tuple[int, ...]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tried(Bound):
-    """What is attained by attackers that are tried; nothing is certified."""
+    """The divergence attained by attackers that are tried; nothing is certified."""
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`: as near as two large chances are to each other, and no nearer."""
@@ -69,7 +69,7 @@ class _Tried(Bound):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached(_Tried):
-    """What attackers who know nobody, with people of at most two kinds, learn of a count; nothing is certified.
+    """Attackers who know nobody, with people of at most two kinds, on a count; nothing is certified.
 
     Parameters
     ----------
@@ -214,13 +214,13 @@ def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedBetween(_Tried):
-    """What attackers who know nobody learn of two noised cells, between which everybody tosses a coin.
+    """Attackers who know nobody, on two noised cells between which everybody tosses a coin.
 
     Parameters
     ----------
     theorem : str
     p : float
-        What the coins show for the one cell, or for the other; at least 1/2.
+        The chance of the coins for the one cell, or for the other; at least 1/2.
     noise : float
         ε0 of two-sided geometric noise in each cell.
     k, release_threshold : int, optional

@@ -1,4 +1,4 @@
-"""What a theorem is: a record that says when it holds, what it then proves, and all that is said of it."""
+"""A theorem as a record, which says when it holds, what it then proves, and all that is said of it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Theorem:
     formal : Formal, optional
         How far its proof is checked by machine; None where no part is.
     against : callable or None
-        Whom it holds against, in words, for an attacker; None for a theorem that assumes nothing of the attacker.
+        The attackers it covers, in words, for an attacker; None for a theorem that assumes nothing of the attacker.
     assumes : tuple of str
-        What else it assumes, as plain sentences.
+        Its other assumptions, as plain sentences.
     protection : str
-        What it protects and what not, where that is not what the mechanism says.
+        The extent of its protection, where that is not what the mechanism says.
     rests_on : tuple of {"known", "p_max", "p_max_between", "unknown"}
         The fields that its number rests on. One that rests on ``unknown`` but not on ``known`` lets the attacker know
         everybody else.
@@ -51,7 +51,7 @@ class Theorem:
     is_rule : bool
         Whether it adds certificates up.
     about : (mechanism class, {"presence", "value"}), optional
-        What it is about, where it rests on what the attacker does not know.
+        Its subject, where it rests on what the attacker does not know.
     rule : callable, optional
         When it holds: takes a mechanism of that class, an attacker and the keys of the theorems that are left for
         this attacker; returns the bound as `Applied`, or why there is none, in words; None where there is nothing to

@@ -16,7 +16,7 @@ UNIT = 2.0**-53
 """Unit roundoff of float64: one operation errs by at most this much, relatively."""
 
 TINY = 1e-290
-"""What may have been lost to underflow in one product of probabilities, with room to spare."""
+"""The most that may have been lost to underflow in one product of probabilities, with room to spare."""
 
 
 EVALUATED = 1e-9

@@ -21,7 +21,7 @@ _MOST_TRIALS = 10_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold(Bound):
-    """What a bound on a threshold rests on.
+    """The numbers that a bound on a threshold rests on.
 
     Parameters
     ----------

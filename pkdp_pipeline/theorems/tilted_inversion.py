@@ -8,7 +8,7 @@ gives the law ``g(s) = P[T = s] r^s / G(r)``, and with it
 The smallness of the result sits in ``G(r) r^-t``, which is computed in logarithms; `I` needs only absolute
 accuracy, for a law with ordinary probabilities. It is a trapezoidal sum over the characteristic function of
 `g`, whose magnitude falls like ``exp(-2v sin²(φ/2))`` with `v` the tilted variance of the coins: some 30 nodes are
-enough, whatever the number of people. What the sum adds from other periods lies where the noise alone decides, is
+enough, whatever the number of people. The sum's share from other periods lies where the noise alone decides, is
 exponential there, and is taken off in closed form. `docs/numerics.md` derives every term of the error budget.
 """
 
@@ -42,7 +42,7 @@ def inverted(people: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Alias:
-    """What a sum over nodes holds of other periods, on one side: ``exp(log + slope·offset)``, within `doubt` of itself.
+    """Other periods' share of a sum over nodes, on one side: ``exp(log + slope·offset)``, within `doubt` of itself.
 
     `density` and `inner` are its parts in `g` and in `I`.
     """

@@ -1,4 +1,4 @@
-"""What attackers reach of two thresholded counts at once: a crowd that may be in the one cell, another in the other.
+"""Attacks on two thresholded counts at once: a crowd that may be in the one cell, another in the other.
 
 A person who may be in cell v or absent says nothing about w. So for m such people, and n who may be in w or absent,
 the two counts are independent, and the divergence of what is published is that of a product of two pairs of laws.

@@ -1,4 +1,4 @@
-"""What noise promises whatever the attacker knows, and what becomes of a bound beside what leaks."""
+"""The promise of noise whatever the attacker knows, and the change of a bound beside what leaks."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class BesidePrivate(Derived):
 
     Notes
     -----
-    What is (ε2, δ2)-private is dominated by this pair: with probability δ2 the two lives are told apart, otherwise
+    Anything (ε2, δ2)-private is dominated by this pair: with probability δ2 the two lives are told apart, otherwise
     one bit is shown that is right with probability ``q = e^ε2/(1 + e^ε2)``. So the whole is dominated by the product
     of both pairs, with ``δ2 + (1 - δ2)(q δ1(ε - ε2) + (1 - q) δ1(ε + ε2))`` and, below 0,
     ``δ1(-x) = 1 - e^{-x}(1 - δ1(x))``. At ``ε1 + ε2`` that is at most ``δ1(ε1) + δ2``. *Guarantee*: never below the

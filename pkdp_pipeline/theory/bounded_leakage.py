@@ -344,13 +344,13 @@ def big_world(
     Returns
     -------
     epsilon, delta : float
-        What s releases promise together, s = 2t, or t if `absent_throughout`, and never more than `studies`: ``s ε``
+        The joint promise of s releases, s = 2t, or t if `absent_throughout`, and never more than `studies`: ``s ε``
         and ``1 - (1 - δ)^s``, at most ``s δ``; ``(0.0, 0.0)`` for t = 0.
 
     Notes
     -----
-    Who else takes part in which study must not depend on her data nor on which studies she is in; her own
-    participation may depend on her data in any way. Every study uses fresh randomness.
+    The participation of others must not depend on her data, nor on which studies she is in; her own participation
+    may depend on her data in any way. Every study uses fresh randomness.
 
     *Guarantee*: given the leaked t, all outputs together in two of her lives are (ε, δ)-close. *Rounding*: up.
     *Source*: `docs/bounded_leakage.md`, "Big world".
@@ -383,8 +383,8 @@ def beside_private_leakage(given: tuple[float, float], leakage: tuple[float, flo
 
     Notes
     -----
-    The theorem is printed for δ2 = 0 and the output alone; a remark adds ``(1 + n) δ2`` where n values can leak. What
-    is proved here holds for any number of values, and for output and leaked value together.
+    The theorem is printed for δ2 = 0 and the output alone; a remark adds ``(1 + n) δ2`` where n values can leak. The
+    proof here holds for any number of values, and for output and leaked value together.
 
     *Guarantee*: the pair (output, leaked value), and so either of them, is (ε, δ)-differentially private,
     unconditionally. No smaller δ holds at this ε for all mechanisms and leakages. *Rounding*: up, from exact numbers.

@@ -36,7 +36,7 @@ class CountingQueries:
     Attributes
     ----------
     columns : tuple of str
-        What a record consists of.
+        The attributes of a record.
     records : tuple of tuple
         All records there can be.
     counted : tuple of (str, frozenset)
@@ -62,7 +62,7 @@ class CountingQueries:
         ----------
         domain : mapping
             Every column's possible values, all of them public: ``{"age": ["<65", "65+"], "smokes": [True, False]}``.
-            A record is one value of each. What a cell may hold in the data but is not listed is not counted for.
+            A record is one value of each. Values in the data that are not listed are not counted for.
         queries : mapping
             Under each name, which records are counted: conditions, as a mapping from columns to a value or a
             collection of values (``{"age": "65+", "smokes": True}``; ``{}`` is everybody); or a collection of records

@@ -237,7 +237,7 @@ class LeakagePair:
 
         On `one` it has the law of the output given `leaked` (Proposition 23), on every other database that of
         `other`; where one of the two cannot leak this value its output is None on all. If `one` and `other` are
-        neighbours its `mechanism_delta` is at most `delta` (Proposition 24). What leaks is None throughout.
+        neighbours its `mechanism_delta` is at most `delta` (Proposition 24). The leaked value is None throughout.
         """
         for database in (one, other):
             if database not in self.laws:

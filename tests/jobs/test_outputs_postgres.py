@@ -126,7 +126,7 @@ def test_keys_that_would_not_stay_what_they_are_are_refused_and_the_old_day_stay
 def test_tables_of_something_else_are_refused_before_anything_is_charged(ask, job, job_file, basic):
     ask('CREATE SCHEMA "Stats"')
     ask('CREATE TABLE "Stats".people_by_town (period date, town varchar(9), count bigint, release_id text)')
-    with pytest.raises(ConfigError, match="has not the columns"):
+    with pytest.raises(ConfigError, match="lacks the columns"):
         check_outputs(job)
     ask('ALTER TABLE "Stats".people_by_town ALTER COLUMN town TYPE text')
     check_outputs(job)

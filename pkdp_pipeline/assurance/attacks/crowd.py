@@ -79,7 +79,7 @@ class Crowd:
     controlled : tuple of int
         How many people are surely in each cell, by the attacker's doing; ``()`` is none.
     first, second : int or None
-        The target's two lives. What is told is the divergence of everything the attacker sees in the first life
+        The target's two lives. The result is the divergence of everything the attacker sees in the first life
         from what is seen in the second.
     sees_total : bool, default False
         Whether the attacker is also told how many people are in the cells, all together and exactly.
@@ -140,10 +140,10 @@ def is_admitted(crowd: Crowd, certificate: ReleaseCertificate) -> bool:
     Notes
     -----
     Unknown people have to keep to `p_min`, `p_max` and `p_max_between`, known people as well unless they are
-    controlled. At least `unknown` people are unknown; of them at most `unknown_max` are uncertain (who is surely
-    absent is no unknown person). Where the secret is a record given those it depends on (`secret`), everybody but the
-    unknown may be known. Who sees the total has to be declared to (`leakage`). *Rounding*: none; chances are compared
-    as the exact values of their floats.
+    controlled. At least `unknown` people are unknown; of them at most `unknown_max` are uncertain (a person who is
+    surely absent is not unknown). Where the secret is a record given those it depends on (`secret`), everybody but
+    the unknown may be known. An attacker who sees the total must be declared to (`leakage`). *Rounding*: none;
+    chances are compared as the exact values of their floats.
     """
     attacker = certificate.attacker
     counted = isinstance(certificate.mechanism, Count)

@@ -1,4 +1,4 @@
-"""What one attacker learns from several days, or cells, that are independent given everybody's habits: the product."""
+"""One attacker's gain from several days, or cells, that are independent given everybody's habits: the product."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SURE = 300.0
 """A score from here on says which life it is, as far as floats tell."""
 
 Outcomes = Sequence[tuple[Any, Any]]
-"""What one day may show: its probability in the first life, and in the second."""
+"""The outcomes of one day, each by its probability in the first life, and in the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Day:
 
 
 Schedule = tuple[Day, ...]
-"""What one attacker sees of several releases: given everybody's habits, which she knows, days are independent.
+"""One attacker's view of several releases: given everybody's habits, which she knows, days are independent.
 
 Releases that are not named are ignored by the attacker.
 """

@@ -26,7 +26,7 @@ BITS = 320
 """Precision of balls."""
 
 LARGEST = 400_000
-"""What `size` may be at most; that takes a few seconds."""
+"""The largest `size` allowed; it takes a few seconds."""
 
 Counts = tuple[int, ...]
 Law = dict[Counts, Any]

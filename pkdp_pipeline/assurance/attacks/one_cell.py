@@ -144,7 +144,7 @@ class OneCell:
 
     @property
     def law(self) -> object:
-        """What draws are from; events with the same law may share draws."""
+        """The law of the draws; events with the same law may share them."""
         return self._at, self.lives, self.unknown.exponents, self.known.exponents
 
     def draw(self, draws: int, generator: Generator) -> OneCellState:

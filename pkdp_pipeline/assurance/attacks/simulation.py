@@ -1,7 +1,7 @@
-"""What a crowd attains, from draws of its law: for crowds too large, or too many cells, to enumerate.
+"""A crowd's attained loss, from draws of its law: for crowds too large, or too many cells, to enumerate.
 
 A few events (tails of what is shown, or of the sum of what two cells say) and exponential tilts are tried on a pilot
-sample; the best one is judged on fresh draws. Whatever the event, ``P[E] - e^ε Q[E]`` is at most the divergence. Both
+sample; the best one is judged on fresh draws. For every event, ``P[E] - e^ε Q[E]`` is at most the divergence. Both
 lives are seen through the same draws of the others, and the noise is integrated out. Nothing here uses
 `pkdp_pipeline.theorems`.
 """
@@ -87,8 +87,8 @@ def simulated(
 def mean_below(values: Array, least: float, most: float, error: float, *, draws: int | None = None) -> float:
     """Return a lower bound of the mean of independent numbers, `least` or more, that fails with `error` at most.
 
-    What exceeds `most` counts as `most`, which lowers the mean. With `draws`, what the bound is likely to be after so
-    many, from a few.
+    A value above `most` counts as `most`, which lowers the mean. With `draws`, the bound likely after so many is
+    returned, from a few.
 
     Notes
     -----
@@ -118,7 +118,7 @@ class _TwoCells:
         Everybody who is not controlled; an attacker may forget what she knows.
     controlled : sequence of two int
     lives : sequence of two (int, int)
-        What the target adds to the two cells, in the first and in the second life.
+        The target's addition to the two cells, in the first and in the second life.
     scores, weights : sequences of two arrays
         By true count: the score of what is then published, and the largest logarithm of the weight of any draw under
         which the same is published.
@@ -135,7 +135,7 @@ class _TwoCells:
 
     @property
     def law(self) -> object:
-        """What draws are from; events with the same law may share draws."""
+        """The law of the draws; events with the same law may share them."""
         return self.people.cells, self.people.exponents
 
     def draw(self, draws: int, generator: Generator) -> Whole:

@@ -60,7 +60,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """What is audited.
+    """One case of an audit.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ class Case:
     mechanism, attacker, protects
     trials : tuple of Trial
     epsilons : tuple of float
-        At which ε the loss is compared with the certificate.
+        The ε at which the loss is compared with the certificate.
     layout : Layout
         Of the frames; a job's request in it is published as it is, with `alone` and `target` as of `publish`.
     options : mapping
         Further arguments of the publishing call; ``domain`` may be True: all cells, in the frame's order.
     scenario : Scenario
     evidence : Evidence, optional
-        What the ledger is opened with.
+        The evidence that the ledger is opened with.
     copies : int
         A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
     refused : bool

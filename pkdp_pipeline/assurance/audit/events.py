@@ -21,7 +21,7 @@ NOTHING = "nothing"
 TARGET = "the target's cell"
 
 Features = Mapping[str, Any]
-"""What is looked at in one sample: name → a value that is equal or not. Of whole numbers a cutoff is tried, too."""
+"""The features of one sample: name → a value that is equal or not. For whole numbers a cutoff is tried, too."""
 
 
 def of_table(seen: Sequence[Seen], own: frozenset[tuple[str, ...]]) -> Features:

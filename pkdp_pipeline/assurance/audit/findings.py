@@ -32,27 +32,27 @@ class Finding:
     Attributes
     ----------
     case : str
-        What was published.
+        The publication.
     engine : str
-        Of which frames.
+        The engine of its frames.
     trial : str
-        By which attacker it was tried.
+        The attacker by whom it was tried.
     event : str
-        What the attacker looks for.
+        The event that the attacker looks for.
     direction : {"first", "second"}
-        In which of the target's lives the event is the likelier one.
+        The target's life in which the event is likelier.
     epsilon : float
     certified : float
         The δ that is certified at ε.
     estimate : float
         How often the event was seen in one life, less e^ε times how often in the other.
     attained_lower : float
-        What the true difference is not below, with the audit's confidence.
+        A lower bound of the true difference, with the audit's confidence.
     could_see : float or None
         The smallest estimate that would have been called a loss above the certificate, the event being as rare in the
         other life as it was. None: however often it were seen, nothing could be concluded.
     samples : int
-        How many samples judged, in the life of which there are fewer.
+        The number of judging samples, in the life that has fewer.
     """
 
     case: str
@@ -84,7 +84,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAudited:
-    """What could not be audited, and why."""
+    """A case that could not be audited, and why."""
 
     case: str
     engine: str
@@ -93,7 +93,7 @@ class NotAudited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit has found.
+    """The findings of an audit.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = MappingProxyType(
 )
 
 STANDARD = ("pandas", "duckdb", SQL, "polars", "pyarrow")
-"""What a battery audits where no engine is named; the others take long to start."""
+"""The engines of a battery where none is named; the others take long to start."""
 ENGINES = (*STANDARD, "ibis", "spark")
 
 PACE: Mapping[str, float] = MappingProxyType({"duckdb": 0.4, "pyarrow": 0.15, SQL: 0.07, "ibis": 0.05, "spark": 0.05})
@@ -93,7 +93,7 @@ _OURS = (b"pkdp.certificate", b"pkdp.release")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one publication shows.
+    """Everything that one publication shows.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a curator's frame looks like; nothing here depends on the target's life.
+    """The form of a curator's frame; nothing here depends on the target's life.
 
     Parameters
     ----------

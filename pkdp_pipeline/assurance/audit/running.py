@@ -120,8 +120,8 @@ def _obstacle(case: Case, engine: str) -> str:
 def audit_job(job: Job, *, engines: Sequence[str] = (), **how: Any) -> Audit:
     """Audit every release of a job by itself, with the job's engine or those named; no data of the job are read.
 
-    `how` are further arguments of `audit_cases`. What cannot be audited is listed with the reason: a filter for which
-    no rows were found, for instance.
+    `how` are further arguments of `audit_cases`. Cases that cannot be audited are listed with the reason: a filter
+    for which no rows were found, for instance.
 
     Raises
     ------

@@ -105,7 +105,7 @@ class Effort:
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    """What enumerating attackers has found.
+    """The result of enumerating attackers.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ class _Found:
         The most that was found to be attained, by ε.
     trials : int
     attackers : set of Schedule
-        Who was tried, on the release or on all cells of it in which a person may be.
+        The attackers tried, on the release or on all of its cells in which a person may be.
     left : list of (float, Schedule)
-        Who was too large, in the order of importance.
+        The attackers too large to try, in order of importance.
     """
 
     best: dict[float, Fraction] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class _Tried(NamedTuple):
 
 
 _Reached = tuple[Fraction, float, str, float]
-"""What is attained at least, at which ε, of which certificate, and the δ that it states there."""
+"""The δ attained at least, its ε, the certificate, and the δ that it states there."""
 
 
 def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certificate") -> Iterator[Claim]:

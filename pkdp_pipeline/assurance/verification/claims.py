@@ -1,4 +1,4 @@
-"""What a file claims, and what came of checking it; and a certificate's claims about its form, numbers and words."""
+"""The claims of a file, and the outcome of checking them; a certificate's claims about its form, numbers and words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WORDS: Mapping[str, str] = {
     "certificate.together": "No attacker who was tried on several releases together learns more than the total says.",
     "report.structure": "The report is built as its published schema says.",
     "report.page": "The file is, byte by byte, what its content renders to.",
-    "report.content": "What follows from the certificates that the report carries is what they give.",
+    "report.content": "The values that the report derives are those that its certificates give.",
     "releases.tables": "Every table and series keeps the rules of the mechanism that its certificate names.",
     "report.total": "The ledger's total, its points over time and its budgets are what the certificates add up to.",
     "report.texts": "No text that is copied from the job or the ledger speaks of a guarantee.",
@@ -63,7 +63,7 @@ WORDS: Mapping[str, str] = {
     "counts.published": "The counts are those that were published.",
     "assumptions.declared": "The declared attacker and releases are those that the curator declared before looking.",
 }
-"""What is claimed, by key; a report's promises claim what a certificate does, as ``promises.0.numbers``."""
+"""The claims, by key; a report's promises claim what a certificate does, as ``promises.0.numbers``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Claim:
         A stable name, such as ``certificate.numbers``.
     outcome : {"pass", "fail", "not_checked"}
     detail : str
-        What was done; why it fails; or why it was not checked.
+        The check done; the reason it fails; or the reason it was not checked.
     evidence : mapping
         The numbers behind `detail`, as JSON values.
     """
@@ -92,18 +92,18 @@ class Claim:
 
     @property
     def words(self) -> str:
-        """What is claimed, as one plain sentence."""
+        """The claim, as one plain sentence."""
         return WORDS[re.sub(r"^promises\.\d+\.", "certificate.", self.key)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What checking a file has found; made by `verify`.
+    """The result of checking a file; made by `verify`.
 
     Attributes
     ----------
     kind : {"release", "certificate", "report"}
-        What the file is, by its content.
+        The kind of file, by its content.
     file : str
         Its name, without the folder.
     claims : tuple of Claim
@@ -184,14 +184,14 @@ BREAKS: tuple[type[Exception], ...] = (
     TypeError,
     ValueError,
 )
-"""What code that expects a sound document may raise where it meets another one. Each is a failure of the file."""
+"""Errors that code expecting a sound document may raise where it meets another one. Each is a failure of the file."""
 
 Check = Callable[[], "str | tuple[str, Mapping[str, Any]]"]
-"""What checks a claim: it returns what was done, perhaps with numbers, or raises what it found."""
+"""A check of a claim: it returns what was done, perhaps with numbers, or raises what it found."""
 
 
 def claim_of(key: str, check: Check) -> Claim:
-    """Return what came of a check; what breaks it is raised."""
+    """Return the outcome of a check; errors that break it are raised."""
     try:
         found = check()
     except BrokenError as error:
@@ -200,7 +200,7 @@ def claim_of(key: str, check: Check) -> Claim:
 
 
 def checked(checks: Mapping[str, Check]) -> Iterator[Claim]:
-    """Yield what came of each check, by key; the rest is left out where the file breaks one."""
+    """Yield the outcome of each check, by key; the rest is left out where the file breaks one."""
     for key, check in checks.items():
         try:
             yield claim_of(key, check)

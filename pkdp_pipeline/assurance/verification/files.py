@@ -284,7 +284,7 @@ def _nothing_else(file: Opened) -> str:
     if sealed == file.content:
         return "Written again from table and certificate, it has the same bytes."
     if not same:
-        raise BrokenError("What it says about its columns is not what is written of them.")
+        raise BrokenError("Its description of its columns is not the one that is written.")
     if _writer(sealed) == _writer(file.content):
         raise BrokenError(
             "Written again by the same version of Arrow, it has other bytes: more is in it, or another program wrote "

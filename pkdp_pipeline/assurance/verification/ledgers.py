@@ -1,4 +1,4 @@
-"""What a ledger settles: that it is intact, that it holds what a file shows, and that nothing undoes it since."""
+"""Claims that a ledger settles: it is intact, it holds what a file shows, and nothing has undone that since."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _AT = (0.1, 0.5, 1.0, 2.0, 5.0)
 _SPARE = 1.0 + 1e-9
 _SECONDS = 600.0
 _ANY_COUNTS = (
-    "The file alone cannot tell: whoever changes a count and seals the file anew has one that looks the same. The "
-    "ledger can, with --ledger, or whoever has the release as it was published: compare the ids."
+    "The file alone cannot tell: anyone who changes a count and seals the file anew has one that looks the same. The "
+    "ledger can, with --ledger, or anyone who has the release as it was published: compare the ids."
 )
 _ANY_ASSUMPTIONS = (
     "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "
@@ -156,11 +156,11 @@ def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> 
     if certificate.has_partial_knowledge and not allowed.claims:
         raise BrokenError(
             "Other releases about these people stand beside it by now, so what it says about an attacker who is unsure "
-            "of others holds no more."
+            "of others no longer holds."
         )
     if not allowed.alone and certificate.context is not None and not certificate.context.beside:
         return "Other releases stand beside it by now, which its sentence does not say; its numbers hold."
-    alone = "It stands alone" if allowed.alone else "What stands beside it is covered by what was declared"
+    alone = "It stands alone" if allowed.alone else "The declared evidence covers what stands beside it"
     return f"{alone}: what it claims is what it may claim."
 
 
@@ -297,7 +297,7 @@ def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What was found to be in order.
+    """A ledger that was found to be in order.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ class Checked:
     held : int or None
         The event whose hash was given as the head; None if none was.
     remarks : tuple of str
-        What else is to be said, a line each.
+        Further remarks, a line each.
     """
 
     events: int

@@ -129,7 +129,7 @@ _EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What a certificate says.
+    """The words and numbers of a certificate.
 
     Attributes
     ----------
@@ -147,13 +147,13 @@ class Statement:
     worst_case : (float, float) or None
         The pair (ε, δ) that the sentence names against anyone at all; None where there is none.
     assumptions : tuple of str
-        What is assumed, one plain sentence each.
+        The assumptions, one plain sentence each.
     limits : tuple of str
-        What is protected and what is not, then what else limits the statement.
+        The extent of the protection, then the other limits of the statement.
     theorems : tuple of (str, str)
         Title and citation of what it rests on.
     anyone : str
-        Whom `worst_case` holds against, in words: anyone, given what may be known, if what was declared is true.
+        The attackers `worst_case` covers, in words: anyone, given what may be known, if what was declared is true.
 
     Notes
     -----
@@ -200,7 +200,7 @@ class Statement:
 
     @property
     def foundations(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """What it rests on, each with how far its proof is checked by machine; last, what that says of the code."""
+        """The theorems behind it, each with how far its proof is machine-checked; last, what that says of the code."""
         known = {(one.title, one.citation): one.checked for one in THEOREMS.values()}
         return (
             *((f"{title} ({citation}).", known[title, citation]) for title, citation in self.theorems),

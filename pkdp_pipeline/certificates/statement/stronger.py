@@ -23,7 +23,7 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What is certified at one δ: ε there (`math.inf` where none), δ at ε = 1, and whether noise alone gives it."""
+    """The numbers certified at one δ: ε there (`math.inf` where none), δ at ε = 1, and whether noise alone gives it."""
 
     epsilon: float
     delta_at_one: float

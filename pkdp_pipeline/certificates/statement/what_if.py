@@ -197,7 +197,7 @@ class Scenario:
     delta_at_one : float
         Certified δ at ε = 1; 1.0 where there is nothing.
     verdict : str
-        What is left, as a short phrase.
+        The guarantee left, as a short phrase.
     """
 
     kind: Kind

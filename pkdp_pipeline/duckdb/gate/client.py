@@ -44,7 +44,7 @@ def connect(url: str, *, token: str) -> duckdb.DuckDBPyConnection:
     url : str
         Such as ``https://gate.example.org``; without TLS only on this machine: ``http://127.0.0.1:8765``.
     token : str
-        What the curator's ``pkdp gate token`` printed.
+        The token that the curator's ``pkdp gate token`` printed.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def connect(url: str, *, token: str) -> duckdb.DuckDBPyConnection:
         columns = {name: dict(table["columns"]) for name, table in policy["tables"].items()}
         service.seconds = 4 * min(max(0, policy["limits"]["seconds"]), 3_600) + 60  # it waits its turn, and is counted
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ConfigError("what answers at this address is no gate; check url.") from None
+        raise ConfigError("no gate answers at this address; check url.") from None
 
     def ask(spec: Spec) -> Release:
         content, replayed = service.fetched("POST", "/ask", spec.to_json().encode())
@@ -171,7 +171,7 @@ def _told(status: int, content: bytes) -> PkdpError:
         error = json.loads(content)["error"]
         kind, message = str(error["type"]), str(error["message"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        return ConfigError(f"what answers at this address is no gate (status {status}); check url.")
+        return ConfigError(f"no gate answers at this address (status {status}); check url.")
     for refusal in (ArgumentError, *REFUSALS):
         if kind == refusal.__name__:
             return refusal(message)

@@ -1,4 +1,4 @@
-"""What a policy allows, in words and as JSON: for analysts, who ask, and for curators, who answer for it."""
+"""The questions a policy allows, in words and as JSON: for analysts, who ask, and for curators, who answer for it."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ AT_ONCE = 4
 
 
 class Gate:
-    """Answers questions about a database that it alone reads, and executes no SQL of whoever asks.
+    """Answers questions about a database that it alone reads, and executes no SQL of those who ask.
 
-    A question is a JSON object. What it asks has to pass the policy, and goes out through `publish`, charged to the
-    ledger and replayed when it is asked again. It is counted in a process of its own, which is ended when the time of
+    A question is a JSON object. It has to pass the policy, and is answered through `publish`: charged to the
+    ledger, and replayed when it is repeated. It is counted in a process of its own, which is ended when the time of
     the policy is over.
 
     Opening a gate reads every permitted column of every row once, before any question: a table that cannot be read is
@@ -51,7 +51,7 @@ class Gate:
     database_path : path-like
         A DuckDB file that its owner alone can read.
     policy : dict or path-like
-        What may be asked; see `Policy`.
+        The questions that may be asked; see `Policy`.
     ledger : Ledger, optional
         Instead of one that the policy names: budgets, evidence and data set are the ledger's then. It stays open.
 
@@ -70,7 +70,7 @@ class Gate:
 
     Notes
     -----
-    What it does not protect from:
+    It does not protect from:
 
     - Python. An analyst who runs code in the same process can open the database, or reach into this object. Give
       analysts a process of their own, and the gate another one: ``pkdp gate serve``.
@@ -266,7 +266,7 @@ class Gate:
 
 
 def _nothing_counted() -> Counted:
-    raise TemporaryError("what the ledger has published cannot be found in it; ask again later.")
+    raise TemporaryError("a published release cannot be found in the ledger; ask again later.")
 
 
 def _given(ledger: Ledger, policy: Policy) -> Ledger:

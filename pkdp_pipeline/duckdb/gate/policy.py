@@ -70,7 +70,7 @@ class TablePolicy(Table):
 
     Notes
     -----
-    What an analyst asks may not fail because of the data, so no rule for rows is "error": rows without a unit are
+    An analyst's question may not fail because of the data, so no rule for rows is "error": rows without a unit are
     dropped, `one_cell` always chooses, people outside a domain are absent.
     """
 
@@ -111,7 +111,7 @@ def check_unit(unit: tuple[str, ...], columns: tuple[str, ...]) -> None:
 
 
 class Policy(LedgerSettings):
-    """What a gate lets analysts ask. Read it with `Policy.read`.
+    """The questions that a gate allows. Read it with `Policy.read`.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class PermittedTable:
     domains : mapping of str to list
         By the catalog's spelling of the columns.
     rules : Question
-        What holds for every question about it.
+        The rules for every question about it.
     """
 
     name: str

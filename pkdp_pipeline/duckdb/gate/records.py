@@ -1,4 +1,4 @@
-"""What a service keeps in files of its owner's: tokens, and the audit log. No token and no data are in either."""
+"""Records that a service keeps in its owner's files: tokens, and the audit log. No token and no data are in either."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _FIRST = "0" * 64
 
 
 def check_mode(file: Path, mode: int, others: int, harm: str) -> None:
-    """Refuse a file whose mode gives others than its owner one of these rights.
+    """Refuse a file whose mode gives users other than its owner one of these rights.
 
     Raises
     ------
     ConfigError
     """
     if mode & others:
-        raise ConfigError(f"others than its owner can {harm}: chmod 600 {str(file)!r}.")
+        raise ConfigError(f"users other than its owner can {harm}: chmod 600 {str(file)!r}.")
 
 
 def name_of(path: str | os.PathLike[str], token: str) -> str | None:
@@ -67,7 +67,7 @@ def read_tokens(path: str | os.PathLike[str]) -> dict[str, date]:
     Raises
     ------
     ConfigError
-        If it cannot be read, others than its owner may write it, or a line is none that pkdp gate token writes.
+        If it cannot be read, users other than its owner may write it, or a line is not as pkdp gate token writes it.
     """
     return {name: expires for name, (_, expires) in _read(Path(path)).items()}
 
@@ -85,7 +85,7 @@ def add_token(path: str | os.PathLike[str], name: str, *, days: int = 90) -> str
     if not re.fullmatch(_NAME, name, re.ASCII):
         raise ArgumentError("a token's name is 1 to 64 letters, digits, '.', '_', '@' or '-', a letter or digit first.")
     if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _LONGEST:
-        raise ArgumentError(f"days must be between 1 and {_LONGEST}: after so many a token is not valid any more.")
+        raise ArgumentError(f"days must be between 1 and {_LONGEST}: after that many a token is no longer valid.")
     file = Path(path)
     if file.exists() and name in read_tokens(file):
         raise ArgumentError(f"{name!r} has a token already: choose another name, or delete its line first.")
@@ -156,7 +156,7 @@ class AuditLog:
     Raises
     ------
     ConfigError
-        If it cannot be written, is not a regular file, or others than its owner can read or write it.
+        If it cannot be written, is not a regular file, or users other than its owner can read or write it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -191,7 +191,7 @@ class AuditLog:
         Raises
         ------
         TemporaryError
-            If the line cannot be stored. What it is about must not go out then.
+            If the line cannot be stored. Its subject must not go out then.
         """
         line: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="microseconds"), "outcome": outcome}
         line |= {key: value for key, value in facts.items() if value is not None}

@@ -288,7 +288,7 @@ class _Failures:
     """How many requests without a valid token came from each address within this minute.
 
     A right token is let in all the same: 256 random bits need no lock against guessing, and a lock would let anybody
-    who can connect shut the analysts out. What is bounded is how much a guesser can make the audit log grow: from all
+    who can connect shut the analysts out. The bound is on how much a guesser can make the audit log grow: from all
     addresses together, which a guesser may have many of, ten times as much as from one.
     """
 

@@ -42,7 +42,7 @@ def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
     Raises
     ------
     ConfigError
-        If it is no DuckDB file, others than its owner can read or write it, or this process has it open otherwise.
+        If it is no DuckDB file, other users can read or write it, or this process has it open otherwise.
     TemporaryError
         If another process is writing to it.
     """
@@ -84,7 +84,7 @@ class TableFailedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a worker is to do with a table.
+    """The task of a worker with a table.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Workers:
     ----------
     database : path-like
     memory : str
-        What DuckDB may use in each of them.
+        The memory that DuckDB may use in each of them.
     most : int
         How many there are at once.
     """

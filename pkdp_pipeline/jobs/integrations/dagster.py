@@ -69,7 +69,7 @@ def release_assets(
     deps : iterable, optional
         Assets that are needed first, such as the table that the job reads.
     time_zone : str, optional
-        In which a day ends, for a job whose column holds dates; by default UTC. Where the column holds instants,
+        The zone where a day ends, for a job whose column holds dates; by default UTC. Where the column holds instants,
         the job file says it.
     end_offset : int, default 0
         Periods beyond the last one that is over, as of `dagster.TimeWindowPartitionsDefinition`: -1 waits for one

@@ -1,6 +1,6 @@
 """Releases as tables: one for each release's name, with the rows of a period replaced as a whole.
 
-What is said here holds for every database; a `TableStore` is one of them. Beside the tables of the releases lies
+All of this holds for every database; a `TableStore` is one of them. Beside the tables of the releases lies
 ``pkdp_releases``, which says what each period's rows are.
 """
 
@@ -63,7 +63,7 @@ class TableStore(Protocol):
     Attributes
     ----------
     key : str
-        What names it in the job file.
+        The key that names it in the job file.
     text, whole : str
         Its types of texts and of 64-bit integers, as `columns` returns them.
     """
@@ -207,7 +207,7 @@ def _check_shape(store: TableStore, table: str, by: Sequence[str], held: Mapping
     ):
         columns = ", ".join(expected)
         raise ConfigError(
-            f"{store.key}: the table {table!r} exists and has not the columns ({columns}) with the types of this "
+            f"{store.key}: the table {table!r} exists but lacks the columns ({columns}) with the types of this "
             "release: drop it, so that pkdp backfill writes it again from the ledger, rename the release, or choose "
             "another schema with output.schema."
         )

@@ -64,7 +64,7 @@ def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ..
     Parameters
     ----------
     patterns : sequence of str
-        Absolute paths. What is the path of a file is no pattern.
+        Absolute paths. The path of a file is no pattern.
     folders : bool
         Whether a path may be a folder.
 

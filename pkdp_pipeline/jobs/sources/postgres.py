@@ -53,13 +53,13 @@ class PostgresColumn:
     Parameters
     ----------
     kind : str
-        What it holds; "other" where it cannot be fetched.
+        The kind of its values; "other" where they cannot be fetched.
     fetched : str
         SQL for PostgreSQL.
     counted : str
         SQL for DuckDB, from what was fetched.
     fix : str
-        What to write in a query where the kind is "other".
+        The expression to write in a query where the kind is "other".
     """
 
     kind: Kind

@@ -56,7 +56,7 @@ class DaySource:
         Closed with the source.
     columns : mapping of str to Kind
     broken : PkdpError
-        What to say where the rows cannot be read to their end.
+        The error where the rows cannot be read to their end.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Kind], broken: PkdpError) -> None:

@@ -1,6 +1,6 @@
-"""What a job reads from: the protocol of a source, the columns that a job needs, and what all sources say alike.
+"""The source of a job: its protocol, the columns that a job needs, and the words that all sources share.
 
-What an engine says when it cannot read is never passed on: it can quote values. All engines say the same
+An engine's own words when it cannot read are never passed on: they can quote values. All engines say the same
 instead, so that a job's errors do not depend on its engine.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.tables import PeriodTable
 
 Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
-"""What a column holds, as far as a job has to know. An instant is a timestamp in a time zone."""
+"""The kind of a column, as far as a job has to know. An instant is a timestamp in a time zone."""
 
 DAYS = ("date", "timestamp", "instant")
 """The kinds that lie on days."""
@@ -51,7 +51,7 @@ class Source(Protocol):
     def together(self, period: PeriodTable, days: Sequence[date]) -> None:
         """Take note that these periods in a row, by their first days, are going to be read: all at once, where it can.
 
-        What is then said of each is what would be said if it were read alone; nothing is read yet.
+        Each is then described as if it were read alone; nothing is read yet.
         """
         ...
 
@@ -181,7 +181,7 @@ def declared_columns(job: Job) -> Iterator[tuple[str, str]]:
 def check_named(job: Job, columns: Collection[str]) -> None:
     """Raise `ConfigError` where the job names a column outside of predicates that its source does not have.
 
-    What ``[checks]`` names is left to the input check, by which it has been made a rule about the data.
+    A column named in ``[checks]`` is left to the input check, by which it has become a rule about the data.
     """
     missing: dict[str, str] = {}
     for key, column in declared_columns(job):

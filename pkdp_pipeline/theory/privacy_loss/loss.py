@@ -231,7 +231,7 @@ class PrivacyLoss:
         Parameters
         ----------
         xi : float, default 0.0
-            What every Rényi divergence may exceed ``ρ α`` by.
+            The most by which a Rényi divergence may exceed ``ρ α``.
         order : {"either", "first", "second"}, default "either"
             The order of the two lives; "either" takes the worse one.
 

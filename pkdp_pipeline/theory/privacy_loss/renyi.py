@@ -298,7 +298,7 @@ def concentration(first: LossSide, second: LossSide) -> tuple[float, float]:
 def whole_law(first: LossSide, second: LossSide) -> tuple[Array, Array]:
     """Return all finite losses of P against Q, in order, and the logarithms of their P-masses.
 
-    What the two sides leave of the mass 1 lies at loss 0, where the laws agree.
+    The mass that the two sides leave of 1 lies at loss 0, where the laws agree.
     """
     below = second.log_other_masses[::-1]
     used = math.fsum([*np.exp(first.log_masses).tolist(), *np.exp(below).tolist(), first.infinite])

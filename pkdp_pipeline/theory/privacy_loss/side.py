@@ -36,7 +36,7 @@ class LossSide:
 
     Notes
     -----
-    A side stands for the profile ``h(ε) = Σ w (1 - e^{ε-x})_+ + infinite`` at ``ε ≥ 0``. Whoever makes one rounds
+    A side stands for the profile ``h(ε) = Σ w (1 - e^{ε-x})_+ + infinite`` at ``ε ≥ 0``. Its maker rounds
     losses and masses so that `h` is nowhere below the profile meant.
     """
 

@@ -588,7 +588,7 @@ def test_a_path_that_is_no_database_is_named(tmp_path: Path, kind: str) -> None:
 def test_a_database_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     path = database(tmp_path)
     path.chmod(mode)
-    with pytest.raises(ConfigError, match=r"others than its owner can read or write .* chmod 600"):
+    with pytest.raises(ConfigError, match=r"other than its owner can read or write .* chmod 600"):
         Gate(path, policy=policy())
 
 
@@ -613,7 +613,7 @@ def test_the_write_ahead_log_of_a_linked_database_is_its_owners_alone(tmp_path: 
     log.chmod(0o644)
     link = tmp_path / "link.duckdb"
     link.symlink_to(path)
-    with pytest.raises(ConfigError, match=r"others than its owner can read or write .*\.wal"):
+    with pytest.raises(ConfigError, match=r"other than its owner can read or write .*\.wal"):
         Gate(link, policy=policy())
 
 

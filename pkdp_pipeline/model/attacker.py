@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
@@ -148,6 +149,25 @@ class AttackerModel:
         """Return what is declared, as it is written in Python."""
         every = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return f"AttackerModel({', '.join(f'{name}={value!r}' for name, value, plain in every if value != plain)})"
+
+    def check_cells(self, cells: int) -> None:
+        """Refuse a `p_min` that nobody can keep to who is in one of so many declared cells, or absent.
+
+        Raises
+        ------
+        ArgumentError
+            If the chances of all cells, and of absence beside `p_max`, add up to more than 1.
+        """
+        least = Fraction(self.p_min or 0.0)
+        absent = least * (1 / Fraction(self.p_max) - 1) if least and self.p_max else Fraction(0)
+        # Shares of cells that are alike are rounded when they are written.
+        if cells * least + absent > 1 + Fraction(1, 10**9):
+            beside = f", absent with as much as p_max = {self.p_max!r} takes," if absent else ""
+            raise ArgumentError(
+                f"p_min = {self.p_min!r} cannot hold for {cells} declared cells: nobody can be in every one of them with "
+                f"this probability{beside} and in one place only. p_min is about the least likely cell of each unknown "
+                "person; lower it."
+            )
 
     def against_anyone(self) -> AttackerModel:
         """Return the attacker beside the same leakage about whom nothing else is assumed.

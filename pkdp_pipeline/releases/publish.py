@@ -77,6 +77,9 @@ class Publication:
         question = self.question
         attacker = attacker_of(question.mechanism, self.attacker)
         object.__setattr__(self, "attacker", attacker)
+        # Beside totals of groups chances may be told the group.
+        if question.domain is not None and question.cells_per_unit == 1 and not attacker.groups:
+            attacker.check_cells(len(question.domain.cells))
         mechanism = beside_groups(question.mechanism, question.by, question.protects, attacker)
         if mechanism != question.mechanism:
             object.__setattr__(self, "question", replace(question, mechanism=mechanism))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
@@ -148,6 +149,20 @@ class AttackerModel:
         """Return what is declared, as it is written in Python."""
         every = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return f"AttackerModel({', '.join(f'{name}={value!r}' for name, value, plain in every if value != plain)})"
+
+    def among(self, cells: int | None) -> AttackerModel:
+        """Return the attacker of a table of this many declared cells; None where the data say which cells there are.
+
+        `p_min` is left out where nobody can be in every cell with that probability, and absent with as much as `p_max`
+        takes: less is then assumed.
+        """
+        if not self.p_min:
+            return self
+        least = Fraction(self.p_min)
+        absent = least * (1 / Fraction(self.p_max) - 1) if self.p_max else Fraction(0)
+        # Shares of cells that are alike are rounded when they are written.
+        fits = cells is not None and cells * least + absent <= 1 + Fraction(1, 10**9)
+        return self if fits else replace(self, p_min=None)
 
     def against_anyone(self) -> AttackerModel:
         """Return the attacker beside the same leakage about whom nothing else is assumed.

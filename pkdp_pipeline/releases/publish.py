@@ -76,6 +76,9 @@ class Publication:
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
         question = self.question
         attacker = attacker_of(question.mechanism, self.attacker)
+        if question.by is not None and not (attacker.groups and question.domain is not None):
+            # Beside totals of groups chances may be told the group.
+            attacker = attacker.among(None if question.domain is None else len(question.domain.cells))
         object.__setattr__(self, "attacker", attacker)
         mechanism = beside_groups(question.mechanism, question.by, question.protects, attacker)
         if mechanism != question.mechanism:

@@ -12,6 +12,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.theorems import whom
 from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
@@ -72,26 +73,22 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
     noise = mechanism.noise.epsilon
     # Two looks at one number tell no more than one with half of the noise.
     bound = replace(found.bound, theorem=f"noisy_{found.bound.theorem}", noise=2.0 * noise if value else noise)
+    assert attacker.p_min is not None
     if value:
-        return Applied(bound=bound, attack=_two_looks(mechanism, attacker, noise))
-    return Applied(bound=bound, attack=None if mechanism.release_threshold is not None else _in_a_table(bound))
-
-
-def _two_looks(mechanism: Histogram, attacker: AttackerModel, noise: float) -> ReachedBetween | None:
-    """Return what people who are fair coins between two cells let both of them tell."""
-    p_min, unknown = attacker.p_min, attacker.unknown
-    assert p_min is not None
-    assert unknown is not None
-    # Who is no coin between the two is in a third cell.
-    if attacker.p_max is not None or attacker.p_max_between is not None or 1.0 / 3.0 < p_min < 0.5:
-        return None
-    return ReachedBetween(
-        theorem="attack",
-        p=0.5,
-        noise=noise,
-        release_threshold=mechanism.release_threshold,
-        mixed=(unknown, 2.0 * p_min),
-    )
+        # The others' cells have noise, too, so that nobody sees who is no coin: the table has two cells.
+        alone = attacker.p_max is None and attacker.p_max_between is None
+        two = ReachedBetween(
+            theorem="attack",
+            p=float_below(1 - Fraction(attacker.p_min)),
+            noise=noise,
+            release_threshold=mechanism.release_threshold,
+            unknown=found.bound.unknown,
+            cap=attacker.unknown_max,
+        )
+        return Applied(bound=bound, attack=two if alone else None)
+    # For the same reason it has one.
+    one = Counting(theorem=bound.theorem, unknown=bound.unknown, p_min=attacker.p_min, p_max=found.bound.p, noise=noise)
+    return Applied(bound=bound, attack=one if mechanism.release_threshold is None else None)
 
 
 TOLD_ABSENT = (

@@ -42,7 +42,8 @@ class Options(Uncertain):
     *Guarantee*: the certified side is never below the divergence of any declared attacker. Between two cells it is
     attained where a third one fits (`p_min` ≤ 1/3) and at `p_min` = 1/2; in between the attained side is that of fair
     coins only. Between a cell and absence it is attained by people who are in the cell with `p_min`, absent with
-    ``p_min (1 - p) / p``, and elsewhere with the rest. *Rounding*: outward, within 1 % where it is attained.
+    ``p_min (1 - p) / p``, and elsewhere with the rest. With noise nothing of this is: it hides how many people are
+    coins. *Rounding*: outward, within 1 % where it is attained.
     *Source*: `docs/mathematics.md`, "Several options" and theorem F; Corollary 1 of Desfontaines et al.
     """
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights, weights_below
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_rows import Channel
@@ -226,9 +226,8 @@ class ReachedBetween(_Tried):
     k, release_threshold : int, optional
     cap : int, optional
         At most so many people are unknown.
-    mixed : (int, float), optional
-        So many people are unknown, each a coin with this chance, and else somewhere that is revealed; None: everybody
-        is a coin, of any number of people.
+    unknown : int
+        At least so many people are unknown, and all of them are coins.
 
     Notes
     -----
@@ -242,31 +241,20 @@ class ReachedBetween(_Tried):
     k: int | None = None
     release_threshold: int | None = None
     cap: int | None = None
-    mixed: tuple[int, float] | None = None
+    unknown: int = 0
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         return np.array(_told_by_cells(self, tuple(epsilons.tolist()))), np.ones(len(epsilons))
 
-    def crowds(self) -> list[tuple[int, float]]:
-        """Return the numbers of people that are tried; if mixed, with chances that so many or a few less are coins."""
-        if self.mixed is not None:
-            people, weight = self.mixed
-            if people > _MOST_IN_CELLS:
-                return []
-            chances = np.append(0.0, weights_below(binomial_weights(people, weight, 0, people)).cumsum())
-            # Fewer coins tell more: a block of numbers tells at least what its largest does.
-            mean, spread = people * weight, 4.0 * math.sqrt(people * weight * (1.0 - weight))
-            ends = np.unique(np.linspace(mean - spread, mean + spread, 2 * _CROWDS).round().clip(0, people).astype(int))
-            return list(zip(ends.tolist(), np.diff(chances[ends + 1], prepend=0.0).tolist(), strict=True))
-        least = max(1, (self.k or 0) - 1)
+    def crowds(self) -> list[int]:
+        """Return the numbers of people that are tried."""
+        least = max(1, self.unknown, (self.k or 0) - 1)
         most = min(_MOST_IN_CELLS, 3 * max(self.k or 0, self.release_threshold or 0, least))
         most = most if self.cap is None else min(most, self.cap)
         if most < least:
             return []
-        return [
-            (n, 1.0) for n in sorted({round(least * (most / least) ** (at / (_CROWDS - 1))) for at in range(_CROWDS)})
-        ]
+        return sorted({round(least * (most / least) ** (at / (_CROWDS - 1))) for at in range(_CROWDS)})
 
     def laws(self, people: int) -> tuple[Array, Array]:
         """Return what two cells show in the target's two lives, so many people being coins."""
@@ -288,12 +276,9 @@ class ReachedBetween(_Tried):
 @lru_cache(maxsize=64)
 def _told_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tuple[float, ...]:
     """Return what is attained at these ε; a certificate asks for the same ones again."""
-    attained, average = np.zeros(len(epsilons)), np.zeros((2, len(epsilons)))
-    for people, chance in bound.crowds():
+    attained = np.zeros(len(epsilons))
+    for people in bound.crowds():
         lives = bound.laws(people)
-        told = np.array(
-            [[float(_gain(*pair, epsilon, (0, 1))) for epsilon in epsilons] for pair in (lives, lives[::-1])]
-        )
-        attained, average = np.maximum(attained, told.max(axis=0)), average + chance * told
-    best = attained if bound.mixed is None else average.max(axis=0) * (1.0 - _ERROR)
-    return tuple(best.tolist())
+        for pair in (lives, lives[::-1]):
+            attained = np.maximum(attained, [float(_gain(*pair, epsilon, (0, 1))) for epsilon in epsilons])
+    return tuple(attained.tolist())

@@ -323,6 +323,31 @@ def test_what_cannot_be_certified_is_refused_before_data_are_read():
         publish(unread, Publication(question=request, attacker=ATTACKER))
 
 
+@pytest.mark.parametrize(
+    ("shares", "cells", "protects"),
+    [
+        ({"p_min": 0.3, "p_max": 0.3}, 3, "presence"),
+        ({"p_min": 0.25, "p_max": 0.5}, 4, "presence"),
+        ({"p_min": 0.45}, 3, "value"),
+    ],
+)
+def test_a_p_min_that_no_table_has_room_for_is_left_out(shares, cells, protects):
+    def asked(**which):
+        request = Question(mechanism=pkdp.Histogram(k=20), unit="u", by="c", protects=protects, **which)
+        return Publication(question=request, attacker=pkdp.AttackerModel(**shares, unknown=1000)).attacker
+
+    assert asked(domain=[*range(cells)]).p_min is None
+    assert asked().p_min is None  # any number of cells may come with the data
+    fits = cells - 1 if "p_max" not in shares or shares["p_max"] == 0.5 else 1
+    assert asked(domain=[*range(fits)]).p_min == shares["p_min"]
+
+
+def test_equal_shares_have_room():
+    request = Question(mechanism=pkdp.Histogram(), unit="u", by="c", domain=[*range(10)], protects="value")
+    attacker = pkdp.AttackerModel(p_min=0.1, unknown=1000)
+    assert Publication(question=request, attacker=attacker).certified_alone().epsilon(1e-6) < 2.0
+
+
 def test_a_source_is_read_once():
     calls = []
 

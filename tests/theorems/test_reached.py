@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import flint
@@ -106,26 +106,65 @@ def test_two_cells_tell_what_the_best_of_those_tried_reaches(
 ) -> None:
     bound = ReachedBetween(theorem="attack", p=p, noise=noise, k=k, release_threshold=release, cap=6)
     attained, nothing = bound.bracket(np.array([epsilon]))
-    best = max(max(cells_exact(bound, people, epsilon)) for people, _ in bound.crowds())
+    best = max(max(cells_exact(bound, people, epsilon)) for people in bound.crowds())
     assert best * (1.0 - 1e-9) - 1e-9 <= float(attained[0]) <= best
     assert nothing[0] == 1.0
 
 
-@pytest.mark.parametrize(("people", "weight"), [(0, 0.5), (4, 1.0), (6, 0.4)])
-def test_of_people_in_any_cell_it_is_at_most_the_average(people: int, weight: float) -> None:
-    bound = ReachedBetween(theorem="attack", p=0.5, noise=0.7, mixed=(people, weight))
-    chances = [math.comb(people, n) * weight**n * (1 - weight) ** (people - n) for n in range(people + 1)]
-    told = np.array([cells_exact(bound, n, 0.3) for n in range(people + 1)])
-    truth = float(max(np.array(chances) @ told))
-    attained = float(bound.bracket(np.array([0.3]))[0][0])
-    assert truth * (1.0 - 1e-9) <= attained <= truth * (1.0 + 1e-12)
+def corners(cells: int, least: float, odds: float) -> list[list[float]]:
+    """Return the vertices of all laws over cells and absence with `least` in every cell, at most `odds` of absence."""
+    found = []
+    for up in product((False, True), repeat=cells):
+        absent = (1.0 - least * up.count(False)) / (1.0 + odds * up.count(True))
+        law = [odds * absent if more else least for more in up]
+        if min(law) >= least * (1.0 - 1e-12) and max(law) <= odds * absent * (1.0 + 1e-12):
+            found.append([*law, absent])
+    return found
+
+
+@pytest.mark.parametrize(("least", "people", "noise", "epsilon"), [(0.3, 3, 0.5, 0.1), (0.3, 3, 2.0, 0.1)])
+def test_presence_beside_noised_cells_is_told_to_somebody(
+    least: float, people: int, noise: float, epsilon: float
+) -> None:
+    # A third cell does not fit; who is in another cell is not seen exactly, so that theorem F is not reached.
+    truth = max(
+        max(table_losses(crowd, (0,) * cells, epsilon, np.exp, cells=cells, lives=(0, cells), noise=noise))
+        for cells in (1, 2)
+        for crowd in combinations_with_replacement(corners(cells, least, 1.0), people)
+    )
+    attacker = pkdp.AttackerModel(p_min=least, p_max=0.5, unknown=people)
+    noised = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(noise)), attacker)
+    attained, certified = noised.delta_bounds(epsilon)
+    assert 0.9 * truth <= attained <= truth * (1.0 + 1e-9)
+    assert truth <= certified
+
+
+@pytest.mark.parametrize("release", [None, 3])
+def test_the_value_beside_noised_cells_is_told_to_somebody(release: int | None) -> None:
+    least, people = 0.3, 2
+    truth = 0.0
+    for cells in (2, 3):
+        laws = [[least] * (cells + 1) for _ in range(cells + 1)]
+        for at, law in enumerate(laws):
+            law[cells] = 0.0
+            law[at] += 1.0 - least * cells
+        for crowd in combinations_with_replacement(laws, people):
+            sides = table_losses(
+                crowd, (0,) * cells, 0.1, np.exp, cells=cells, lives=(0, 1), noise=0.5, release=release
+            )
+            truth = max(truth, *sides)
+    noised = pkdp.Histogram(noise=pkdp.GeometricNoise(0.5), release_threshold=release)
+    attacker = pkdp.AttackerModel(p_min=least, unknown=people, unknown_max=people)
+    attained, certified = pkdp.certify(noised, attacker, protects="value").delta_bounds(0.1)
+    assert 0.9 * truth <= attained <= truth * (1.0 + 1e-9)
+    assert truth <= certified
 
 
 @pytest.mark.parametrize(
     ("mechanism", "attacker", "most"),
     [
-        ({"noise": 0.5}, {"p_min": 0.1, "unknown": 300}, 1.3),
-        ({"noise": 0.5, "release_threshold": 9}, {"p_min": 0.1, "unknown": 300}, 1.3),
+        ({"noise": 0.5}, {"p_min": 0.1, "unknown": 300}, 3.0),
+        ({"noise": 0.5, "release_threshold": 9}, {"p_min": 0.1, "unknown": 300}, 3.0),
         ({"k": 20, "noise": 0.5}, {"p_max_between": 0.6}, 1.1),
         ({"k": 20, "noise": 1.0, "release_threshold": 30}, {"p_max_between": 0.6}, 3.0),
     ],

@@ -127,7 +127,8 @@ def test_people_in_any_cell_reach_theorem_f(
             assert larger(told) == pytest.approx(truth, rel=1e-12)
     assert attained <= truth * (1 + 1e-15)
     assert truth * (1 - 1e-15) <= certified <= truth * 1.005
-    assert certified <= 1.01 * attained
+    # Noised, the other cells do not show how many people are coins.
+    assert noise is not None or certified <= 1.01 * attained
 
 
 @pytest.mark.parametrize("people", [1_000, 1_000_000])

@@ -14,6 +14,7 @@ from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.margins import beside_groups
+from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.release import Release
@@ -76,7 +77,7 @@ class Publication:
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
         question = self.question
         attacker = attacker_of(question.mechanism, self.attacker)
-        if question.by is not None and not (attacker.groups and question.domain is not None):
+        if isinstance(question.mechanism, Histogram) and not (attacker.groups and question.domain is not None):
             # Beside totals of groups chances may be told the group.
             attacker = attacker.among(None if question.domain is None else len(question.domain.cells))
         object.__setattr__(self, "attacker", attacker)

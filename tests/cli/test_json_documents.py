@@ -18,7 +18,7 @@ from pkdp_pipeline.schemas import schema
 __all__ = ["folder"]
 
 #: Commands that ask, serve, or print what is no result of theirs: a schema, a token, a text for people.
-WITHOUT = {"init", "schema", "ledger explain", "ledger export", "gate check", "gate token", "gate serve"}
+WITHOUT = {"demo", "init", "schema", "ledger explain", "ledger export", "gate check", "gate token", "gate serve"}
 
 
 def commands(group, before=""):

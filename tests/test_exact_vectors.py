@@ -47,8 +47,8 @@ def test_thresholding(case: dict[str, Any]) -> None:
 def test_thresholding_with_people_merely_known(case: dict[str, Any]) -> None:
     attacker = pkdp.AttackerModel(p_max=case["p_max"], known=case["known"], influence="passive")
     certified = pkdp.certify(pkdp.Count(k=case["k"]), attacker).delta(case["epsilon"])
-    # The file has the average over the worst number of unknown people for each number of known ones who count. One number
-    # has to do for all, and tells less: docs/mathematics.md, section 4.
+    # The file averages over the worst number of unknown people for each number of known ones who count. One number has
+    # to do for all, and tells less: docs/mathematics.md, section 4.
     assert case["delta"] / 1.25 <= certified <= case["delta"]
 
 

@@ -89,8 +89,9 @@ def test_a_release_without_a_worst_case_needs_a_budget_for_one_part():
     book = opened(Budget(1.0, 1e-6, part="partial_knowledge"), evidence=(OneDayProtected(),))
     book.add(TABLE, day(1))
     book.add(TABLE, day(2))
-    message = refusal(book, Histogram(k=3), day(3))
-    least = charging.rounded_up(certified(Histogram(k=3), ATTACKER, "presence").delta(1.0))
+    unsure = AttackerModel(p_max=0.1)
+    message = refusal(book, Histogram(k=3), day(3), attacker=unsure)
+    least = charging.rounded_up(certified(Histogram(k=3), unsure, "presence").delta(1.0))
     assert f"requested: none (its delta is {least} at epsilon = 1.0)" in message
     assert "together: none" in message
     assert "infinity" not in message

@@ -54,15 +54,16 @@ argued_by = "Head of the practice (invented)"
 argued_on = 2025-12-01           # before anybody looked at a count
 argument = """
 About one patient in eight comes in a week, says the activity report of the region. The strongest clue short of knowing,
-a chronic illness that neighbours know of, makes coming 1.7 times as likely, said three nurses, asked separately:
-19.5 %, rounded up to 20 %. Nobody outside sees the waiting room, which holds 20 people, from mixed districts. Patients
-who come every week are few, and are among the 20 whom the attacker knows.
+a chronic illness that neighbours know of, makes the odds of coming 1.7 times as large, said three nurses, asked
+separately: 19.5 %, rounded up to 20 %. An outsider who watches the door, or hears from people in the waiting room, could
+name at most 20 patients of a week from one district: the largest answer of ten people who live or work opposite.
+Patients who come every week are few, and are among these 20.
 """
 
 [[release]]
 name = "patients_by_district"
 by = "district"
-k = 55                           # follows from the attacker: pkdp plan smallest-k
+k = 55                           # follows from the attacker: pkdp plan histogram
 
 [output]
 directory = "public"

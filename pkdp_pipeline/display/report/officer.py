@@ -167,7 +167,9 @@ def _together(report: Report) -> Blocks:
     else:
         pair = named(total)
         none = f"no strength is certified at {leak(total.delta)}"
-        yield "text", f"{held}. Together: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
+        alone = total.sentence.startswith("Any one of")
+        of = "Each of them for itself, and nothing about several together" if alone else "Together"
+        yield "text", f"{held}. {of}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
     for remark in account.remarks:
         yield "text", remark
     yield "list", [_budget(one, total) for one in account.budgets] or ["No budget is declared."]

@@ -55,8 +55,8 @@ argued_on = 2025-12-01           # before anybody looked at a count
 argument = """
 About one patient in eight comes in a week, says the activity report of the region. The strongest clue short of knowing,
 a chronic illness that neighbours know of, makes the odds of coming 1.7 times as large, said three nurses, asked
-separately: 19.5 %, rounded up to 20 %. An outsider who watches the door, or hears from people in the waiting room, could
-name at most 20 patients of a week from one district: the largest answer of ten people who live or work opposite.
+separately: 19.5 %, rounded up to 20 %. An outsider who watches the door, or hears from people in the waiting room,
+could name at most 20 patients of a week from one district: the largest answer of ten people who live or work opposite.
 Patients who come every week are few, and are among these 20.
 """
 

@@ -151,7 +151,7 @@ class AttackerModel:
         return f"AttackerModel({', '.join(f'{name}={value!r}' for name, value, plain in every if value != plain)})"
 
     def among(self, cells: int | None) -> AttackerModel:
-        """Return the attacker of a table of this many declared cells; None where the data say which cells there are.
+        """Return the attacker of a table of `cells` declared cells; None where the data say which cells there are.
 
         `p_min` is left out where nobody can be in every cell with that probability, and absent with as much as `p_max`
         takes: less is then assumed.

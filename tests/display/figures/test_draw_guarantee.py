@@ -117,7 +117,7 @@ def test_the_noise_has_a_curve_of_its_own():
 
 
 def test_what_is_attained_is_told_from_what_is_certified():
-    for name, equal in [("suppressed", True), ("weak", False), ("apart", False)]:
+    for name, equal in [("suppressed", True), ("apart", False)]:
         curve = curve_of("suppressed" if name == "apart" else name)
         if name == "apart":
             curve = dataclasses.replace(curve, attained=tuple(0.5 * delta for delta in curve.certified))

@@ -62,9 +62,14 @@ class _Tried(Bound):
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`: as near as two large chances are to each other, and no nearer."""
         attained, _ = self.bracket(epsilons)
-        apart = 4.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, 700.0)))
+        apart = self._apart(epsilons, attained)
         share = np.divide(apart, attained, out=np.ones(len(epsilons)), where=attained > apart)
         return np.stack([share, np.zeros(len(epsilons))])
+
+    def _apart(self, epsilons: Array, attained: Array) -> Array:
+        """Return how far apart what is attained on two processors may be."""
+        apart: Array = 4.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, 700.0)))
+        return apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,17 +104,10 @@ class Reached(_Tried):
     noise: float | None = None
     release_threshold: int | None = None
 
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        shares = _Tried.rounding(self, epsilons)
-        if (boxed := self._boxed()) is None:
-            return shares
+    def _apart(self, epsilons: Array, attained: Array) -> Array:
+        apart, boxed = _Tried._apart(self, epsilons, attained), self._boxed()
         # A climb may end elsewhere on another processor, and nowhere above what is certified.
-        attained, _ = self.bracket(epsilons)
-        apart = boxed.certified(epsilons) - attained
-        return np.maximum(
-            shares, [np.divide(apart, attained, out=np.ones(len(epsilons)), where=attained > apart), 0.0 * apart]
-        )
+        return apart if boxed is None else np.maximum(apart, boxed.certified(epsilons) - attained)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""

@@ -1,5 +1,5 @@
 (* Theorem A of docs/mathematics.md, section 4, for n people: a count with a threshold tells no more than a waiting
-   time. The proof is shorter than the one there: one random map turns both waiting times into what is published. *)
+   time. One random map turns both waiting times into what is published, as there. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From pkdp Require Import hockey_stick vertex.

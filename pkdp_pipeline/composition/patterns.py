@@ -1,9 +1,22 @@
 """All choices of directions at once, where they are too many to be looked at one by one.
 
-With transforms `R` and `L` of each release in its two orders, the total of a choice is ``Π R · exp(-2 Σ Δ)``, where
-``Δ = log(R/L)/2`` and the sum is over the releases in the order `left`. All Δ are nearly multiples ``a U`` of their sum
-`U`, with ``a ≥ 0`` that add up to 1. So a choice is nearly ``Π R · exp(-(1-x)U)`` with one number `x` between -1 and 1,
-and what is left is bounded. The proof is in `docs/numerics.md`.
+At one frequency let ``R_d``, ``L_d`` be the transforms of release d in its two orders and ``Δ_d = log(R_d/L_d)/2``.
+The total of a choice is ``Π R_d · exp(-2 Σ_l Δ_d)``, the sum over the releases in the order `left`; the branch of
+the logarithm does not matter. With ``U = Σ Δ_d`` and any ``a_d ≥ 0`` that do not depend on the frequency and add up
+to 1, write ``Δ_d = a_d U + e_d``. Then ``Σ e_d = 0``, and with ``x = 1 - 2 Σ_l a_d``, between -1 and 1,
+
+    total = Π R_d · exp(-(1-x)U) · exp(E),   E = -2 Σ_l e_d,   |E| ≤ min((1 - |x|) max_d |e_d|/a_d, Σ |e_d|),
+
+because E is also ``2 Σ_r e_d`` over the releases in the order `right`. For weights w,
+``F(x) = Re Σ w Π R_d exp(-(1-x)U)`` lies between two of 33 values of x at most ``g²/8 · Σ |w| |U|² G`` above the
+larger one, with their distance g and G the larger magnitude at the two; ``exp(E)`` changes it by at most
+``Σ |w| G (e^{|E|} - 1)``. Where that is more than twice the size of all totals, or a transform is 0, twice that size
+is added instead. The bound is the largest over the 32 intervals; at x = ±1 all releases go one way, and E is 0.
+
+Laws are rows of tables. The transform of a row is computed with the shortest period that holds it. Between two such
+frequencies ``|T|²`` exceeds the larger value by ``(π/n)² m² v`` at most, for n frequencies, total mass m and
+variance v, since ``|T|² = Σ q_i q_j cos((i-j)θ)`` has a second derivative of at most ``2 m² v``. That bounds the
+product at all frequencies; those where it counts are summed directly, with an error of ``2(n + 32)u m``.
 """
 
 from __future__ import annotations

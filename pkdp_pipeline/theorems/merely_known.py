@@ -7,6 +7,12 @@ The divergence of m unknown people is, in the two orders,
     left  = Σ_{u≤x<T} (e^ε f(x) - f(x+1)) C(x) + L(T) C(T),      L(x) = P[S ≤ x] - e^ε P[S ≤ x-1],
 
 with the exact count's best cutoffs t and u, and the last T at which L is positive. All terms are positive.
+
+*Rounding*, with ``u = 2^-53``: the law is anchored in a ball and made down to 1e-286; geometric series bound the
+rest. Right terms are ``f(x)(a + b(x - t))/(x + 1)`` with a and b from balls. ``L(x)`` falls from the exact count's
+divergence by positive terms, and is ``f(x) - (e^ε - 1) P[S < x]``; the narrower ends of both brackets count. The
+budget is ``(16n + 100)u`` for n counts, and ``(n + 8)u`` for C. Four times the distance of both sides at the best
+number of people is added to `rounding`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Bounds on what coins tell behind a threshold and noise, for whole blocks of numbers of coins of two kinds."""
+"""Bounds on what coins tell behind a threshold and noise, for whole blocks of numbers of coins of two kinds.
+
+Where gains turn into losses at a count x that is not sure to 1e-6, the count nearest is taken: h is 0 there, and the
+sign does not matter. Ratios of neighbouring probabilities are widened by 1e-9, and unknown where one is below
+1e-280.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bounds on what coins of one kind tell behind a threshold and noise, for whole blocks of numbers of them."""
+"""Bounds on what coins of one kind tell behind a threshold and noise, for whole blocks of numbers of them.
+
+Positions at which gains turn into losses are moved by 1e-6 and a whole number to the safe side.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,9 @@ All are numbers below the prime p = 2^31 - 1. A value is the first four bytes of
 least, mod p; its text does not depend on the type that other rows give its column: 7, 7.0 and "7" are alike. A person
 is the number a of her name, of a name in several columns ``(a0 * SPREAD + a1) mod p``, and so on. A cell is the number
 b of the texts of its keys, each with its length before it. The draw of a person and a cell is ``(a + b)^5 mod p``: the
-smallest of a person's draws wins, equal ones go to the smallest cell. docs/engines.md says what that is good for.
+smallest of a person's draws wins, equal ones go to the smallest cell (docs/engines.md). Draws of up to five cells are
+nearly independent: h1 (a + b1)^5 + … + h5 (a + b5)^5 is never constant (Vandermonde), and by Weil such sums of roots of
+unity are at most 4 √p.
 """
 
 from __future__ import annotations

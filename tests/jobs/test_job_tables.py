@@ -146,7 +146,7 @@ def test_what_is_not_said_is_not_done(written):
     [
         ("[[release]]", "[release]", ["release: ", "[[release]], with two brackets"]),
         ("k = 5", "k = 5\nnoise = 0.5", ["release[1].noise: ", "noise = { epsilon = 0.5 }"]),
-        ("k = 5", "k = 20.0", ["release[1].k: ", "whole number"]),
+        ("k = 5", "k = 20.0", ["release[1].k: ", "whole number: write k = 20."]),
         ("k = 5", "k = 20.5", ["release[1].k: ", "whole number", "k = 50"]),
         ("k = 5", 'k = "many"', ["release[1].k: ", "write k = 50"]),
         ("p_max = 0.5", 'p_max = "half"', ["attacker.p_max: ", "write p_max = 0.5"]),

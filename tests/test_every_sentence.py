@@ -331,7 +331,7 @@ def test_no_sentence_says_what_does_not_hold_or_helps_nobody(certificates, word)
 
 def test_what_was_declared_is_said_once_and_of_counts_no_cells(certificates):
     for title, one in certificates.items():
-        assert one.sentence().count("What was declared") <= 1, title
+        assert one.sentence().count("Declared: ") <= 1, title
     counts = compose([(COUNTED, 2)], IndependentGivenHabits())
     assert not re.search(r"\bcells?\b", counts.sentence())
 

@@ -55,7 +55,7 @@ def run_dates(folder, days):
     sentence = total.sentence()
     assert sentence.startswith(f"Any one of {len(days)} releases: private at ε = 1.16, δ = 1e-6")
     assert "it does not protect which cell she is in" in sentence
-    assert "What several releases tell together about her is not protected." in sentence
+    assert "It does not protect what several releases together tell about her." in sentence
 
 
 def test_the_main_job_publishes_the_carriers_with_fifty_aircraft(folder):

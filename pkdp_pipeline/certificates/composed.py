@@ -368,4 +368,4 @@ def _in_words(declared: Iterable[str]) -> list[str]:
     nothing = SamePeople().declares
     first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
     listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
-    return [*([f"What was declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]
+    return [*([f"Declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]

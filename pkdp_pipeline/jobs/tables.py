@@ -46,7 +46,7 @@ class PeriodTable(Table):
         description="The zone in which a day begins and ends: needed for instants; for dates, where they were cut.",
         examples=["Europe/Oslo"],
     )
-    every: Every = Field(default="day", description="What a release is about; weeks are ISO weeks.", examples=["week"])
+    every: Every = Field(default="day", description="The period of a release; weeks are ISO weeks.", examples=["week"])
     closed: tuple[Annotated[str, BeforeValidator(_as_text)], ...] = Field(
         default=(),
         strict=False,
@@ -312,7 +312,7 @@ class ReleaseTable(Table):
         "appear.",
     )
     undeclared: Literal["error", "absent"] = Field(
-        default="error", description="What happens to people whose cell is not in the domain."
+        default="error", description="People whose cell is not in the domain: the job stops, or they count as absent."
     )
     one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
     order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")

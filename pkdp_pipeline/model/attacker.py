@@ -68,7 +68,7 @@ class AttackerModel:
 
     Notes
     -----
-    `docs/mathematics.md`, section "What an attacker model may say"; Desfontaines, Mohammadi, Krahmer and
+    `docs/mathematics.md`, section 7; Desfontaines, Mohammadi, Krahmer and
     Basin, "Differential privacy with partial knowledge", Definitions 12 and 13.
     """
 

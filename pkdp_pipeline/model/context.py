@@ -214,7 +214,7 @@ class Context:
         if noised and partial:
             beside = f" than {' and '.join(leaks)}" if leaks else ""
             listed.append(
-                f"What it says about an attacker who is unsure of other people holds only while nothing else{beside} "
+                f"Its promise against an attacker who is unsure of other people holds only while nothing else{beside} "
                 "is published about these people and this period; the guarantees that noise alone gives add up."
             )
         if self.beside:

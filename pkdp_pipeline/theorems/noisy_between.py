@@ -27,7 +27,7 @@ _LOST = 10.0 * math.exp(-0.9 * _WIDTH)
 """So much of them is never lost."""
 
 _NOTHING = 1e-25
-"""What is seen less often than this, for all vertices, is counted among what is lost."""
+"""Outcomes seen less often than this, for all vertices, are counted among what is lost."""
 
 _FLAT = 600.0
 """At a larger ε the profile is bounded by the one here."""
@@ -75,7 +75,7 @@ class NoisyBetween(Bound):
 
     Notes
     -----
-    What is published is a random function of this: of x people in the one cell, nothing where neither cell is shown;
+    The publication is a random function of this: of x people in the one cell, nothing where neither cell is shown;
     else ``x + Z`` with noise of 2 ε0, and which of the cells are shown. Its law is computed for all vertices with up
     to `people` people; more of them are bounded by the look alone, and by what the thresholds can change.
 

@@ -12,7 +12,7 @@ from pkdp_pipeline.theorems.noisy_rows import Whole, coins_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array
 
 _TAIL = 1e-3
-"""What events beyond a cutoff tell is at most this share of what is enough."""
+"""Events beyond a cutoff tell at most this share of what is enough."""
 
 _FAR = 1e-6
 """The same of losses that are left out beyond a second cutoff."""

@@ -1,4 +1,4 @@
-"""What one channel tells of coins of two kinds, for several ε at once."""
+"""Divergences of one channel with coins of two kinds, for several ε at once."""
 
 from __future__ import annotations
 

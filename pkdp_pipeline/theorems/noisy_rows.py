@@ -1,4 +1,4 @@
-"""What is published of coins of two kinds: suppressed below k, noised, and suppressed below a release threshold."""
+"""The published number of coins of two kinds: suppressed below k, noised, and suppressed below a release threshold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDEST = 6_000
 """Most noisy values looked at for one number of people; with more the search stops."""
 
 LOST = 1e5 * TINY
-"""What may have been lost to underflow in all numbers of a row."""
+"""The most that may have been lost to underflow in all numbers of a row."""
 
 _ROUND = 64
 """Laws of coins of two kinds end at multiples of this, so that those of one kind are made seldom."""
@@ -57,7 +57,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is published of some coins: every number within its `budget`, relatively, but for `rest` and `under`.
+    """The law of the published number of coins: each within its `budget`, relatively, but for `rest` and `under`.
 
     `law` is that of the coins, from the count `start` on. `laws` has four rows. The first two are what is published in
     the target's two lives, from the least value on, values of the same likelihood ratio merged. The others are

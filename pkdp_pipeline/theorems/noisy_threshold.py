@@ -151,7 +151,7 @@ class NoisyThreshold(Threshold):
 
     @property
     def _channels(self) -> tuple[Channel, ...]:
-        """What is published where so many of those who are known count, from nobody on."""
+        """The channels where 0, 1, 2, … of those who are known count."""
         release, p = self.release_threshold, max(self.p, _LEAST_P)
         low = p if self.p_min is None else max(_LEAST_P, min(self.p_min, p))
         return tuple(

@@ -65,7 +65,7 @@ _REGISTRY: dict[str, Theorem] = {
         ),
         Theorem(
             key="leaked",
-            title="What follows from who is present is the same in two lives that differ in the cell",
+            title="A number that depends only on who is present is the same in two lives that differ in the cell",
             citation=f"docs/leakage.md, section 4; Example 3 of {LEAKAGE_PAPER}",
             protection=(
                 "This release is how many people are present, which may be known anyhow: it does not tell "

@@ -1,4 +1,4 @@
-"""Whom each theorem holds against, in words."""
+"""The attackers that each theorem holds against, in words."""
 
 from __future__ import annotations
 

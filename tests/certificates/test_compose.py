@@ -190,7 +190,7 @@ def test_what_a_total_protects():
 def test_one_day_and_the_whole_trajectory_are_not_mixed_up():
     one_day = compose([K20, K30], ONE_DAY)
     assert not one_day.whole
-    assert "What several releases tell together about her is not protected." in one_day.sentence()
+    assert "It does not protect what several releases together tell about her." in one_day.sentence()
     assert "it does not protect which cell she is in" in one_day.sentence()
     value = compose([VALUE, VALUE.with_caveats("Another.")], ONE_DAY).sentence()
     assert "Protects whether a person is included, and in which cell, in any one of these releases" in value

@@ -52,7 +52,7 @@ def test_with_enter_alone_nothing_is_assumed():
         *("  [1] > ", "  [1] > ", "  [yes] > ", "  [yes] > ", "  [cannot say] > ", "  [1] > ", "  [1] > "),
         *("  [1e-6] > ", "  [1] > "),
     ]
-    assert "whoever was 50 % sure of something about a person is at most 73.2 % sure of it afterwards" in words(text)
+    assert "somebody who was 50 % sure of something about a person is at most 73.2 % sure" in words(text)
 
 
 def test_a_year_against_an_attacker_who_knows_somebody():

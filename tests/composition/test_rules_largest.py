@@ -74,7 +74,7 @@ def test_one_day_is_the_largest_day_and_is_attained():
     true = worst(people, [Day(k=3), Day(k=4)], ((0, 0), (None, 0)), 0.5)
     assert true == pytest.approx(parts[0].delta(0.5), rel=1e-9)
     assert "in any one of these releases, whatever her other records are" in total.sentence()
-    assert "What several releases tell together about her is not protected." in total.sentence()
+    assert "It does not protect what several releases together tell about her." in total.sentence()
 
 
 def test_given_the_past_is_not_given_the_past_and_the_future():

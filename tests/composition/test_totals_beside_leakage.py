@@ -223,8 +223,8 @@ def test_an_exact_count_beside_noise_counts_with_all_that_leaks():
 
 
 def test_rules_say_what_they_assume_of_leakages():
-    named = "What leaks beside one release tells nothing about the records of releases that do not name it."
-    counted = "What leaks beside a release counts as part of it where releases depend on earlier ones."
+    named = "A leakage beside one release tells nothing about the records of releases that do not name it."
+    counted = "A leakage beside a release counts as part of it where releases depend on earlier ones."
     apart = certified(Histogram(k=100), (), "value", p_max_between=0.6)
     assert named in compose([CELLS, apart], IndependentGivenHabits()).assumptions
     assert named not in compose([(CELLS, 2)], IndependentGivenHabits()).assumptions

@@ -69,7 +69,7 @@ class Opened:
     form : {"html", "md", "json"}
         Of a report.
     reader : {"everybody", "officer"}
-        Whom a report is for.
+        The readers a report is for.
     """
 
     kind: Kind

@@ -75,7 +75,7 @@ class Gate:
     - Python. An analyst who runs code in the same process can open the database, or reach into this object. Give
       analysts a process of their own, and the gate another one: ``pkdp gate serve``.
     - Time. How long a release takes depends on the data, and is not hidden.
-    - What is forgotten. Without a ledger, a gate that is opened again knows of no earlier release, and two gates do not
+    - Memory. Without a ledger, a gate that is opened again knows of no earlier release, and two gates do not
       know of each other: each answers a question of its own about the same people.
 
     It may be used from several threads.

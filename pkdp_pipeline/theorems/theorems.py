@@ -68,7 +68,7 @@ _REGISTRY: dict[str, Theorem] = {
             title="A number that depends only on who is present is the same in two lives that differ in the cell",
             citation=f"docs/leakage.md, section 4; Example 3 of {LEAKAGE_PAPER}",
             protection=(
-                "This release is how many people are present, which may be known anyhow: it does not tell "
+                "This release is the number of people present, which may be known anyhow: it does not tell "
                 "which cell a person is in, and it does not protect whether she is included."
             ),
         ),

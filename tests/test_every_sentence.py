@@ -380,7 +380,7 @@ def test_of_several_bounds_the_number_holds_against_whom_the_sentence_names(cert
     assert one.epsilon(1e-6) == both.epsilon(1e-6)
     told, _, others = both.sentence().partition(" Other numbers of this certificate")
     assert one.sentence() == told
-    assert others == " hold against whoever fits all that is declared about the attacker."
+    assert others == " hold against anyone who fits everything declared about the attacker."
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def test_explain_and_sql_take_an_attacker_with_leakage():
     people = pd.DataFrame({"person": range(200), "town": ["A"] * 150 + ["B"] * 50})
     attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
     told = pkdp.explain("town", unit="person", attacker=attacker, k=40, protects="value")
-    assert "beside this they may know the number of people present" in " ".join(str(told).split())
+    assert "Beside this the attacker may know the number of people present" in " ".join(str(told).split())
     asked = "FROM pkdp_histogram('people', 'town', k := 40{})"
     value, presence = duckdb.connect(), duckdb.connect()
     for con in (value, presence):

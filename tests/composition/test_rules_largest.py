@@ -163,7 +163,7 @@ def test_the_p_max_of_a_day_is_not_the_p_max_of_the_schedule():
     # Which of the two days it was is protected all the same.
     honest = pkdp.compose([(table(3, "value", p_max_between=0.5), 2)], OncePerUnit())
     assert honest.delta(1.0) >= worst(registering, [Day(k=3)] * 2, ((0, None), (None, 0)), 1.0)
-    assert "absent is who is in none of them" in OncePerUnit().declares
+    assert "absent means in none of them" in OncePerUnit().declares
 
 
 def test_counts_are_not_parts_of_one_histogram():

@@ -91,7 +91,7 @@ def test_an_exact_total_adds_nothing_to_what_is_certified_beside_it():
     assert total.delta(0.7) == CELLS.delta(0.7)
     assert total.releases == 2
     assert total.worst_case_bound is None
-    assert "beside this they may know the number of people present" in total.sentence()
+    assert "Beside this the attacker may know the number of people present" in total.sentence()
     noised = both_ways(compose([(NOISED, 3), EXACT_TOTAL]))
     assert noised.worst_case.parameters == compose([(NOISED, 3)]).worst_case.parameters
     assert "against anyone at all, given the number of people present" in noised.sentence()

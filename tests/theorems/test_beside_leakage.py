@@ -408,7 +408,7 @@ def test_certificates_come_back_and_words_name_what_leaks():
     sentence = certificate.sentence()
     assert "against anyone at all, given the number of people present." in sentence
     assert "whatever they know" not in sentence
-    assert "what it tells by itself is not protected, nor are two lives that it tells apart" in sentence
+    assert "what it tells by itself is not protected, nor are two possibilities for a person that it tells apart" in sentence
     assert "A noised count may be known as well, and counts in these numbers." in sentence
     told = " ".join(certificate.assumptions)
     for words in (

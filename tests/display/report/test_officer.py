@@ -40,7 +40,7 @@ def test_the_clinic_is_told_in_words():
     for said in (
         "- Period: 2026-W02 to 2026-W14",
         "where a cell is not listed, there are fewer than 55, possibly none",
-        "Anyone for whom people's records are independent, who knows or controls at most 20 people",
+        "Anyone who regards people's records as independent, knows or controls at most 20 people",
         "In numbers: ε (strength of the strongest hint) = 0.98; δ (probability that the hint leaks everything) = 1e-6",
         "Argued by Head of the practice (invented) on 2025-12-01.",
         "> About one patient in eight comes in a week",

@@ -54,7 +54,7 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
     """
     if not parts:
         nothing = WorstMaximum(theorem="worst_case_parts", parts=())
-        return Total(rule="nothing", partial=(), worst=nothing, protection="Nothing can be told from nothing.")
+        return Total(rule="nothing", partial=(), worst=nothing, protection="There is nothing to learn from.")
     if not all(part.bounds for part in parts):
         raise NoEvidenceError(
             "the parts protect different things: a part that hides which cell a person is in says nothing about "

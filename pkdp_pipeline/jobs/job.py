@@ -186,8 +186,8 @@ class Job(Declarations):
         for number, leakage in enumerate(known, 1):
             if leakage != known[0]:
                 raise ValueError(
-                    f"the attackers of release[1] and release[{number}] have different leakage: what is known about "
-                    "these people is known whoever attacks them. Write the same leakage in each, or only in [attacker]."
+                    f"the attackers of release[1] and release[{number}] have different leakage: every attacker knows "
+                    "the same of these people. Write the same leakage in each, or only in [attacker]."
                 )
         return self
 

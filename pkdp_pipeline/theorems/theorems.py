@@ -256,8 +256,8 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     if empty is not None:
         differ = "whether a person is there" if protects == "presence" else "which cell a person is in"
         obstacles.append(
-            f"{empty.name} may be known exactly and is shared by no two lives that differ in {differ}: a guarantee "
-            "given it would say nothing"
+            f"{empty.name} may be known exactly and always tells {differ} to somebody who knows everybody else: a "
+            "guarantee given it would say nothing"
         )
         worst = None
     if not partial and worst is None and not obstacles and not several:

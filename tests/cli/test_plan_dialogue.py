@@ -125,7 +125,7 @@ def test_what_is_malformed_is_asked_again_and_the_rule_is_named():
     for rule in (
         "Answer with a number from 1 to 2; ? explains.",
         "Answer yes or no; ? explains.",
-        "It must be a probability: a number from 0 to 1, or one from 0 to 100 with % behind it.",
+        "It must be a probability: a number from 0 to 1, or one from 0 to 100 followed by %.",
         "It must be a number, with a point before decimals; 1e-6 is a millionth.",
         "It must be a whole number of at least 0.",
         "It must be a whole number of at least 1.",

@@ -131,4 +131,7 @@ def test_given_a_leakage_only_lives_beside_the_same_others_are_compared():
     assert max(losses(*told, growth)) == 0
     assert max(losses(*seen, growth)) > 0.9 > part.delta(math.log(2))
     assert leaked(0, (0, 1)) == leaked(1, (0, 1))
-    assert "nor are two possibilities for a person that it tells apart to somebody who knows everybody else." in part.sentence()
+    assert (
+        "nor are two possibilities for a person that it tells apart to somebody who knows everybody else."
+        in part.sentence()
+    )

@@ -1,4 +1,4 @@
-"""Explaining: how a total comes about, for whoever must defend it, what may be published next, and one release."""
+"""Explaining how a total comes about, to defend it, what may be published next, and one release."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _attacker(statement: Statement) -> Blocks:
         yield "text", f"{capital(statement.anyone)}."
         return
     found = [one.removeprefix(_ATTACKER) for one in statement.assumptions if one.startswith(_ATTACKER)]
-    for one in found or ["whoever fits what is assumed below."]:
+    for one in found or ["Anyone who fits the assumptions below."]:
         yield "text", capital(one)
 
 

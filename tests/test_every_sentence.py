@@ -348,7 +348,7 @@ def test_a_delta_that_is_certified_to_be_zero_is_said_to_be_zero(certificates):
 
 
 PAIR = re.compile(r"ε ?= ?([0-9.]+(?:e[+-]?[0-9]+)?), ?δ ?= ?([0-9.]+(?:e[+-]?[0-9]+)?)")
-NO_CLAIM = re.compile(r"no ε reaches δ = [0-9.e-]+|δ includes the chance of what (?:it says|these say)")
+NO_CLAIM = re.compile(r"No ε reaches δ = [0-9.e-]+\.|δ includes the chance of what (?:it says|these say)")
 
 
 def test_every_number_of_every_sentence_is_certified_and_can_be_read_by_others(certificates):

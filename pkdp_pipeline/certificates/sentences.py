@@ -34,10 +34,10 @@ def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> 
     """Return what is certified at `delta`, where `epsilon` is, against whom; to follow what is private."""
     if epsilon < math.inf:
         return f"private at {pair(certified, epsilon, delta)} against {whom}."
-    least, reach = rounded_up(certified.delta(1.0)), f"no ε reaches δ = {rounded_up(delta)}"
+    least, reach = rounded_up(certified.delta(1.0)), f"No ε reaches δ = {rounded_up(delta)}."
     if least == "1":
-        return f"no protection is certified at ε = 1 ({reach}) against {whom}."
-    return f"private at ε = 1, δ = {least} ({reach}) against {whom}."
+        return f"no protection is certified at ε = 1 against {whom}. {reach}"
+    return f"private at ε = 1, δ = {least} against {whom}. {reach}"
 
 
 def anyone(leakage: tuple[Leakage, ...]) -> str:

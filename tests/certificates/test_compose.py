@@ -242,7 +242,7 @@ def test_no_total_promises_what_its_parts_do_not(evidence):
 
 def test_different_attackers_are_named():
     sentence = compose([(K20, 3), K30], HABITS).sentence()
-    assert "in 3 of the releases, anyone for whom" in sentence
+    assert "In 3 of the releases: anyone who regards" in sentence
     assert "In 1 of the releases: anyone who regards" in sentence
     assert "10 %" in sentence
     assert "20 %" in sentence

@@ -43,7 +43,7 @@ _ALL_DECLARED = "Other numbers of this certificate hold against anyone who fits 
 """For a certificate that takes the smallest of bounds against different attackers: its sentence names one of them."""
 
 _FEW = 64
-"""So many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
+"""This many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -215,7 +215,7 @@ def _whole(value: float) -> int | None:
 
 
 _SURE_BISECTION = 3
-"""Every so many steps the bracket is halved, whatever the guess says."""
+"""The bracket is halved after this many steps, whatever the guess says."""
 
 Scale = Callable[[float], float]
 

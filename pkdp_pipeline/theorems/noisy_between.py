@@ -15,7 +15,7 @@ from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import Array
 
 MOST_PEOPLE = 150
-"""At most so many people are looked at one by one."""
+"""At most this many people are looked at one by one."""
 
 LEAST_NOISE = 0.2
 """With noise of a smaller ε0 what one look can show is too much to look at."""
@@ -69,9 +69,9 @@ class NoisyBetween(Bound):
     noise : float
         ε0 of two-sided geometric noise in each cell.
     people : int
-        Up to so many people all attackers are looked at, one by one.
+        Up to this many people all attackers are looked at, one by one.
     cap : int, optional
-        At most so many are unknown.
+        At most this many are unknown.
 
     Notes
     -----
@@ -145,7 +145,7 @@ def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[tuple[f
 
 
 def _told(bound: NoisyBetween, numbers: tuple[int, ...], epsilons: tuple[float, ...]) -> tuple[list[float], int]:
-    """Return what is told at most by so many people, for any of these numbers, and the worst of them at the last ε."""
+    """Return what is told at most by this many people, for any of these numbers, and the worst at the last ε."""
     worst, leading = [0.0] * len(epsilons), 0
     for people in numbers:
         lives = _looks(bound.p, bound.k, bound.noise, bound.release_threshold, people)

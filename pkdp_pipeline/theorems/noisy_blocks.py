@@ -34,7 +34,7 @@ _TINIEST = 1e-8
 
 
 class Blocks(NamedTuple):
-    """Blocks of numbers of coins, one an entry: from `low` and `high` on, up to so many steps in two directions.
+    """Blocks of numbers of coins, one an entry: from `low` and `high` on, up to this many steps in two directions.
 
     The first direction adds coins of the smaller chance. The second exchanges such coins for those of the larger chance
     where a block is `slanted` (1), and adds the latter where it is not (0). So every step makes larger counts likelier.

@@ -188,7 +188,7 @@ def _below(noise: float, first: int) -> Array:
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
-    """Return the law of the sum of noise and a count with these probabilities, on so many values."""
+    """Return the law of the sum of noise and a count with these probabilities, on this many values."""
     ahead = np.zeros(size)
     ahead[: len(counts)] = counts
     back, step = ahead.copy(), 1

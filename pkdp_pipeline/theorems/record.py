@@ -82,7 +82,7 @@ class Theorem:
 
 
 def others(number: int) -> str:
-    """Return so many other people, in words."""
+    """Return this many other people, in words."""
     return "1 other" if number == 1 else f"{number} others"
 
 

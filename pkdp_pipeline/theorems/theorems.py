@@ -240,7 +240,7 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     rules = (theorem.rule for theorem in about_it if not several and not theorem.is_rule)
     for found in (rule(mechanism, attacker, left) for rule in rules if rule is not None):
         if isinstance(found, Applied):
-            # Whoever leaves the leakage aside attacks as before.
+            # An attacker who leaves the leakage aside attacks as before.
             partial.append(replace(found, bound=surviving.beside(found.bound)))
         elif found is not None:
             obstacles.append(found)

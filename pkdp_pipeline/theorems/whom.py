@@ -55,7 +55,7 @@ def _bounded(attacker: AttackerModel) -> str:
 
 def thresholding(attacker: AttackerModel) -> str:
     """Say whom a threshold on the people who count holds against."""
-    # Whoever may be certain is bounded by the number of unknown people alone.
+    # An attacker who may be certain is bounded by the number of unknown people alone.
     sure = "" if attacker.p_max == 1.0 else f"is never more than {percent(attacker.p_max)} sure"
     return f"{_about_group(attacker, 'in', sure)}. The attacker may know who is not in the group"
 

@@ -20,7 +20,7 @@ from pkdp_pipeline.theorems.rounding import float_below
 
 _MOST_RECORDS = 1_000_000
 _MOST_KINDS = 20_000
-"""So many records that no query tells apart from each other are compared in pairs."""
+"""This many records that no query tells apart from each other are compared in pairs."""
 
 _BLOCK = 500
 _MOST_CLAUSES = 100

@@ -21,7 +21,7 @@ _SLACK = 1e-12
 
 Direction = Literal["first", "second"]
 
-#: So many samples of each life are enough to choose an event by; all others judge it.
+#: This many samples of each life are enough to choose an event by; all others judge it.
 _CHOOSING = 400
 
 

@@ -73,7 +73,7 @@ def show(
     growth : sequence
     delta : float
     last : int, optional
-        Show so many of the latest releases; None for all.
+        Show this many of the latest releases; None for all.
     changed : str, optional
         See `changed_since`.
     """

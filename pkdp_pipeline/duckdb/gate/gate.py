@@ -32,7 +32,7 @@ _THRESHOLD = (
     " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "
     "them out, which a histogram can by columns with public values, or add a release_threshold well above k.)"
 )
-#: So many questions are counted at once.
+#: This many questions are counted at once.
 AT_ONCE = 4
 
 

@@ -137,7 +137,7 @@ class Context:
     missing_unit, one_cell : str
         The rules for rows, as in the question.
     cells_per_unit : int
-        In how many cells a person may be.
+        The most cells a person may be in.
     undeclared : str, optional
         The treatment of people in cells that were not declared; None where no cells were.
     cells : {"declared", "found"}, optional

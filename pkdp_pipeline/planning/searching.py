@@ -39,7 +39,7 @@ class Goal:
     evidence : tuple of Evidence
         The evidence declared so that they add up.
     cells_per_unit : int
-        In how many cells a person may be; guesses rest on it.
+        The most cells a person may be in; guesses rest on it.
     """
 
     epsilon: float

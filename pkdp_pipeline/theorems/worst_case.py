@@ -35,7 +35,7 @@ class NoiseCurve(WorstCase):
     noise : float
         ε0, the parameter of the noise: one person changes a cell by 1.
     cells : int
-        In how many cells a person is, at most.
+        The most cells a person is in.
     moves : bool
         Whether a person leaves this many cells and enters as many others (value), or is in them or absent (presence).
     appears_at : int, optional

@@ -104,7 +104,7 @@ class Audit:
     samples : int
         How many data sets were drawn for each life, where a case asked for no more and no fewer.
     seed : int
-        Of the data sets; noise has none.
+        Seed of the data sets; noise has none.
     """
 
     findings: tuple[Finding, ...]

@@ -47,7 +47,7 @@ def verify(
     draws : int, default 20000
         Draws of every simulated attack; at least 100.
     confidence : float, default 0.999999
-        The probability that a sound file passes all simulations; strictly between 0 and 1.
+        The least probability with which a sound file passes all simulations; strictly between 0 and 1.
     seed : int, default 0
         Seed of the simulations: the same seed gives the same draws.
 

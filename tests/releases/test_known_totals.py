@@ -193,7 +193,7 @@ def test_a_new_certificate_counts_as_what_it_promises(ledger):
         (lambda: totals(one_cell="hash"), pkdp.ArgumentError, ("one_cell", "Leave one_cell out")),
         (lambda: totals(SURE), pkdp.NotCertifiableError, ("p_min",)),
         (lambda: totals(NUMBER), pkdp.NotCertifiableError, ("p_min",)),
-        (lambda: totals(protects="presence"), pkdp.NotCertifiableError, ("shared by no two lives",)),
+        (lambda: totals(protects="presence"), pkdp.NotCertifiableError, ("always tells whether a person is there",)),
         (lambda: totals(domain=None), pkdp.ArgumentError, ("domain",)),
     ],
 )

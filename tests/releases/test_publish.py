@@ -753,7 +753,7 @@ def test_a_certificate_beside_others_does_not_say_that_it_is_void(tmp_path):
         beside = people(a=40).pkdp.count("c == 'a'", **asked)
     assert beside.certificate.has_partial_knowledge
     assert "holds only while nothing else" not in beside.certificate.sentence()
-    assert "is about this release by itself" in beside.certificate.sentence()
+    assert "is about this release alone" in beside.certificate.sentence()
 
 
 def test_a_label_used_again_for_a_predicate_that_cannot_be_compared_warns(ledger):

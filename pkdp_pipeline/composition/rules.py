@@ -131,7 +131,7 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
     others = tuple(part for part in parts if not isinstance(part.worst, Leaked))
     if not others:
         hidden = (
-            "These releases are how many people are present, which may be known anyhow: they do not tell which "
+            "These releases are numbers of people present, which may be known anyhow: they do not tell which "
             "cell a person is in, and they do not protect whether she is included."
         )
         rule = "single" if len(parts) == 1 and parts[0].times == 1 else "worst_case_parts"

@@ -103,7 +103,7 @@ def test_a_refusal_says_where_no_noise_gives_anything(leak):
 def test_a_total_is_part_of_the_leakage_that_tells_it():
     leaks = [Leakage("a noised turnout", tells="people_present", epsilon=1.0), Leakage.total("the turnout")]
     sentence = certify(Count(), AttackerModel(leakage=leaks), protects="value").sentence()
-    assert "given the turnout. This release is how many people are present" in sentence
+    assert "given the turnout. This release is the number of people present" in sentence
 
 
 def leaked(target, others):

@@ -386,6 +386,28 @@ def test_modules_are_short():
     assert {name: lines for name, lines in long.items() if lines > 400} == {}
 
 
+ASKING = re.compile(r"\b(?:Who|What|Whom|Whose)(?:ever)?\b(?!-)[^.?]*(?P<question>\?)?")
+
+
+def prose() -> Iterator[tuple[str, str]]:
+    """Yield the texts that people read, with where they stand: docstrings, messages, schemas, pages."""
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield f"{inside(path)}:{node.lineno}", node.value
+    package = ROOT / "pkdp_pipeline"
+    others = [*package.rglob("*.json"), *package.rglob("*.toml"), *(package / "display" / "ledger").glob("*.jinja")]
+    for path in (*others, ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+def test_sentences_and_headings_begin_with_their_subject():
+    """None begins with who or what and the like but a question."""
+    begun = [(where, one[0]) for where, text in prose() for one in ASKING.finditer(text) if not one["question"]]
+    assert begun == []
+    assert [bool(one["question"]) for one in ASKING.finditer("What if? Whoever asks. What-if")] == [True, False]
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_says_what_it_is_for_and_a_room_what_it_offers(path):
     tree = parsed(path)

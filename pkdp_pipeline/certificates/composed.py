@@ -32,8 +32,8 @@ _NAMED = 3
 """Up to this many different attackers are described in a sentence."""
 
 _AS_DECLARED = (
-    "anyone who, for every release, fits the attacker that its own certificate declares, independence of people's "
-    "records included"
+    "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "
+    "people's records"
 )
 _OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
 
@@ -240,7 +240,7 @@ class ComposedCertificate(Certificate):
                 stated = "no protection is certified" if empty else f"private at {numbers}"
                 statements += [f"{subject}: {stated} {whom}.", *declared]
                 if self._total.reason:
-                    statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
+                    statements.append(f"No part of it rests on what an attacker does not know: {self._total.reason}.")
             elif not empty:
                 statements.append(f"The noise alone gives {numbers} {whom}.")
         return " ".join((*statements, self._total.protection, *self.limits))
@@ -261,8 +261,8 @@ class ComposedCertificate(Certificate):
             return next(iter(described))
         if len(described) > _NAMED:
             return _AS_DECLARED
-        each = (f"in {times} of the releases, {words}" for words, times in described.items())
-        return f"anyone who is all of this: {'; and '.join(each)}"
+        each = (f"In {times} of the releases: {words}" for words, times in described.items())
+        return f"anyone who fits all of these descriptions. {'. '.join(each)}"
 
     def verify(self, *, any_version: bool = False) -> bool:
         """Recompute every part and the whole, and compare all numbers and sentences; see `Certificate.verify`."""
@@ -368,4 +368,4 @@ def _in_words(declared: Iterable[str]) -> list[str]:
     nothing = SamePeople().declares
     first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
     listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
-    return [*([f"What was declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]
+    return [*([f"Declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]

@@ -39,11 +39,11 @@ from pkdp_pipeline.theorems.worst_case import Leaked
 _BEYOND = 700.0
 """An ε beyond any use; its exponential is still a float."""
 
-_ALL_DECLARED = "Other numbers of this certificate hold against whoever fits all that is declared about the attacker."
+_ALL_DECLARED = "Other numbers of this certificate hold against anyone who fits everything declared about the attacker."
 """For a certificate that takes the smallest of bounds against different attackers: its sentence names one of them."""
 
 _FEW = 64
-"""So many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
+"""This many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,10 +34,10 @@ def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> 
     """Return what is certified at `delta`, where `epsilon` is, against whom; to follow what is private."""
     if epsilon < math.inf:
         return f"private at {pair(certified, epsilon, delta)} against {whom}."
-    least, reach = rounded_up(certified.delta(1.0)), f"no ε reaches δ = {rounded_up(delta)}"
+    least, reach = rounded_up(certified.delta(1.0)), f"No ε reaches δ = {rounded_up(delta)}."
     if least == "1":
-        return f"no protection is certified at ε = 1 against {whom} ({reach})."
-    return f"private at ε = 1, δ = {least} against {whom} ({reach})."
+        return f"no protection is certified at ε = 1 against {whom}. {reach}"
+    return f"private at ε = 1, δ = {least} against {whom}. {reach}"
 
 
 def anyone(leakage: tuple[Leakage, ...]) -> str:
@@ -60,8 +60,8 @@ def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     if exact:
         tell, by = ("it tells", "itself") if len(exact) == 1 else ("they tell", "themselves")
         told.append(
-            f"{capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two lives "
-            f"that {tell} apart to somebody who knows everybody else."
+            f"{capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two "
+            f"possibilities for a person that {tell} apart to somebody who knows everybody else."
         )
     told += [
         f"{capital(leak.name)} may be known as well, and counts in these numbers."
@@ -122,9 +122,9 @@ def against(theorem: str, attacker: AttackerModel) -> str:
         return anyone(attacker.leakage)
     whom = described(attacker)
     if attacker.secret == "conditional":
-        whom += f", and the records of all but one of each {attacker.dependent}"
+        whom += f". The attacker may also know the records of all but one of each {attacker.dependent}"
     names = [leak.name for leak in attacker.leakage]
-    return f"{whom}; beside this they may know {listed(names)}" if names else whom
+    return f"{whom}. Beside this the attacker may know {listed(names)}" if names else whom
 
 
 def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
@@ -149,17 +149,20 @@ def depending(attacker: AttackerModel) -> str:
         return ""
     if attacker.secret == "conditional":
         return (
-            f"The secret is a person's record given those of all others of her {name}: what these tell about her is "
+            f"The secret is a person's record, given those of all others of her {name}: what these tell about her is "
             "not protected."
         )
-    return f"Records of people of one {name} depend on one another: what others' tell about her is not protected."
+    return (
+        f"Records of people of one {name} depend on one another: what others' records tell about a person is not "
+        "protected."
+    )
 
 
 def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None) -> str:
     if isinstance(mechanism, Histogram) and mechanism.totals:
         return (
-            "This release is how many people are present in each group, which may be known anyhow: it does not tell in "
-            "which of a group's cells a person is, and it protects neither whether she is included nor her group."
+            "This release is the number of people present in each group, which may be known anyhow: it does not tell "
+            "in which of a group's cells a person is, and it protects neither whether she is included nor her group."
         )
     if THEOREMS[theorem].protection:
         return THEOREMS[theorem].protection
@@ -195,7 +198,7 @@ def _independence(attacker: AttackerModel) -> str:
     if attacker.dependent is None:
         return (
             "From the attacker's point of view people's records are independent of one another, given what the "
-            "attacker knows; whoever shares a record's fate belongs to the same privacy unit."
+            "attacker knows; people whose records depend on one another belong to the same privacy unit."
         )
     name = attacker.dependent
     return (

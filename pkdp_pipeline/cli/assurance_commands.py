@@ -38,7 +38,7 @@ def verify(
         str | None, typer.Option(metavar="LEDGER", help="The ledger it was published through; it is only read.")
     ] = None,
     draws: Annotated[int, typer.Option(min=100, help="Draws of every simulated attack.")] = 20_000,
-    confidence: Annotated[float, of_share("With which a sound file passes all simulations together.")] = 0.999999,
+    confidence: Annotated[float, of_share("The probability that a sound file passes all simulations.")] = 0.999999,
     as_json: AsJson = False,
 ) -> None:
     """Check every claim of a release, certificate or report; exit with 3 where one fails."""
@@ -79,9 +79,9 @@ FAILED = 1
 _WORKERS = min(2, os.cpu_count() or 1)
 
 _SAMPLING: Options = {
-    "samples": flag(int, 120, "Data sets per life and attacker; the more, the more is seen."),
-    "confidence": (Annotated[float, of_share("With which operators that keep to it pass.")], 0.999999),
-    "seed": flag(int, 0, "Of the data sets; noise has none."),
+    "samples": flag(int, 120, "Data sets of each kind; more of them show smaller losses."),
+    "confidence": (Annotated[float, of_share("The probability that correct operators pass.")], 0.999999),
+    "seed": flag(int, 0, "The seed of the data sets; noise has none."),
 }
 _sampling = taking("sampling", _SAMPLING, dict)
 _ENGINES = "pandas, duckdb, sql, polars, pyarrow, ibis or spark"

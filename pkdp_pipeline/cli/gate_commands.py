@@ -66,7 +66,7 @@ def token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The analyst, for the audit log.", show_default=False)],
     *,
     token_file: Annotated[Path, typer.Option(metavar="FILE", help="Add its sha256 there.", show_default=False)],
-    days: Annotated[int, typer.Option(help="For how many days it is valid.")] = 90,
+    days: Annotated[int, typer.Option(help="Days for which it is valid.")] = 90,
 ) -> None:
     """Make a token for one analyst and print it, this once."""
     from pkdp_pipeline.duckdb.gate.records import add_token
@@ -83,12 +83,12 @@ def serve(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Let the tokens in that pkdp gate token put there; it is read for every request.",
+            help="The tokens that are let in, as pkdp gate token writes them; read for every request.",
             show_default=False,
         ),
     ],
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen on this address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="And on this port; 0: any free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen on this port; 0: any free one.")] = 8765,
     audit_log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Default: beside the policy, as POLICY.audit.jsonl.")
     ] = None,
@@ -97,7 +97,7 @@ def serve(
     ] = False,
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="The name that a proxy in front is called by; again for each."),
+        typer.Option(metavar="HOST", help="The host name of a proxy in front; again for each."),
     ] = None,
 ) -> None:
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""

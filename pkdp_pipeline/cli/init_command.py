@@ -181,7 +181,7 @@ def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path
     by, release = answers["by"], f"people_by_{'_'.join(answers['by'])}" if answers["by"] else "people"
     release = re.sub(r"[^A-Za-z0-9_-]", "_", release)
     lines = [
-        f"# What is published about each {answers['every']} of {file.name}.",
+        f"# Releases about each {answers['every']} of {file.name}.",
         "",
         f"dataset = {toml_text(name)}",
         f"source = {toml_text(source if len(table) == 1 else table)}",

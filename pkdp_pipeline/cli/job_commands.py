@@ -181,7 +181,7 @@ def _session(job_file: Path, job: Job, days: Sequence[datetime.date], *, revise:
                 raise
     except Stopped as stopped:
         typer.echo(
-            f"pkdp: stopped by {stopped.signal.name}. What was published stays published, and what was not is not "
+            f"pkdp: stopped by {stopped.signal.name}. Published releases stay published, the others are not "
             "charged; the same command goes on from there.",
             err=True,
         )

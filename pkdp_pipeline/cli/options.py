@@ -114,7 +114,7 @@ def share(given: str | float) -> float:
         value = float(Fraction(text[:-1]) / 100 if text.endswith("%") else text)
         if 0.0 <= value <= 1.0:
             return value
-    raise ArgumentError("It must be a probability: a number from 0 to 1, or one from 0 to 100 with % behind it.")
+    raise ArgumentError("It must be a probability: a number from 0 to 1, or one from 0 to 100 followed by %.")
 
 
 def percentage(given: str | float) -> float:

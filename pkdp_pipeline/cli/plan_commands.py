@@ -164,7 +164,7 @@ def _planned(screen: Screen, question: Question) -> Plan:
     try:
         return planned(question)
     except PkdpError:
-        screen.say("This cannot be had as asked. The same as a command, to be changed:", indent=0)
+        screen.say("This cannot be done as asked. The same as a command, to be changed:", indent=0)
         screen.command(question.command())
         raise
 

@@ -170,7 +170,7 @@ class Question:
     declared_cells : bool
         Whether all cells of a histogram are known in advance; otherwise their names are taken from the data.
     cells_per_unit : int
-        In how many cells of a histogram a person may be.
+        The most cells of a histogram that a person may be in.
     choice : int, optional
         Which of the choices is looked at closely, from 1.
     """

@@ -41,13 +41,13 @@ _FFT = 10.0
 
 
 _TOGETHER = 64
-"""So many releases share a table."""
+"""This many releases share a table."""
 
 _HIGHEST = 600.0
 """Largest exponent of one mass."""
 
 _FEW = 512
-"""Up to so many frequencies are summed directly."""
+"""Up to this many frequencies are summed directly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -54,7 +54,7 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
     """
     if not parts:
         nothing = WorstMaximum(theorem="worst_case_parts", parts=())
-        return Total(rule="nothing", partial=(), worst=nothing, protection="Nothing can be told from nothing.")
+        return Total(rule="nothing", partial=(), worst=nothing, protection="There is nothing to learn from.")
     if not all(part.bounds for part in parts):
         raise NoEvidenceError(
             "the parts protect different things: a part that hides which cell a person is in says nothing about "
@@ -131,7 +131,7 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
     others = tuple(part for part in parts if not isinstance(part.worst, Leaked))
     if not others:
         hidden = (
-            "These releases are how many people are present, which may be known anyhow: they do not tell which "
+            "These releases are numbers of people present, which may be known anyhow: they do not tell which "
             "cell a person is in, and they do not protect whether she is included."
         )
         rule = "single" if len(parts) == 1 and parts[0].times == 1 else "worst_case_parts"
@@ -196,9 +196,9 @@ def assumed_beside(
     # Worst cases, and rule 7, count with every leakage, whichever release names it.
     on_others = keys - {"same_people", "bounded_participation", "bounded_sensitivity"}
     if on_others and any(set(part.leakage) != set(leakage) for part in parts):
-        told.append("What leaks beside one release tells nothing about the records of releases that do not name it.")
+        told.append("A leakage beside one release tells nothing about the records of releases that do not name it.")
     if leakage and "bounded_dependence" in keys:
-        told.append("What leaks beside a release counts as part of it where releases depend on earlier ones.")
+        told.append("A leakage beside a release counts as part of it where releases depend on earlier ones.")
     private = [leak.name for leak in leakage if leak.is_private]
     if private and sum(part.times for part in parts) > 1:
         # One that follows from many days differs in as many records, and not independently from day to day.
@@ -207,5 +207,5 @@ def assumed_beside(
             own = "is one and the same beside all of the releases"
         elif "independent_given_habits" not in keys:
             own = f"is so for everything that a person did in the releases, or {own}"
-        told.append(f"What is private by itself ({listed(private)}) {own}.")
+        told.append(f"A leakage that is itself private ({listed(private)}) {own}.")
     return tuple(told)

@@ -109,8 +109,8 @@ def bounded_sensitivity(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -
     telling = emptied_by((leak for part in parts for leak in part.leakage), "value")
     if declared.protects == "value" and telling is not None:
         raise NoEvidenceError(
-            f"{telling.name} is shared by no two lives that differ in what a record says, so that given it nothing is "
-            'said about them: declare BoundedSensitivity(…, protects="presence").'
+            f"{telling.name} always tells what a record says to somebody who knows all others, so that given it "
+            'nothing is said about it: declare BoundedSensitivity(…, protects="presence").'
         )
     numbers: dict[NoiseCurve, int] = {}
     for part in parts:

@@ -181,7 +181,7 @@ def _of_parts(bound: Bound, parts: Parts) -> tuple[Applied, ...]:
 def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Take the largest guarantee; with `BoundedParticipation`, that of all the releases in which lives can differ."""
     hidden = what_is_hidden(parts, "any one of these releases, whatever her other records are")
-    hidden += " What several releases tell together about her is not protected."
+    hidden += " It does not protect what several releases together tell about her."
     single, most = largest("one_day_protected", parts, hidden), _most(evidence)
     if most is None:
         return single

@@ -26,7 +26,7 @@ _STEEPEST = 8.0
 """Largest exponent per cell that is tried."""
 
 _CLEAR = 10.0
-"""A number below so many times its own rounding counts as nothing."""
+"""A number below this many times its own rounding counts as nothing."""
 
 _FEW_KINDS = 8
 """Up to this many kinds of days a second number of unknown people is tried for each."""

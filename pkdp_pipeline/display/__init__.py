@@ -1,4 +1,4 @@
-"""What people look at: figures, reports, and text on a terminal."""
+"""Everything that people look at: figures, reports, and text on a terminal."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Promise:
     Parameters
     ----------
     name : str
-        What it is about: the names of the releases that have it, or ``everything published``.
+        Its subject: the names of the releases that have it, or ``everything published``.
     statement : Statement
     curve : GuaranteeCurve
     knowledge : tuple of KnowledgeCurve
@@ -73,13 +73,13 @@ class ReleaseView:
         Its name in the job file.
     period : str
     asked : str
-        What is counted, and what is done before it is published, in one sentence.
+        The count, and the steps before it is published, in one sentence.
     rule : str
         When a count is published, in words (`ExpectedError.suppression`).
     table : PublishedTable
     k : int or None
     error : ExpectedError or None
-        What error the noise makes; None without noise.
+        The error that the noise makes; None without noise.
     sentence : str
         The guarantee in words.
     promise : int
@@ -120,7 +120,7 @@ class Series:
     counts : tuple of tuple of (int or None)
         For each period and cell; None where nothing is published about it.
     more_cells, more_periods : int
-        What is left out here for its number: the cells published least often, the oldest periods.
+        How many are left out here: the cells published least often, the oldest periods.
     """
 
     name: str
@@ -169,7 +169,7 @@ class BudgetLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerAccount:
-    """What the ledger says about the job's privacy unit.
+    """The ledger's account of the job's privacy unit.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class LedgerAccount:
         Charged in all; `waiting` of them are not public yet.
     waiting : int
     total : Statement or None
-        What everything adds up to; None where it does not.
+        The sum of everything; None where there is none.
     reason : str
         Why there is no total; empty where there is one.
     declared : tuple of str
@@ -188,7 +188,7 @@ class LedgerAccount:
     delta : float
         The δ at which `points` are.
     points : tuple of Point
-        What everything up to the end of a period adds up to, at the account's δ, without `at_one`. For the public
+        The sum of everything up to the end of a period, at the account's δ, without `at_one`. For the public
         only at periods of which the job has published something; others count in the next point, and after the last
         one in that.
     head : str
@@ -249,12 +249,12 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What the publisher says of who publishes, and of who argued the attacker; empty where nothing is said.
+    """The publisher, and the author of the argument for the attacker, as declared; empty where nothing is.
 
     Parameters
     ----------
     title : str
-        What the report is called.
+        The report's title.
     publisher, contact : str
     argued_by, argued_on : str
         By whom the attacker was argued, and on which date.
@@ -272,7 +272,7 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a job has published about one date, or about all of them.
+    """Everything a job has published about one date, or about all of them.
 
     Parameters
     ----------
@@ -316,5 +316,5 @@ class Report:
 
     @property
     def heading(self) -> str:
-        """What the report is called: the title that is declared, else the data set's name."""
+        """The report's name: the title that is declared, else the data set's name."""
         return (self.about and self.about.title) or self.title

@@ -84,7 +84,7 @@ def _sections(explained: Explanation) -> Iterator[tuple[str, Sequence[str], Tabl
     if explained.refused is not None:
         yield "Why", [str(explained.refused)], []
     if explained.statement is not None:
-        title = "What it promises" if explained.refused is None else "What it would have promised"
+        title = "The promise" if explained.refused is None else "The promise it would have made"
         yield title, [explained.statement.sentence, _in_short(explained.statement)], []
     noise = "No noise is added."
     if explained.mechanism.noise is not None:
@@ -93,10 +93,10 @@ def _sections(explained: Explanation) -> Iterator[tuple[str, Sequence[str], Tabl
             f"Expected error of the noise: {error.mean_absolute:.3g} on average, standard deviation "
             f"{error.standard_deviation:.3g}; it is within ±{error.bound_95} in 95 % of cases."
         )
-    yield "What is published", [explained.error.suppression, noise], []
+    yield "Published", [explained.error.suppression, noise], []
     if explained.scenarios:
         rows = [(one.words, one.verdict) for one in explained.scenarios]
-        yield "What if the attacker is stronger", [], [("if the attacker …", "what is left"), *rows]
+        yield "If the attacker is stronger", [], [("if the attacker …", "what is left"), *rows]
     if explained.context.dataset is not None:
         yield f"The ledger of {explained.context.dataset!r}", [], _ledger_table(explained)
 

@@ -266,7 +266,7 @@ def _floating(column: str, kind: str, exact: Fraction) -> Constant:
 def _nanoseconds(column: str, kind: str, literal: SqlConstant) -> int:
     """Return the nanoseconds since 1970 of a date or time, in UTC for columns with a time zone."""
     text, zoned = literal.value, kind == _INSTANT
-    # Without an offset, an instant would depend on the time zone of whoever asks.
+    # Without an offset, an instant would depend on the time zone of the one who asks.
     found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     whole_days = literal.kind == "date" or (kind == "DATE" and literal.kind == "text")
     if (

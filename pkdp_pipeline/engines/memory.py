@@ -55,7 +55,7 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def counting(rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a connection to an embedded DuckDB for counting so many rows.
+    """Give a connection to an embedded DuckDB for counting this many rows.
 
     Few rows take 3 ms and starting a DuckDB 15 more: they are counted in one that the process keeps, which writes
     nothing to disk.
@@ -268,7 +268,7 @@ class _Cells:
         return pa.table(named)
 
     def packed(self) -> tuple[_Integers, int]:
-        """Return every row's code beside its complement, each in so many bits.
+        """Return every row's code beside its complement, each in this many bits.
 
         The OR of two rows differs from both unless they are equal.
         """

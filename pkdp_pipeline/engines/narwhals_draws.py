@@ -13,7 +13,7 @@ Rows: TypeAlias = "nw.LazyFrame[Any]"
 
 
 def drawn(rows: Rows, unit: list[str], cell: list[str], most: int) -> Rows:
-    """Return at most so many cells of each unit, those of its smallest draws, each once."""
+    """Return at most this many cells of each unit, those of its smallest draws, each once."""
     draw = _by_ibis if rows.implementation.is_ibis() else _by_spark
     chosen: Rows = nw.from_native(draw(rows, unit, cell, most)).lazy()
     return chosen

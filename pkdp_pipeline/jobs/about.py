@@ -17,13 +17,13 @@ class AboutTable(Table):
     """``[about]``: who publishes and who argued the attacker; public words, which reports print."""
 
     title: Name | None = Field(
-        default=None, description="What reports are called.", examples=["Patients of a walk-in clinic"]
+        default=None, description="Title of the reports.", examples=["Patients of a walk-in clinic"]
     )
-    publisher: Name | None = Field(default=None, description="Who publishes, and answers for it.")
+    publisher: Name | None = Field(default=None, description="The publisher, who answers for it.")
     contact: Name | None = Field(
         default=None, description="Where questions go: an address, a telephone number.", examples=["data@example.org"]
     )
-    argued_by: Name | None = Field(default=None, description="Who argued the attacker.")
+    argued_by: Name | None = Field(default=None, description="The person who argued the attacker.")
     argued_on: Name | None = Field(
         default=None, description="When: a date, before the first release.", examples=["2025-12-01"]
     )

@@ -109,7 +109,7 @@ def questions(search: Search, refused: int | None, error: PkdpError | None) -> I
                 yield edits_or_none, f'evidence = {{ kind = "{evidence.key}" }}{more}', evidence.declares
     if isinstance(error, BudgetExceededError):
         for edits in _larger_budgets(search):
-            yield edits, "", "So much may be told about a person."
+            yield edits, "", "This much may be told about a person."
 
 
 def _larger(key: str, more: Edits = ()) -> Family:

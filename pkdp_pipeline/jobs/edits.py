@@ -143,7 +143,7 @@ def distance(old: Any, new: Any) -> float:
 
 
 Kind = Literal["change", "less", "question"]
-"""Publishing otherwise; publishing less; a claim that has to be argued first, and is nobody's to assume."""
+"""Publishing otherwise; publishing less; a claim that has to be argued first, and may not be assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Job: a job file as checked values, and its reading. What it may say is what `interface` names, and nothing else.
+"""Job: a job file as checked values, and its reading. It may say what `interface` names, and nothing else.
 
 Every complaint names the file, the key, the rule and the fix. It never names the value, which may be a password. Paths
 become absolute.
@@ -75,20 +75,20 @@ class Job(Declarations):
         examples=["flights"],
     )
     about: AboutTable | None = Field(
-        default=None, description="Who publishes, and who argued the attacker; in reports."
+        default=None, description="The publisher, and the person who argued the attacker; in reports."
     )
     source: AnySource = Field(
-        description="What is read: files, or a table of a DuckDB file, of a PostgreSQL database, or of one that Ibis "
+        description="The data: files, or a table of a DuckDB file, of a PostgreSQL database, or of one that Ibis "
         "connects to.",
         examples=["data/*.parquet", {"postgres": "${PKDP_SOURCE}", "table": "public.flights"}],
     )
     engine: Literal["duckdb", "spark"] = Field(
-        default="duckdb", description="What reads and counts; the releases are the same."
+        default="duckdb", description="The program that reads and counts; the releases are the same."
     )
     period: PeriodTable = Field(description="One release for each day of a column, or for each week, month or more.")
-    unit: Columns = Field(description="Who is protected: the columns that name a person.", examples=["tailnum"])
+    unit: Columns = Field(description="The people protected: the columns that name a person.", examples=["tailnum"])
     missing_unit: Literal["error", "drop"] = Field(
-        default="error", description="What happens to rows without a unit: the job stops, or they are not counted."
+        default="error", description="Rows without a unit: the job stops, or they are not counted."
     )
     units: Literal["checked", "exact"] = Field(
         default="checked",
@@ -107,25 +107,25 @@ class Job(Declarations):
         examples=["ledger.sqlite", "${PKDP_LEDGER}"],
     )
     attacker: AttackerTable | None = Field(
-        default=None, description="What is assumed about the attacker; argued, and never estimated from these data."
+        default=None, description="The assumptions about the attacker; argued, and never estimated from these data."
     )
     target: TargetEntry | None = Field(
         default=None,
-        description="What each release has to promise at least; without it a finite epsilon at delta = 1e-6. "
+        description="The least that each release has to promise; without it a finite epsilon at delta = 1e-6. "
         '"none": nothing.',
         examples=[{"epsilon": 2.0, "delta": 1e-6}],
     )
     release: tuple[ReleaseTable, ...] = Field(
-        min_length=1, strict=False, description="What is published about each day: one table [[release]] for each."
+        min_length=1, strict=False, description="The releases about each day: one table [[release]] for each."
     )
     checks: ChecksTable = Field(
-        default=ChecksTable(), description="What the input must look like, beyond what is always checked."
+        default=ChecksTable(), description="Conditions on the input, beyond those always checked."
     )
     retention: RetentionTable | None = Field(
         default=None, description="Keep a private copy of the day's rows for some days; none is kept without it."
     )
     output: OutputTable = Field(description="Where the releases go.")
-    records: RecordsTable | None = Field(default=None, description="What is written about every run, for the curator.")
+    records: RecordsTable | None = Field(default=None, description="Records of every run, for the curator.")
 
     _file: str = PrivateAttr(default="")
     _digest: str = PrivateAttr(default="")
@@ -186,8 +186,8 @@ class Job(Declarations):
         for number, leakage in enumerate(known, 1):
             if leakage != known[0]:
                 raise ValueError(
-                    f"the attackers of release[1] and release[{number}] have different leakage: what is known about "
-                    "these people is known whoever attacks them. Write the same leakage in each, or only in [attacker]."
+                    f"the attackers of release[1] and release[{number}] have different leakage: every attacker knows "
+                    "the same of these people. Write the same leakage in each, or only in [attacker]."
                 )
         return self
 

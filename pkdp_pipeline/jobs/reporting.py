@@ -209,7 +209,7 @@ class Together:
     ----------
     releases : int
     total : ComposedCertificate or None
-        What they add up to; None when they protect different units, or do not add up.
+        Their sum; None when they protect different units, or do not add up.
     reason : str
         Why there is no total; empty where there is one.
     """
@@ -245,7 +245,7 @@ class Together:
         held = f"The ledger holds {self.releases} releases about these people {when}"
         if self.total is None:
             return f"{held}; {self.reason}."
-        return f"{held}. {self.total.sentence()} What several periods add up to is stated by the ledger's total."
+        return f"{held}. {self.total.sentence()} The ledger's total states what several periods add up to."
 
 
 def summarise(result: JobResult, head: str) -> str:

@@ -40,13 +40,13 @@ class PeriodTable(Table):
     A day stands for the period that it lies in.
     """
 
-    column: Name = Field(description="The column that says which day a row is of.", examples=["date"])
+    column: Name = Field(description="The column with the day of each row.", examples=["date"])
     time_zone: Name | None = Field(
         default=None,
         description="The zone in which a day begins and ends: needed for instants; for dates, where they were cut.",
         examples=["Europe/Oslo"],
     )
-    every: Every = Field(default="day", description="What a release is about; weeks are ISO weeks.", examples=["week"])
+    every: Every = Field(default="day", description="The period of a release; weeks are ISO weeks.", examples=["week"])
     closed: tuple[Annotated[str, BeforeValidator(_as_text)], ...] = Field(
         default=(),
         strict=False,
@@ -159,8 +159,8 @@ def _days(first: date, last: date) -> tuple[date, ...]:
 class RowsTable(Table):
     """``rows``: how many rows the day may have."""
 
-    min: int | None = Field(default=None, ge=0, description="At least so many.", examples=[100])
-    max: int | None = Field(default=None, ge=0, description="At most so many.", examples=[100000])
+    min: int | None = Field(default=None, ge=0, description="At least this many.", examples=[100])
+    max: int | None = Field(default=None, ge=0, description="At most this many.", examples=[100000])
 
     @model_validator(mode="after")
     def _a_range(self) -> Self:
@@ -175,7 +175,9 @@ class FreshTable(Table):
     """``fresh``: the newest value of a column, over the whole source, shows that the day is complete."""
 
     column: Name = Field(description="A column that holds days or times.", examples=["date"])
-    days: int = Field(default=1, ge=0, description="How many days after the day its newest value is, at least.")
+    days: int = Field(
+        default=1, ge=0, description="The least number of days from the period's day to its newest value."
+    )
 
 
 class ChecksTable(Table):
@@ -210,13 +212,13 @@ class ChecksTable(Table):
 
 
 class RetentionTable(Table):
-    """``retention``: a private copy of the day's rows, for so many days; without it no copy is kept."""
+    """``retention``: a private copy of the day's rows, for some days; without it no copy is kept."""
 
     directory: PathName = Field(
         description="Where the copy is kept, relative to the job file; only the curator may read it.",
         examples=["private"],
     )
-    days: int = Field(ge=1, description="After so many days the copy is deleted.", examples=[7])
+    days: int = Field(ge=1, description="The copy is deleted after this many days.", examples=[7])
 
 
 class OutputTable(Table):
@@ -312,19 +314,19 @@ class ReleaseTable(Table):
         "appear.",
     )
     undeclared: Literal["error", "absent"] = Field(
-        default="error", description="What happens to people whose cell is not in the domain."
+        default="error", description="People whose cell is not in the domain: the job stops, or they count as absent."
     )
     one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
     order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
     cells_per_unit: int | None = Field(
         default=None,
-        description="In how many cells a person may be. With noise a hash draws so many; without it nobody may have "
-        "more, and the attacker needs independent_cells.",
+        description="The most cells a person may be in. With noise a hash draws that many of hers; without it nobody "
+        "may be in more, and the attacker needs independent_cells.",
         examples=[3],
     )
     k: int | None = Field(default=None, description="Published only when the count is at least k.", examples=[50])
     k_complement: int | None = Field(
-        default=None, description="A count: published only when at least so many people are not counted."
+        default=None, description="A count: published only when at least this many people are not counted."
     )
     noise: NoiseTable | None = Field(default=None, description="Noise that is added before anything is published.")
     release_threshold: int | None = Field(

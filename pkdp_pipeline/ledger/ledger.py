@@ -283,7 +283,7 @@ class Ledger:
         return self.records.record(kind, of.key, of.revision, **fields)
 
     def give_back(self, reservation: Reservation) -> bool:
-        """Take the charge away of a release that was not published, and never will be.
+        """Take back the charge of a release that was not published, and never will be.
 
         Only a run that has shown nothing of its `reservation` may do so. Returns False where it was published.
         """

@@ -22,7 +22,7 @@ from pkdp_pipeline.model.spelling import folded
 
 _PAGE, _ROWS, _AT_ONCE = 64, 1000, 500
 _STEPS = 4
-"""Where periods lead further than so many steps, everything is read."""
+"""Where periods lead further than this many steps, everything is read."""
 
 _NAMES = ", ".join(Row._fields)
 _CHANGED = ("state", "published", "certificate", "content", "counts", "part", "told", "leaks")

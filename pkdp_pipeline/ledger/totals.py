@@ -20,6 +20,7 @@ from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, kind_of, noise_scale
 from pkdp_pipeline.model.question import EachRow
 from pkdp_pipeline.theorems import WorstCase
@@ -265,11 +266,7 @@ class LedgerTotals:
             return None
 
     def _limits(self, unit: str) -> list[str]:
-        columns = json.loads(unit)
-        if columns:
-            listed = [f"A person is one value of {', '.join(map(repr, columns))}."]
-        else:
-            listed = ["Every row is taken for a person: a person with several rows is protected in one of them only."]
+        listed = [Context(unit=tuple(json.loads(unit))).facts()[0]]
         others = [unit_named(one) for one in self.account.units if one != unit]
         if others:
             listed.append(

@@ -58,8 +58,7 @@ class AttackerModel:
         towards `unknown`.
     independent_cells : bool, default False
         For a `Histogram` without noise whose people may be in several cells: given everybody's habits, which the
-        attacker may know, in which cells a person is is independent from cell to cell, and `p_max` holds told all her
-        other cells.
+        attacker may know, a person's cells are independent of one another, and `p_max` holds told all her other cells.
 
     Raises
     ------
@@ -68,8 +67,8 @@ class AttackerModel:
 
     Notes
     -----
-    `docs/mathematics.md`, section "What an attacker model may say"; Desfontaines, Mohammadi, Krahmer and
-    Basin, "Differential privacy with partial knowledge", Definitions 12 and 13.
+    `docs/mathematics.md`, section 7; Desfontaines, Mohammadi, Krahmer and Basin,
+    "Differential privacy with partial knowledge", Definitions 12 and 13.
     """
 
     p_max: float | None = None

@@ -117,9 +117,9 @@ class Facts:
 
 _CHOSEN: Mapping[str, str] = MappingProxyType(
     {
-        "most_frequent": "the cell of most of her rows, of equal ones in one that a hash draws",
+        "most_frequent": "the cell with most of her rows; a hash decides between equals",
         "first": "the cell of her first row",
-        "hash": "one of them that a hash draws",
+        "hash": "one of them, drawn by a hash",
     }
 )
 
@@ -137,7 +137,7 @@ class Context:
     missing_unit, one_cell : str
         The rules for rows, as in the question.
     cells_per_unit : int
-        In how many cells a person may be.
+        The most cells a person may be in.
     undeclared : str, optional
         The treatment of people in cells that were not declared; None where no cells were.
     cells : {"declared", "found"}, optional
@@ -201,20 +201,20 @@ class Context:
             listed.append(f"This holds only if nothing else is published about these people{totals}.")
             return tuple(listed)
         listed.append(
-            f"This statement is about the period {_named(self.period)} alone; what several periods add up to is stated "
-            "by the ledger's total."
+            f"This statement is about the period {_named(self.period)} alone; the ledger's total states what several "
+            "periods add up to."
         )
         if self.beside and partial:
             listed.append(
-                "Other releases about these people and this period stand beside it: what it says about an attacker who "
-                "is unsure of other people is about this release by itself, and what they tell together is stated by "
-                "the ledger's total."
+                "Other releases about these people and this period stand beside it: the promise against an attacker "
+                "who is unsure of other people is about this release alone, and the ledger's total states what they "
+                "tell together."
             )
             return tuple(listed)
         if noised and partial:
             beside = f" than {' and '.join(leaks)}" if leaks else ""
             listed.append(
-                f"What it says about an attacker who is unsure of other people holds only while nothing else{beside} "
+                f"The promise against an attacker who is unsure of other people holds only while nothing else{beside} "
                 "is published about these people and this period; the guarantees that noise alone gives add up."
             )
         if self.beside:
@@ -223,7 +223,7 @@ class Context:
 
     def facts(self) -> tuple[str, ...]:
         """Return who a person is and which rows count, as plain sentences."""
-        listed = ["Every row is taken for a person: a person with several rows is protected in one of them only."]
+        listed = ["Every row counts as one person: somebody with several rows is protected in only one of them."]
         if self.unit:
             listed = [f"A person is one value of {', '.join(map(repr, self.unit))}."]
         if self.table is not None:
@@ -234,7 +234,7 @@ class Context:
             listed.append("Rows that name no person are left out.")
         if self.cells_per_unit > 1 and self.one_cell == "hash":
             most = self.cells_per_unit
-            listed.append(f"A person with rows in more than {most} cells counts in {most} of them that a hash draws.")
+            listed.append(f"A person with rows in more than {most} cells counts in {most} of them, drawn by a hash.")
         elif self.cells_per_unit > 1:
             listed.append("A person with rows in several cells counts in each of them.")
         elif self.one_cell in _CHOSEN:
@@ -242,7 +242,7 @@ class Context:
         if conditions := self._conditions():
             *others, last = conditions
             together = f"{', '.join(others)} and {last}" if others else last
-            listed.append(f"A release appears only when {together}: that this is so is public.")
+            listed.append(f"A release appears only when {together}: that this holds is public.")
         return tuple(listed)
 
     def _conditions(self) -> list[str]:
@@ -252,7 +252,7 @@ class Context:
         if named:
             conditions.append(f"every value that names {' or '.join(named)} is of its column's type")
         if self.unit and self.units == "checked":
-            conditions.append("no two names of people differ by spaces around them alone")
+            conditions.append("no two names of people differ only by spaces around them")
         if self.unit and self.missing_unit == "error":
             conditions.append("every row names its person")
         if self.unit and self.cells is not None and self.one_cell == "error":

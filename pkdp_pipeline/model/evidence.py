@@ -203,7 +203,7 @@ class OncePerUnit(Evidence):
     covers_periods: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Every person appears in at most one of the releases, and the declared numbers are about the cells of all "
-        "releases together: two cells may be of different releases, and absent is who is in none of them."
+        "releases together: two cells may be of different releases, and absent means in none of them."
     )
 
     @property

@@ -74,7 +74,7 @@ class Selection:
     order_by : tuple of str
         Needed by, and only by, ``one_cell="first"``. Missing values come last.
     cells_per_unit : int, default 1
-        In how many cells a person may be. Above 1 the rule is "error" where she has more, or "hash", which draws so
+        The most cells a person may be in. Above 1 the rule is "error" where she has more, or "hash", which draws that
         many of them.
     everybody : bool, default True
         For a count: whether those are counted, too, who do not satisfy `where`.

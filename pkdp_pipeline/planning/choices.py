@@ -166,7 +166,7 @@ def choices(
         Whether all cells are declared. If not, their names are taken from the data, and noise needs a release
         threshold.
     cells_per_unit : int, default 1
-        In how many cells of a histogram a person may be.
+        The most cells of a histogram that a person may be in.
 
     Returns
     -------

@@ -39,7 +39,7 @@ class Goal:
     evidence : tuple of Evidence
         The evidence declared so that they add up.
     cells_per_unit : int
-        In how many cells a person may be; guesses rest on it.
+        The most cells a person may be in; guesses rest on it.
     """
 
     epsilon: float
@@ -215,7 +215,7 @@ def _whole(value: float) -> int | None:
 
 
 _SURE_BISECTION = 3
-"""Every so many steps the bracket is halved, whatever the guess says."""
+"""The bracket is halved after this many steps, whatever the guess says."""
 
 Scale = Callable[[float], float]
 

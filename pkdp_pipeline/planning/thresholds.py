@@ -52,7 +52,7 @@ def smallest_k(
     evidence : Evidence or list of Evidence, optional
         The evidence declared so that they add up, see `compose`; needed when there is more than one.
     cells_per_unit : int, default 1
-        In how many cells of a histogram a person may be; see `Histogram`.
+        The most cells of a histogram that a person may be in; see `Histogram`.
 
     Returns
     -------

@@ -63,7 +63,7 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
     if mechanism.noise is not None and not _suppresses(mechanism):
         thresholds, noise = (mechanism.release_threshold, None), mechanism.noise.epsilon
     k, other = thresholds if side == _SIDES[0] else thresholds[::-1]
-    # Whoever merely knows people sees them counted at the worst as often as whoever controls them.
+    # An attacker who merely knows people sees them counted at the worst as often as one who controls them.
     if box is None or k is None or k - attacker.known <= 1:
         return None
     around = within = (box.p_min, box.p_max)
@@ -84,7 +84,7 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
         k=k - attacker.known,
         cap=attacker.unknown_max,
     )
-    # Whoever merely knows people may know none of those who are counted.
+    # An attacker who merely knows people may know none of those who are counted.
     left_of_k = bound.k if attacker.influence == "active" else k
     attained = (mechanism.noise is None or noise is not None) and other is None and within[0] <= within[1]
     attack = replace(bound, p_min=within[0], p_max=within[1], k=left_of_k) if attained else None

@@ -21,7 +21,7 @@ from pkdp_pipeline.theorems.rounding import Array
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, Decided, TwoCoinTails
 
 _AT_ONCE = 32
-"""So many ε are searched at once."""
+"""This many ε are searched at once."""
 
 _NEAR = 2e-5
 """Numbers of people are told apart down to this share of them."""

@@ -92,8 +92,8 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
 
 
 TOLD_ABSENT = (
-    "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
-    "unlikely that being told 'this cell or absent' would settle it."
+    "p_max is a conditional probability about the published cells, after any binning: every "
+    "person's absence is likely enough that being told 'this cell or absent' does not settle it."
 )
 
 WITHOUT_A_THRESHOLD = (

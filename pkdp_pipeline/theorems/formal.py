@@ -59,7 +59,8 @@ VALUE = Formal(
     "numbers of people without a bound, and known people",
 )
 BETWEEN = Formal(
-    ((_BETWEEN, "theorem_C", f"the bound holds, {_PEOPLE}, whoever may see the list of those present"),), PRESENCE.rest
+    ((_BETWEEN, "theorem_C", f"the bound holds, {_PEOPLE}, also against somebody who sees the list of those present"),),
+    PRESENCE.rest,
 )
 BEHIND_NOISE = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is m equal people, {_CHANNEL}"),),

@@ -1,4 +1,4 @@
-"""Theorem A with people merely known: one number of unknown people, whoever of the known ones counts.
+"""Theorem A with people merely known: one number of unknown people, whichever of the known ones count.
 
 Let `f` be the density of ``S ~ Bin(m, p)``, b the number of known people who count, and ``C(x) = P[k - 1 - b ≤ x]``.
 The divergence of m unknown people is, in the two orders,
@@ -198,7 +198,7 @@ class Search:
         return Places(*(np.stack(part)[at, column] for part in zip(*seen, strict=True)))
 
     def _enter(self, column: Whole, people: Array, places: Places, least: int, result: Found) -> None:
-        """Enter what so many people tell."""
+        """Enter what this many people tell."""
         which, lower = column % self.many, np.where(people >= least, places.lower, 0.0)
         np.maximum.at(result.top, which, places.upper)
         np.maximum.at(result.best, which, lower)
@@ -213,7 +213,7 @@ class Search:
             return math.floor(ball_above(self.k * (1 + odds_against(self.p) * tilt))) + 1
 
     def places(self, column: Whole, people: Array) -> Places:
-        """Return what so many people tell in each column."""
+        """Return what this many people tell in each column."""
         result = np.zeros((5, len(column)))
         many, back = np.unique(people, return_inverse=True)
         order = np.argsort(back, kind="stable")
@@ -281,7 +281,7 @@ class Search:
         return np.stack([lower * (1.0 - row.budget), upper * (1.0 + row.budget) + LOST, *sides, free])
 
     def _counted(self, chances: Array, cutoffs: Array) -> Array:
-        """Return ``C`` at these cutoffs, from the chances that so many known people count, or more."""
+        """Return ``C`` at these cutoffs, from the chances that this many known people count, or more."""
         result: Array = chances[np.clip(self.k - 1 - self.low - cutoffs, 0, len(chances) - 1).astype(np.int64)]
         return result
 

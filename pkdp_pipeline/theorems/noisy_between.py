@@ -15,7 +15,7 @@ from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import Array
 
 MOST_PEOPLE = 150
-"""At most so many people are looked at one by one."""
+"""At most this many people are looked at one by one."""
 
 LEAST_NOISE = 0.2
 """With noise of a smaller ε0 what one look can show is too much to look at."""
@@ -27,7 +27,7 @@ _LOST = 10.0 * math.exp(-0.9 * _WIDTH)
 """So much of them is never lost."""
 
 _NOTHING = 1e-25
-"""What is seen less often than this, for all vertices, is counted among what is lost."""
+"""Outcomes seen less often than this, for all vertices, are counted among what is lost."""
 
 _FLAT = 600.0
 """At a larger ε the profile is bounded by the one here."""
@@ -69,13 +69,13 @@ class NoisyBetween(Bound):
     noise : float
         ε0 of two-sided geometric noise in each cell.
     people : int
-        Up to so many people all attackers are looked at, one by one.
+        Up to this many people all attackers are looked at, one by one.
     cap : int, optional
-        At most so many are unknown.
+        At most this many are unknown.
 
     Notes
     -----
-    What is published is a random function of this: of x people in the one cell, nothing where neither cell is shown;
+    The publication is a random function of this: of x people in the one cell, nothing where neither cell is shown;
     else ``x + Z`` with noise of 2 ε0, and which of the cells are shown. Its law is computed for all vertices with up
     to `people` people; more of them are bounded by the look alone, and by what the thresholds can change.
 
@@ -145,7 +145,7 @@ def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[tuple[f
 
 
 def _told(bound: NoisyBetween, numbers: tuple[int, ...], epsilons: tuple[float, ...]) -> tuple[list[float], int]:
-    """Return what is told at most by so many people, for any of these numbers, and the worst of them at the last ε."""
+    """Return what is told at most by this many people, for any of these numbers, and the worst at the last ε."""
     worst, leading = [0.0] * len(epsilons), 0
     for people in numbers:
         lives = _looks(bound.p, bound.k, bound.noise, bound.release_threshold, people)

@@ -17,7 +17,7 @@ from pkdp_pipeline.theorems.noisy_rows import Whole, coins_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array
 
 _TAIL = 1e-3
-"""What events beyond a cutoff tell is at most this share of what is enough."""
+"""Events beyond a cutoff tell at most this share of what is enough."""
 
 _FAR = 1e-6
 """The same of losses that are left out beyond a second cutoff."""
@@ -39,7 +39,7 @@ _TINIEST = 1e-8
 
 
 class Blocks(NamedTuple):
-    """Blocks of numbers of coins, one an entry: from `low` and `high` on, up to so many steps in two directions.
+    """Blocks of numbers of coins, one an entry: from `low` and `high` on, up to this many steps in two directions.
 
     The first direction adds coins of the smaller chance. The second exchanges such coins for those of the larger chance
     where a block is `slanted` (1), and adds the latter where it is not (0). So every step makes larger counts likelier.

@@ -1,4 +1,4 @@
-"""What one channel tells of coins of two kinds, for several ε at once."""
+"""Divergences of one channel with coins of two kinds, for several ε at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Divergences:
         self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
 
     def beyond(self, column: Whole, low: int, high: int) -> Array:
-        """Return bounds on the divergence with so many coins of either kind or more, where these make k likely.
+        """Return bounds on the divergence with this many coins of either kind or more, where these make k likely.
 
         From ε0 on only a count that has just reached k tells anything. Below, the count without its threshold, which
         more coins only help to hide, differs from it where fewer than k people count.
@@ -58,7 +58,7 @@ class Divergences:
         return bounds * (1.0 + 1e-12)
 
     def silent(self, column: Whole, low: int, high: int) -> NDArray[np.bool_]:
-        """Return where so many coins, or more, or likelier ones, tell nothing: k people are too likely for it."""
+        """Return where this many coins, or more, or likelier ones, tell nothing: k people are too likely for it."""
         growth, row = self.growth[column], row_of(self.channel, low, high)
         k, noise = self.channel.k, self.channel.noise
         if row is None or len(row.law) <= k - row.start or not row.law[k - row.start] > 0.0:

@@ -1,4 +1,4 @@
-"""What is published of coins of two kinds: suppressed below k, noised, and suppressed below a release threshold.
+"""The published number of coins of two kinds: suppressed below k, noised, and suppressed below a release threshold.
 
 *Rounding*, with ``u = 2^-53``: a law is anchored in a ball at its mode and cut where it is below e^-92 of what
 matters; geometric series bound the rest. The sum with the noise is built from both sides in steps of 1, 2, 4, …:
@@ -33,7 +33,7 @@ WIDEST = 6_000
 """Most noisy values looked at for one number of people; with more the search stops."""
 
 LOST = 1e5 * TINY
-"""What may have been lost to underflow in all numbers of a row."""
+"""The most that may have been lost to underflow in all numbers of a row."""
 
 _ROUND = 64
 """Laws of coins of two kinds end at multiples of this, so that those of one kind are made seldom."""
@@ -67,7 +67,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is published of some coins: every number within its `budget`, relatively, but for `rest` and `under`.
+    """The law of the published number of coins: each within its `budget`, relatively, but for `rest` and `under`.
 
     `law` is that of the coins, from the count `start` on. `laws` has four rows. The first two are what is published in
     the target's two lives, from the least value on, values of the same likelihood ratio merged. The others are
@@ -198,7 +198,7 @@ def _below(noise: float, first: int) -> Array:
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
-    """Return the law of the sum of noise and a count with these probabilities, on so many values."""
+    """Return the law of the sum of noise and a count with these probabilities, on this many values."""
     ahead = np.zeros(size)
     ahead[: len(counts)] = counts
     back, step = ahead.copy(), 1

@@ -26,13 +26,13 @@ _NEGLIGIBLE_IN_BOX = 1e-40
 """The same of coins of two kinds."""
 
 _TOGETHER = 128
-"""So many blocks are looked at together."""
+"""This many blocks are looked at together."""
 
 _MOST_BLOCKS = 1000
 """With more blocks than this to divide at once, the search stops, which widens the bracket."""
 
 _LADDER = 24
-"""So many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
+"""This many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
 
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -57,7 +57,7 @@ def _fit(channels: tuple[Channel, ...], low: int, high: int) -> bool:
 
 
 def ladder(channels: tuple[Channel, ...], least: int, cap: float) -> tuple[Whole, Whole]:
-    """Return numbers of coins that are looked at first, at least and at most so many."""
+    """Return numbers of coins that are looked at first, at least and at most this many."""
     first = channels[0]
     most = math.ceil(2.0 * max(first.k, first.release or 0) / first.p_min)
     people = np.minimum(least + most * (np.arange(_LADDER) / _LADDER) ** 2, cap)
@@ -83,9 +83,9 @@ class Search:
     lowered : Array
         The same, at or below.
     unknown : int
-        There are at least so many coins.
+        There are at least this many coins.
     cap : int, optional
-        And at most so many.
+        And at most this many.
     epsilons : Array
     others : Array or float
         At or above what all other channels add at each ε, whatever the number of coins.
@@ -115,7 +115,7 @@ class Search:
         self._keys, self._values = np.full(1, -1), np.zeros((len(channels), 1))
 
     def fits(self, low: int, high: int) -> bool:
-        """Return whether so many coins can be looked at."""
+        """Return whether this many coins can be looked at."""
         return _fit(self.channels, low, high)
 
     def sides(self) -> Found:
@@ -200,7 +200,7 @@ class Search:
         return self._all(telling, ends, found), ends
 
     def _ends(self, telling: Whole, found: Found) -> Whole:
-        """Return for every ε so many coins of either kind, shape (2, ε), that as many or more need not be looked at.
+        """Return for every ε this many coins of either kind, shape (2, ε), that as many or more need not be looked at.
 
         The upper sides of what is found include a bound on all of them.
         """
@@ -309,7 +309,7 @@ class Search:
         return lower.max(axis=0) * (1.0 - 1e-14 * several), upper, each
 
     def beyond(self, column: Whole, low: int, high: int) -> Array:
-        """Return bounds on the divergence with at least so many coins of either kind."""
+        """Return bounds on the divergence with at least this many coins of either kind."""
         bounds: Array = sum(chance * part.beyond(column, low, high) for part, chance, _ in self.parts) * (1.0 + 1e-14)
         return bounds + self.others[column]
 

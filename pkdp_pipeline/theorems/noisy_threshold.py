@@ -26,13 +26,13 @@ _LEAST_P = 1e-9
 """A smaller p is replaced by this one, which is sound."""
 
 _AT_ONCE = 32
-"""So many ε are searched at once."""
+"""This many ε are searched at once."""
 
 _ROUNDS = 6
 """Most ε at which an inversion looks at all numbers of people, before it is left to a plain search."""
 
 _ROUNDS_IN_BOX = 4
-"""In a box, where a search is slow, it is left to the other theorems after so many."""
+"""In a box, where a search is slow, it is left to the other theorems after this many."""
 
 _CLOSE = 1e-3
 """An inversion ends this close below the δ asked for, relatively."""
@@ -56,7 +56,7 @@ class NoisyThreshold(Threshold):
     p_min : float, optional
         Every unknown person is counted with at least this probability; None where some may be known not to be.
     unknown : int
-        At least so many people are unknown, in a box.
+        At least this many people are unknown, in a box.
     noise : float
         ε0 of the two-sided geometric noise.
     release_threshold : int, optional
@@ -135,7 +135,7 @@ class NoisyThreshold(Threshold):
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether everything is suppressed, whoever counts."""
+        """Whether everything is suppressed, whichever people count."""
         most = 0 if self.p == 0.0 else self.cap
         return most is not None and most < self.k - 1 - (self.known if self.p > 0.0 else 0)
 
@@ -151,7 +151,7 @@ class NoisyThreshold(Threshold):
 
     @property
     def _channels(self) -> tuple[Channel, ...]:
-        """What is published where so many of those who are known count, from nobody on."""
+        """The channels where 0, 1, 2, … of those who are known count."""
         release, p = self.release_threshold, max(self.p, _LEAST_P)
         low = p if self.p_min is None else max(_LEAST_P, min(self.p_min, p))
         return tuple(
@@ -173,7 +173,7 @@ class NoisyThreshold(Threshold):
             noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False, appears_at=appears)
             most = np.minimum(most, noise.certified(epsilons))
         adds = chances[:, None] * most * (1.0 + 1e-12)
-        # Whoever knows nobody tells this much, with some number of people: what is small beside it is not looked at.
+        # With nobody known this much is told, with some number of people: what is small beside it is not looked at.
         people = np.unique(np.ceil(self.k / channel.p_max * np.array(_GUESSES)).astype(np.int64))
         people = np.minimum(people, np.iinfo(np.int64).max if self.cap is None else self.cap)
         alone = Search((channel,), np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)

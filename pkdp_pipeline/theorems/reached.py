@@ -22,7 +22,7 @@ _MOST_NEAR = 4000
 """Nor are those near the worst one of a theorem."""
 
 _TRIED = 48
-"""So many numbers of people are tried."""
+"""This many numbers of people are tried."""
 
 _SHARES = (1.0, 0.5, 0.0)
 """Of the people who are tried, these shares are counted with the larger probability."""
@@ -41,7 +41,7 @@ _MOST_IN_CELLS = 400
 """Of two cells, attackers with more unknown people than this are not tried."""
 
 _CROWDS = 10
-"""Of two cells, so many numbers of people are tried."""
+"""Of two cells, this many numbers of people are tried."""
 
 _FAR = 120
 """Noise further out than this is left out of what two cells show, which errs downward."""
@@ -82,9 +82,9 @@ class Reached(_Tried):
     p_min, p_max : float
         Every unknown person is counted with one of these.
     unknown : int
-        At least so many people are unknown.
+        At least this many people are unknown.
     cap : int, optional
-        At most so many are.
+        At most this many are.
     k, k_complement, release_threshold : int, optional
     noise : float, optional
         ε0 of two-sided geometric noise.
@@ -223,9 +223,9 @@ class ReachedBetween(_Tried):
         ε0 of two-sided geometric noise in each cell.
     k, release_threshold : int, optional
     cap : int, optional
-        At most so many people are unknown.
+        At most this many people are unknown.
     unknown : int
-        At least so many people are unknown, and all of them are coins.
+        At least this many people are unknown, and all of them are coins.
 
     Notes
     -----
@@ -255,7 +255,7 @@ class ReachedBetween(_Tried):
         return sorted({round(least * (most / least) ** (at / (_CROWDS - 1))) for at in range(_CROWDS)})
 
     def laws(self, people: int) -> tuple[Array, Array]:
-        """Return what two cells show in the target's two lives, so many people being coins."""
+        """Return what two cells show in the target's two lives, this many people being coins."""
         law, counts, least = binomial_weights(people, self.p, 0, people), np.arange(people + 2), self.release_threshold
         reach, alpha = min(_FAR, math.ceil(0.5 * _WIDTH / self.noise)), math.exp(-self.noise)
         values = np.arange(-reach if least is None else max(-reach, least), max(people + 2, least or 0) + reach)

@@ -82,12 +82,12 @@ class Theorem:
 
 
 def others(number: int) -> str:
-    """Return so many other people, in words."""
+    """Return this many other people, in words."""
     return "1 other" if number == 1 else f"{number} others"
 
 
 def independent(attacker: AttackerModel) -> str:
     """Return the start of every description of an attacker about whom something is assumed."""
     if attacker.dependent is None:
-        return "anyone for whom people's records are independent"
-    return f"anyone for whom records are independent from one {attacker.dependent} to another"
+        return "anyone who regards people's records as independent"
+    return f"anyone who regards records as independent from one {attacker.dependent} to another"

@@ -65,10 +65,10 @@ _REGISTRY: dict[str, Theorem] = {
         ),
         Theorem(
             key="leaked",
-            title="What follows from who is present is the same in two lives that differ in the cell",
+            title="A number that depends only on who is present is the same in two lives that differ in the cell",
             citation=f"docs/leakage.md, section 4; Example 3 of {LEAKAGE_PAPER}",
             protection=(
-                "This release is how many people are present, which may be known anyhow: it does not tell "
+                "This release is the number of people present, which may be known anyhow: it does not tell "
                 "which cell a person is in, and it does not protect whether she is included."
             ),
         ),
@@ -240,7 +240,7 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     rules = (theorem.rule for theorem in about_it if not several and not theorem.is_rule)
     for found in (rule(mechanism, attacker, left) for rule in rules if rule is not None):
         if isinstance(found, Applied):
-            # Whoever leaves the leakage aside attacks as before.
+            # An attacker who leaves the leakage aside attacks as before.
             partial.append(replace(found, bound=surviving.beside(found.bound)))
         elif found is not None:
             obstacles.append(found)
@@ -256,8 +256,8 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     if empty is not None:
         differ = "whether a person is there" if protects == "presence" else "which cell a person is in"
         obstacles.append(
-            f"{empty.name} may be known exactly and is shared by no two lives that differ in {differ}: a guarantee "
-            "given it would say nothing"
+            f"{empty.name} may be known exactly and always tells {differ} to somebody who knows everybody else: a "
+            "guarantee given it would say nothing"
         )
         worst = None
     if not partial and worst is None and not obstacles and not several:

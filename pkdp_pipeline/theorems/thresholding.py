@@ -179,7 +179,7 @@ class ValueThroughAbsence(Threshold):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        # The window of a waiting time has so many atoms; an error of their ratios acts like one of ε, and no δ above
+        # The window of a waiting time has this many atoms; an error of their ratios acts like one of ε, and no δ above
         # 1e-260 falls faster than this in ε.
         root = 70.0 * math.sqrt(self.k)
         budgets = (MOST_BUDGET, (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT)

@@ -36,7 +36,7 @@ _CELLS = 50_000
 
 
 def inverted(people: int) -> float:
-    """Return the relative width of what an inversion gives for so many people, wherever it exceeds 1e-300."""
+    """Return the relative width of what an inversion gives for this many people, wherever it exceeds 1e-300."""
     return min(1.0, 1e-8 + 1e-14 * people)
 
 

@@ -87,7 +87,7 @@ def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon
     p : float
         Strictly between 0 and 1.
     cap : int, optional
-        At most so many people, both crowds together.
+        At most this many people, both crowds together.
     epsilon : float
 
     Notes

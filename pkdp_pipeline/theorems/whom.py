@@ -1,4 +1,4 @@
-"""Whom each theorem holds against, in words."""
+"""The attackers that each theorem holds against, in words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import replace
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.wording import listed, percent
 from pkdp_pipeline.theorems.record import independent, others
+
+_NO_TOTAL = "This holds only while no exact total of those present is published, nor anything from which it follows"
 
 
 def _people(number: int) -> str:
@@ -24,18 +26,20 @@ def _knows(attacker: AttackerModel, where: str) -> str:
     number = _people(attacker.known)
     if attacker.influence == "active":
         return f"knows or controls at most {number} {where}"
-    return (
-        f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
-        "of what they say),"
-    )
+    return f"knows the records of at most {number}"
 
 
-def _beforehand(attacker: AttackerModel) -> str:
+def _beforehand(attacker: AttackerModel, *, limited: bool = True) -> str:
     """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
     if attacker.known == 0 or attacker.influence == "active":
         return ""
-    them = "that person" if attacker.known == 1 else f"those {attacker.known}"
-    return f", which held of {them} beforehand too"
+    if attacker.known == 1:
+        chosen, held, say = "That person was chosen for reasons unrelated to her record", "her", "it says"
+    else:
+        chosen = f"Those {attacker.known} were chosen for reasons unrelated to their records"
+        held, say = "them", "these say"
+    limit = f", and the same limit held for {held} before the attacker knew {say.split()[0]}" if limited else ""
+    return f". {chosen}{limit}; δ includes the chance of what {say}"
 
 
 def _another(attacker: AttackerModel) -> str:
@@ -51,29 +55,29 @@ def _bounded(attacker: AttackerModel) -> str:
 
 def thresholding(attacker: AttackerModel) -> str:
     """Say whom a threshold on the people who count holds against."""
-    # Whoever may be certain is bounded by the number of unknown people alone.
+    # An attacker who may be certain is bounded by the number of unknown people alone.
     sure = "" if attacker.p_max == 1.0 else f"is never more than {percent(attacker.p_max)} sure"
-    return f"{_about_group(attacker, 'in', sure)}; they may know who is not in it"
+    return f"{_about_group(attacker, 'in', sure)}. The attacker may know who is not in the group"
 
 
 def thresholding_complement(attacker: AttackerModel) -> str:
     """Say whom a threshold on the people who do not count holds against."""
     sure = "" if attacker.p_min == 0.0 else f"is always at least {percent(attacker.p_min, up=True)} sure"
-    return f"{_about_group(attacker, 'outside', sure)}; they may know who is in it"
+    return f"{_about_group(attacker, 'outside', sure)}. The attacker may know who is in the group"
 
 
 def _about_group(attacker: AttackerModel, side: str, sure: str) -> str:
-    about = sure and f" and {sure} that {_another(attacker)} is in the group{_beforehand(attacker)}"
-    return f"{independent(attacker)}, who {_knows(attacker, f'{side} the group')}{about}{_bounded(attacker)}"
+    knows = _knows(attacker, f"{side} the group")
+    does = f", {knows} and {sure} that {_another(attacker)} is in the group" if sure else f" and {knows}"
+    return f"{independent(attacker)}{does}{_bounded(attacker)}{_beforehand(attacker, limited=bool(sure))}"
 
 
 def through_absence(attacker: AttackerModel) -> str:
     """Say whom a histogram holds against in which people may be absent."""
     return (
-        f"{independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
-        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
-        f"{_beforehand(attacker)}{_bounded(attacker)}; they may know who is absent, but no exact total of those "
-        "present is published, nor anything from which it follows"
+        f"{independent(attacker)}, {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is either "
+        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure of the cell{_bounded(attacker)}"
+        f"{_beforehand(attacker)}. The attacker may know who is absent. {_NO_TOTAL}"
     )
 
 
@@ -82,15 +86,15 @@ def between(attacker: AttackerModel) -> str:
     # Known people move the thresholds of both cells by as many, whether they are controlled or merely known.
     knows = f"knows the cells of at most {_people(attacker.known)}"
     if attacker.known == 0:
-        knows = "knows the cell of nobody"
+        knows = "knows nobody's cell"
     elif attacker.influence == "active":
         knows = _knows(attacker, "in the table")
     told, who = f"{_another(attacker)} is in one of two cells", "who is present"
     if attacker.groups:
         told, who = f"{told} with the same {_groups(attacker)}", f"{who}, everybody's {_groups(attacker)}"
     return (
-        f"{independent(attacker)}, who {knows} and, told that {told}, is at most "
-        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know {who} and how many "
+        f"{independent(attacker)}, {knows} and, told that {told}, is at most "
+        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}. The attacker may know {who} and how many "
         "people there are"
     )
 
@@ -102,10 +106,10 @@ def _groups(attacker: AttackerModel) -> str:
 def in_several_cells(attacker: AttackerModel) -> str:
     """Say whom a histogram holds against in which people may be in several cells."""
     return (
-        f"{independent(attacker)}, as are each person's cells given everybody's habits (which they may know), who "
-        f"{_knows(attacker, 'in the table')} and, told in which other cells {_another(attacker)} is, is at most "
-        f"{percent(attacker.p_max)} sure of any further one{_beforehand(attacker)}{_bounded(attacker)}; they may know "
-        "who is absent, but no exact total of those present is published, nor anything from which it follows"
+        f"{independent(attacker)}, {_knows(attacker, 'in the table')} and, told in which other cells "
+        f"{_another(attacker)} is, is at most {percent(attacker.p_max)} sure of any further cell{_bounded(attacker)}"
+        f"{_beforehand(attacker)}. The attacker also regards each person's cells as independent given everybody's "
+        f"habits, and may know these habits and who is absent. {_NO_TOTAL}"
     )
 
 
@@ -113,14 +117,15 @@ def counting(attacker: AttackerModel) -> str:
     """Say whom a bound on an exact or noised count holds against."""
     return (
         f"{_uncertain(attacker)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that "
-        "each is in the group; they may know everybody else"
+        "each is in the group. The attacker may know everybody else"
     )
 
 
 def thresholding_in_box(side: str, attacker: AttackerModel) -> str:
     """Say whom a threshold on the people on one side, "in" the group or "outside" it, holds against in a box."""
     return (
-        f"{_in_box(f'{side} the group', attacker)}; they may know who is {'in' if side == 'outside' else 'not in'} it"
+        f"{_in_box(f'{side} the group', attacker)}. "
+        f"The attacker may know who is {'in' if side == 'outside' else 'not in'} the group"
     )
 
 
@@ -133,7 +138,7 @@ def _in_box(where: str, attacker: AttackerModel) -> str:
     # It holds whatever merely known people turn out to say.
     knows = _knows(replace(attacker, influence="active"), where)
     return (
-        f"{independent(attacker)}, who {knows} and is uncertain about at least "
+        f"{independent(attacker)}, {knows} and is uncertain about at least "
         f"{others(attacker.unknown or 0)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} "
         f"sure that each is in the group{_bounded(attacker)}"
     )
@@ -142,31 +147,28 @@ def _in_box(where: str, attacker: AttackerModel) -> str:
 def options(attacker: AttackerModel) -> str:
     """Say whom exact counts of several options hold against."""
     return (
-        f"{_uncertain(attacker)}: each chooses every option with probability at least "
-        f"{percent(attacker.p_min, up=True)}; they may know what everybody else chose"
+        f"{_uncertain(attacker)}: each of these chooses any given option with probability at least "
+        f"{percent(attacker.p_min, up=True)}. The attacker may know what everybody else chose"
     )
 
 
 def in_cells(attacker: AttackerModel) -> str:
     """Say whom theorem F holds against."""
-    return f"{_may_be_anywhere(attacker)}; they may know where everybody else is"
+    return f"{_may_be_anywhere(attacker)}. The attacker may know where everybody else is"
 
 
 def in_noisy_cells(attacker: AttackerModel) -> str:
     """Say whom theorem F holds against where every cell has noise of its own."""
-    return (
-        f"{_may_be_anywhere(attacker)}; they may know where everybody else is, but no exact total of those present is "
-        "published, nor anything from which it follows"
-    )
+    return f"{_may_be_anywhere(attacker)}. The attacker may know where everybody else is. {_NO_TOTAL}"
 
 
 def _may_be_anywhere(attacker: AttackerModel) -> str:
     return (
-        f"{_uncertain(attacker)}: each is in every cell with probability at least "
-        f"{percent(attacker.p_min, up=True)} and, told that such a person is absent or in a given cell, they are at "
-        f"most {percent(attacker.p_max)} sure that it is the cell"
+        f"{_uncertain(attacker)}: each of these is in any given cell with probability at least "
+        f"{percent(attacker.p_min, up=True)}. Told that such a person is either absent or in a given cell, the "
+        f"attacker is at most {percent(attacker.p_max)} sure of the cell"
     )
 
 
 def _uncertain(attacker: AttackerModel) -> str:
-    return f"{independent(attacker)}, and who is uncertain about at least {others(attacker.unknown or 0)}"
+    return f"{independent(attacker)}, and is uncertain about at least {others(attacker.unknown or 0)}"

@@ -35,9 +35,9 @@ class NoiseCurve(WorstCase):
     noise : float
         ε0, the parameter of the noise: one person changes a cell by 1.
     cells : int
-        In how many cells a person is, at most.
+        The most cells a person is in.
     moves : bool
-        Whether a person leaves so many cells and enters as many others (value), or is in them or absent (presence).
+        Whether a person leaves this many cells and enters as many others (value), or is in them or absent (presence).
     appears_at : int, optional
         ``release_threshold - k`` where counts below `k` are suppressed before the noise; None where nothing
         is suppressed before the noise.
@@ -151,7 +151,7 @@ def _tails(noise: float, coins: int) -> tuple[tuple[Any, Any], ...]:
 
 
 _STEPS = 96
-"""At so many smaller ε it is tried whether the sum of theorem 9 is smaller there."""
+"""At this many smaller ε it is tried whether the sum of theorem 9 is smaller there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,7 @@ _WIDE = 1e6
 """Larger ε hide nothing that a sum could show."""
 
 _FEW = 32
-"""Products of so many rationals are exact; of more they are balls."""
+"""Products of this many rationals are exact; of more they are balls."""
 
 
 def basic_composition(parts: Iterable[tuple[float, float]], times: Iterable[int] | None = None) -> tuple[float, float]:
@@ -326,7 +326,7 @@ def big_world(
     absent_throughout: bool = False,
     slack: float | None = None,
 ) -> tuple[float, float]:
-    """Return what all studies together promise a person, given that she took part in at most so many (Theorem 17).
+    """Return what all studies together promise a person, given that she took part in at most this many (Theorem 17).
 
     Parameters
     ----------

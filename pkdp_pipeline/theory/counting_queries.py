@@ -20,7 +20,7 @@ from pkdp_pipeline.theorems.rounding import float_below
 
 _MOST_RECORDS = 1_000_000
 _MOST_KINDS = 20_000
-"""So many records that no query tells apart from each other are compared in pairs."""
+"""This many records that no query tells apart from each other are compared in pairs."""
 
 _BLOCK = 500
 _MOST_CLAUSES = 100
@@ -28,7 +28,7 @@ _MOST_CLAUSES = 100
 
 @dataclass(frozen=True, slots=True)
 class CountingQueries:
-    """Named questions "how many records are such?", over a public list of all records there can be.
+    """Named questions, "how many records are of this kind?", over a public list of all records there can be.
 
     Make it with `over`. It says how far the record of one person can change the answers, all changes added up (the
     L1 sensitivity of the family), and therefore how much noise each answer needs where all of them are released.

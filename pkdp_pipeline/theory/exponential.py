@@ -201,7 +201,7 @@ class ExponentialMechanism:
         seen = [self._scores(database, leaked) for database, law in self.leakage.items() if leaked in law]
         unit = _unit(score - best for scores, best in seen for score in scores.values())
         steps = int(self.spread(leaked) / unit)
-        # The base is above 1 by about ln(growth)/steps, of which so many binary digits are kept.
+        # The base is above 1 by about ln(growth)/steps, of which this many binary digits are kept.
         bits = _BASE_BITS + steps.bit_length() + math.ceil(1 / (self.growth - 1)).bit_length()
         with flint.ctx.workprec(BITS + bits):
             exponent = (ball_of(self.growth).log() / steps).exp()

@@ -190,7 +190,7 @@ def test_what_a_total_protects():
 def test_one_day_and_the_whole_trajectory_are_not_mixed_up():
     one_day = compose([K20, K30], ONE_DAY)
     assert not one_day.whole
-    assert "What several releases tell together about her is not protected." in one_day.sentence()
+    assert "It does not protect what several releases together tell about her." in one_day.sentence()
     assert "it does not protect which cell she is in" in one_day.sentence()
     value = compose([VALUE, VALUE.with_caveats("Another.")], ONE_DAY).sentence()
     assert "Protects whether a person is included, and in which cell, in any one of these releases" in value
@@ -242,8 +242,8 @@ def test_no_total_promises_what_its_parts_do_not(evidence):
 
 def test_different_attackers_are_named():
     sentence = compose([(K20, 3), K30], HABITS).sentence()
-    assert "in 3 of the releases, anyone for whom" in sentence
-    assert "in 1 of the releases, anyone for whom" in sentence
+    assert "In 3 of the releases: anyone who regards" in sentence
+    assert "In 1 of the releases: anyone who regards" in sentence
     assert "10 %" in sentence
     assert "20 %" in sentence
 

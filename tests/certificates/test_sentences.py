@@ -24,7 +24,7 @@ ONE_RELEASE = sorted(key for key, one in THEOREMS.items() if not one.is_rule)
 @pytest.mark.parametrize("theorem", ["histogram_presence", "histogram_value"])
 def test_p_max_is_conditional(theorem):
     listed = " ".join(assumptions(theorem, AttackerModel(p_max=0.1)))
-    assert "told that another person is absent or in a given cell, is at most 10 % sure that it is the cell" in listed
+    assert "told that another person is either absent or in a given cell, is at most 10 % sure of the cell" in listed
     assert "conditional probability" in listed
     assert "after any binning" in listed
     assert "no exact total of those present is published, nor anything from which it follows" in listed
@@ -154,9 +154,9 @@ def test_the_steps_in_their_order(mechanism, steps):
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("most_frequent", "in the cell of most of her rows, of equal ones in one that a hash draws"),
+        ("most_frequent", "in the cell with most of her rows; a hash decides between equals"),
         ("first", "in the cell of her first row"),
-        ("hash", "in one of them that a hash draws"),
+        ("hash", "in one of them, drawn by a hash"),
     ],
 )
 def test_a_sentence_names_the_rule_that_chose_a_cell(rule, said):

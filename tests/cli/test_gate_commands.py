@@ -180,7 +180,7 @@ def test_check_warns_where_others_get_past_the_gate(files, name, mode):
     (files / name).chmod(mode)
     done = check(files)
     assert done.exit_code == 0
-    assert words(done.stdout).count("Others than the owner may") == 1
+    assert words(done.stdout).count("Users other than the owner may") == 1
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604])

@@ -157,7 +157,7 @@ def test_show_says_what_stands_and_what_it_adds_up_to(path, facts):
         assert "█" in text
     assert "entry" in wide.stdout
     assert all(len(line) <= 60 for line in narrow.stdout.splitlines())
-    assert day(1) in run("show", path, "--all").stdout.partition("What it adds up")[0].partition("published")[2]
+    assert day(1) in run("show", path, "--all").stdout.partition("Together: ε")[0].partition("Published")[2]
     assert "the last 3" in run("show", path, "--last", 3).stdout
 
 

@@ -52,7 +52,7 @@ def test_with_enter_alone_nothing_is_assumed():
         *("  [1] > ", "  [1] > ", "  [yes] > ", "  [yes] > ", "  [cannot say] > ", "  [1] > ", "  [1] > "),
         *("  [1e-6] > ", "  [1] > "),
     ]
-    assert "whoever was 50 % sure of something about a person is at most 73.2 % sure of it afterwards" in words(text)
+    assert "somebody who was 50 % sure of something about a person is at most 73.2 % sure" in words(text)
 
 
 def test_a_year_against_an_attacker_who_knows_somebody():
@@ -125,7 +125,7 @@ def test_what_is_malformed_is_asked_again_and_the_rule_is_named():
     for rule in (
         "Answer with a number from 1 to 2; ? explains.",
         "Answer yes or no; ? explains.",
-        "It must be a probability: a number from 0 to 1, or one from 0 to 100 with % behind it.",
+        "It must be a probability: a number from 0 to 1, or one from 0 to 100 followed by %.",
         "It must be a number, with a point before decimals; 1e-6 is a millionth.",
         "It must be a whole number of at least 0.",
         "It must be a whole number of at least 1.",

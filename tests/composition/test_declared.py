@@ -43,7 +43,7 @@ def test_a_total_of_noise_alone_says_what_was_declared(kind):
     total = pkdp.compose([(noised(), 365)], evidence)
     assert not total.has_partial_knowledge
     sentence = total.sentence()
-    assert f"whatever they know{IF}. What was declared: " in sentence
+    assert f"whatever they know{IF}. Declared: " in sentence
     assert words in sentence
     assert any(words in text for text in total.assumptions)
     assert Statement.of(total).anyone.endswith(IF)
@@ -60,7 +60,7 @@ def test_a_total_of_noise_alone_says_what_was_declared(kind):
 @pytest.mark.parametrize("evidence", NOT_USED)
 def test_nothing_is_said_where_noise_needs_nothing(evidence):
     total = pkdp.compose([(noised(), 2)], evidence)
-    assert "What was declared" not in total.sentence()
+    assert "Declared: " not in total.sentence()
     assert total.anyone == "anyone at all, whatever they know"
     assert not any("declared numbers" in text for text in total.assumptions)
 

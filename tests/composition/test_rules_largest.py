@@ -74,7 +74,7 @@ def test_one_day_is_the_largest_day_and_is_attained():
     true = worst(people, [Day(k=3), Day(k=4)], ((0, 0), (None, 0)), 0.5)
     assert true == pytest.approx(parts[0].delta(0.5), rel=1e-9)
     assert "in any one of these releases, whatever her other records are" in total.sentence()
-    assert "What several releases tell together about her is not protected." in total.sentence()
+    assert "It does not protect what several releases together tell about her." in total.sentence()
 
 
 def test_given_the_past_is_not_given_the_past_and_the_future():
@@ -163,7 +163,7 @@ def test_the_p_max_of_a_day_is_not_the_p_max_of_the_schedule():
     # Which of the two days it was is protected all the same.
     honest = pkdp.compose([(table(3, "value", p_max_between=0.5), 2)], OncePerUnit())
     assert honest.delta(1.0) >= worst(registering, [Day(k=3)] * 2, ((0, None), (None, 0)), 1.0)
-    assert "absent is who is in none of them" in OncePerUnit().declares
+    assert "absent means in none of them" in OncePerUnit().declares
 
 
 def test_counts_are_not_parts_of_one_histogram():

@@ -91,7 +91,7 @@ def test_an_exact_total_adds_nothing_to_what_is_certified_beside_it():
     assert total.delta(0.7) == CELLS.delta(0.7)
     assert total.releases == 2
     assert total.worst_case_bound is None
-    assert "beside this they may know the number of people present" in total.sentence()
+    assert "Beside this the attacker may know the number of people present" in total.sentence()
     noised = both_ways(compose([(NOISED, 3), EXACT_TOTAL]))
     assert noised.worst_case.parameters == compose([(NOISED, 3)]).worst_case.parameters
     assert "against anyone at all, given the number of people present" in noised.sentence()
@@ -223,8 +223,8 @@ def test_an_exact_count_beside_noise_counts_with_all_that_leaks():
 
 
 def test_rules_say_what_they_assume_of_leakages():
-    named = "What leaks beside one release tells nothing about the records of releases that do not name it."
-    counted = "What leaks beside a release counts as part of it where releases depend on earlier ones."
+    named = "A leakage beside one release tells nothing about the records of releases that do not name it."
+    counted = "A leakage beside a release counts as part of it where releases depend on earlier ones."
     apart = certified(Histogram(k=100), (), "value", p_max_between=0.6)
     assert named in compose([CELLS, apart], IndependentGivenHabits()).assumptions
     assert named not in compose([(CELLS, 2)], IndependentGivenHabits()).assumptions

@@ -143,7 +143,7 @@ def test_a_column_whose_file_gives_it_no_type_holds_nothing(job_file, basic):
 def test_what_a_job_checks_of_its_own_is_said_to_be_public(job_file, basic, checks, told):
     file = job_file(f"{basic}\n[checks]\n{checks}\n".replace("[attacker]", 'one_cell = "hash"\n\n[attacker]'))
     done = run_job(load_job(file), DAY)
-    said = "and the data pass the curator's own checks: that this is so is public."
+    said = "and the data pass the curator's own checks: that this holds is public."
     assert (said in done.releases[0].release.certificate.sentence()) == told
     assert (said in done.summary.read_text(encoding="utf-8")) == told
     other = file.read_text(encoding="utf-8").replace(f"[checks]\n{checks}\n", "[checks]\nrows = { min = 2 }\n")

@@ -47,7 +47,7 @@ def test_with_noise_a_hash_leaves_some_out(visits):
     sums = [visits.pkdp.histogram("clinic", cells_per_unit=most, **asked).table["count"].sum() for most in (2, 3, 4)]
     assert sums == [67 + 67 * 2 + 66 * 2, 200 + 133 + 66, 200 + 133 + 66]
     release = visits.pkdp.histogram("clinic", cells_per_unit=2, **asked)
-    assert "A person with rows in more than 2 cells counts in 2 of them that a hash draws." in (
+    assert "A person with rows in more than 2 cells counts in 2 of them, drawn by a hash." in (
         release.certificate.sentence()
     )
     assert not release.certificate.has_partial_knowledge
@@ -187,7 +187,7 @@ def test_the_error_of_drawing_is_told_by_explain(visits):
         "clinic", unit="patient", noise=pkdp.GeometricNoise(0.1), release_threshold=150, cells_per_unit=4
     )
     assert explained.certificate.worst_case.parameters[0] == pytest.approx(0.4)
-    assert "4 of them that a hash draws" in textwrap.fill(str(explained), 10_000)
+    assert "4 of them, drawn by a hash" in textwrap.fill(str(explained), 10_000)
 
 
 def test_the_worst_case_of_drawing_is_kept_by_any_table():

@@ -48,7 +48,7 @@ def words(text: str) -> str:
 def test_it_says_what_is_promised_and_assumed():
     one = explained()
     text = words(str(one))
-    assert text.startswith("histogram by district: would be published. What it promises")
+    assert text.startswith("histogram by district: would be published. The promise")
     assert one.certificate.sentence() in text
     assert "Every cell is published only when it is at least 55. No noise is added." in text
     assert "knows everything about everybody else nothing is certified" in text
@@ -81,7 +81,7 @@ def test_a_refusal_says_why_and_shows_no_total_to_come():
     text = words(str(one))
     assert "would be refused: nothing would be read or charged. Why" in text
     assert words(str(one.refused)) in text
-    assert "What it would have promised" in text
+    assert "The promise it would have made" in text
     assert "what now everything, ε at δ = 1e-6 nothing yet budget" in text
     assert repr(one) == ("<Explanation: count, period 2026-01: would be refused: nothing would be read or charged.>")
 

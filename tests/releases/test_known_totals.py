@@ -181,19 +181,19 @@ def test_a_new_certificate_counts_as_what_it_promises(ledger):
         (
             lambda: table(protects="presence"),
             pkdp.NotCertifiableError,
-            ("shared by no two lives that differ in whether a person is there", "protects='value'"),
+            ("always tells whether a person is there", "protects='value'"),
         ),
         (
             lambda: table(protects="presence", k=None, noise=pkdp.GeometricNoise(1.0)),
             pkdp.NotCertifiableError,
-            ("shared by no two lives that differ in whether a person is there",),
+            ("always tells whether a person is there",),
         ),
         (lambda: table(by=("answer",), k=None, noise=pkdp.GeometricNoise(1.0)), pkdp.ArgumentError, ("by 'region'",)),
         (lambda: totals(where="answer == 'a'"), pkdp.ArgumentError, ("where", "Leave where out")),
         (lambda: totals(one_cell="hash"), pkdp.ArgumentError, ("one_cell", "Leave one_cell out")),
         (lambda: totals(SURE), pkdp.NotCertifiableError, ("p_min",)),
         (lambda: totals(NUMBER), pkdp.NotCertifiableError, ("p_min",)),
-        (lambda: totals(protects="presence"), pkdp.NotCertifiableError, ("shared by no two lives",)),
+        (lambda: totals(protects="presence"), pkdp.NotCertifiableError, ("always tells whether a person is there",)),
         (lambda: totals(domain=None), pkdp.ArgumentError, ("domain",)),
     ],
 )

@@ -367,13 +367,13 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
     assert release.certificate.limits == (
         "A person is one value of 'u'.",
         "A release appears only when every value that names a person or a cell is of its column's type, no two names "
-        "of people differ by spaces around them alone, every row names its person and nobody is in several cells: "
-        "that this is so is public.",
+        "of people differ only by spaces around them, every row names its person and nobody is in several cells: that "
+        "this holds is public.",
         "This holds only if nothing else is published about these people.",
     )
     assert "nothing else is published" in release.certificate.sentence()
     each = people(a=12).pkdp.histogram("c", unit=pkdp.EACH_ROW, attacker=ATTACKER, k=10)
-    assert "Every row is taken for a person" in each.certificate.limits[0]
+    assert "Every row counts as one person" in each.certificate.limits[0]
     value = people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, protects="value")
     assert value.certificate.protects == "value"
 
@@ -405,8 +405,8 @@ def test_what_can_stop_a_release_is_said_to_be_public(asked, told):
     asked = {"mechanism": pkdp.Histogram(k=10), "unit": "u", "by": "c"} | asked
     release = publish(lambda: people(a=12), Publication(question=Question(**asked), attacker=ATTACKER))
     told = told.replace("TYPED", "every value that names a person or a cell is of its column's type")
-    told = told.replace("SPACED", "no two names of people differ by spaces around them alone")
-    said = f"A release appears only when {told}: that this is so is public."
+    told = told.replace("SPACED", "no two names of people differ only by spaces around them")
+    said = f"A release appears only when {told}: that this holds is public."
     assert [text for text in release.certificate.limits if "appears" in text] == [said]
     assert said in release.certificate.sentence()
     assert pkdp.Certificate.from_json(release.certificate.to_json()).limits == release.certificate.limits
@@ -416,7 +416,7 @@ def test_a_count_stands_on_named_rows_alone():
     limits = people(a=12).pkdp.count(unit="u", attacker=ATTACKER, k=10).certificate.limits
     said = (
         "A release appears only when every value that names a person is of its column's type, no two names of people "
-        "differ by spaces around them alone and every row names its person: that this is so is public."
+        "differ only by spaces around them and every row names its person: that this holds is public."
     )
     assert said in limits
 
@@ -753,7 +753,7 @@ def test_a_certificate_beside_others_does_not_say_that_it_is_void(tmp_path):
         beside = people(a=40).pkdp.count("c == 'a'", **asked)
     assert beside.certificate.has_partial_knowledge
     assert "holds only while nothing else" not in beside.certificate.sentence()
-    assert "is about this release by itself" in beside.certificate.sentence()
+    assert "is about this release alone" in beside.certificate.sentence()
 
 
 def test_a_label_used_again_for_a_predicate_that_cannot_be_compared_warns(ledger):

@@ -103,7 +103,7 @@ def test_a_refusal_says_where_no_noise_gives_anything(leak):
 def test_a_total_is_part_of_the_leakage_that_tells_it():
     leaks = [Leakage("a noised turnout", tells="people_present", epsilon=1.0), Leakage.total("the turnout")]
     sentence = certify(Count(), AttackerModel(leakage=leaks), protects="value").sentence()
-    assert "given the turnout. This release is how many people are present" in sentence
+    assert "given the turnout. This release is the number of people present" in sentence
 
 
 def leaked(target, others):
@@ -131,4 +131,7 @@ def test_given_a_leakage_only_lives_beside_the_same_others_are_compared():
     assert max(losses(*told, growth)) == 0
     assert max(losses(*seen, growth)) > 0.9 > part.delta(math.log(2))
     assert leaked(0, (0, 1)) == leaked(1, (0, 1))
-    assert "nor are two lives that it tells apart to somebody who knows everybody else." in part.sentence()
+    assert (
+        "nor are two possibilities for a person that it tells apart to somebody who knows everybody else."
+        in part.sentence()
+    )

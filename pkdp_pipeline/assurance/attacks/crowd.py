@@ -271,7 +271,7 @@ def _down(value: Fraction, steps: int) -> float:
 
 
 MOST_CROWDS = 160
-"""So many crowds make an instance small, in both orders of the lives together."""
+"""This many crowds make an instance small, in both orders of the lives together."""
 
 _MOST_PEOPLE = 14
 _MOST_KNOWN = 3

@@ -104,7 +104,7 @@ def lumped_schedule(schedule: Schedule, epsilon: float, most: int) -> Fraction |
 
 
 def _lumped(outcomes: Outcomes, most: int) -> Outcomes:
-    """Return outcomes of which at most so many are told apart, by even steps of the logarithm of their ratio."""
+    """Return outcomes of which at most this many are told apart, by even steps of the logarithm of their ratio."""
     if len(outcomes) <= most:
         return outcomes
     scores = [math.log(max(float(one), 1e-300)) - math.log(max(float(other), 1e-300)) for one, other in outcomes]
@@ -128,7 +128,7 @@ def _product(laws_of: Sequence[Outcomes], schedule: Schedule, epsilon: float) ->
 
 
 def _repeated(outcomes: Outcomes, times: int) -> Iterator[tuple[Any, Any]]:
-    """Yield the probabilities of what so many equal days show, but for their order, which tells nothing."""
+    """Yield the probabilities of what this many equal days show, but for their order, which tells nothing."""
     for seen in combinations_with_replacement(range(len(outcomes)), times):
         ways = math.factorial(times) // math.prod(map(math.factorial, Counter(seen).values()))
         one, other = (math.prod(outcomes[at][life] for at in seen) for life in (0, 1))

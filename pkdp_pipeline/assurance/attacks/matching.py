@@ -153,7 +153,7 @@ def _knowing(
     if not people:
         yield (), (), k
     elif attacker.influence == "active":
-        # Whoever is controlled is on the side that brings the threshold closer.
+        # A controlled person is on the side that brings the threshold closer.
         if counted:
             yield (), (people,), k - people
         else:
@@ -295,7 +295,7 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "two_thresholds_in_box": partial(_in_box, key="two_thresholds_in_box"),
         _IN_BOX: partial(_in_box, key=_IN_BOX),
         "counting": _counting,
-        # Whoever leaves the leakage aside learns what the count alone tells.
+        # An attacker who leaves the leakage aside learns what the count alone tells.
         "counting_beside_leakage": _counting,
         "noisy_counting": _counting,
         "histogram_presence": _thresholding,

@@ -30,7 +30,7 @@ _LEANS = (0.0, 0.5, 1.0)
 """How many deviations below the mean a loss is for which people are chosen."""
 
 _COMPARED = 8
-"""So many crowds are compared when the strongest for a day is chosen."""
+"""This many crowds are compared when the strongest for a day is chosen."""
 
 _LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "single"})
 """Rules by which a total is the largest of its parts."""
@@ -71,7 +71,7 @@ def small_attackers(release: ReleaseCertificate) -> tuple[Schedule, ...]:
 
 
 def all_knowing(release: ReleaseCertificate, most: float = math.inf) -> tuple[Schedule, ...]:
-    """Return attackers to whom nobody is unknown, on at most so many cells of a person, or as many left and entered."""
+    """Return attackers who know everybody, on at most this many cells of a person, or as many left and entered."""
     cells = int(min(cells_per_unit(release.mechanism), most))
     if cells_per_unit(release.mechanism) == 1:
         return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in knowing_all(release))
@@ -96,7 +96,7 @@ def _one_cell(release: ReleaseCertificate, *, known: bool = True) -> ReleaseCert
 
 
 def _cells(mechanism: Mechanism, crowds: Iterable[Crowd]) -> Schedule:
-    """Return the attacker on so many cells of a person, with a crowd for each of them."""
+    """Return the attacker on this many cells of a person, with a crowd for each of them."""
     one = single_cell(mechanism)
     return tuple(Day(mechanism=one, crowd=crowd, times=times) for crowd, times in Counter(crowds).items())
 
@@ -171,7 +171,7 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
         return tuple(dict.fromkeys(_singles(parts, all_knowing)))
     most, stop = math.inf, 2 * _participation(certificate)
     for one in certificate.evidence:
-        if isinstance(one, BoundedSensitivity):  # in so many releases two lives differ: a move changes two numbers
+        if isinstance(one, BoundedSensitivity):  # in this many releases two lives differ: a move changes two numbers
             most = one.changes // (2 if certificate.protects == "value" else 1)
             stop = most // min(most, max(cells_per_unit(part.mechanism) for part, _ in parts)) if most else 0
             break

@@ -66,7 +66,7 @@ def simulated(
 
     Notes
     -----
-    The total is not looked at, where the crowd sees it: whoever ignores what is known learns no more. Where everybody
+    The total is not looked at, where the crowd sees it: ignoring what is known tells no more. Where everybody
     is surely present, or surely not, it says nothing.
 
     *Guarantee*: for any number of draws, by the empirical Bernstein bound (weights are bounded on the event).
@@ -87,7 +87,7 @@ def simulated(
 def mean_below(values: Array, least: float, most: float, error: float, *, draws: int | None = None) -> float:
     """Return a lower bound of the mean of independent numbers, `least` or more, that fails with `error` at most.
 
-    A value above `most` counts as `most`, which lowers the mean. With `draws`, the bound likely after so many is
+    A value above `most` counts as `most`, which lowers the mean. With `draws`, the bound likely after this many is
     returned, from a few.
 
     Notes
@@ -203,7 +203,7 @@ def _trials(
 def _chosen(trials: Iterable[tuple[_Trial, Any]], draws: int, error: float, generator: Generator) -> _Trial:
     """Return the event whose lower bound after `draws` draws promises to be the largest."""
     listed = sorted(((_promise(one, state, draws, error), one) for one, state in trials), key=lambda each: -each[0])
-    # A few draws flatter whoever comes first: the best of some different laws are compared on more draws.
+    # A few draws flatter the first: the best of some different laws are compared on more draws.
     finalists: dict[Any, _Trial] = {}
     for _, one in listed:
         if len(finalists) < _FINALISTS:

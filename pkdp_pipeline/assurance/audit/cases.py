@@ -34,7 +34,7 @@ Scenario = Literal["once", "again", "revised", "days"]
 """Asked once; twice, with a ledger; twice, the second time as a revision; once for each of several days."""
 
 _MOST_PEOPLE = 3000
-"""A frame has about so many people at most; larger crowds are copied less often."""
+"""A frame has about this many people at most; larger crowds are copied less often."""
 
 _MOST_TERMS = 5_000
 """Attackers of whom an enumeration takes more terms are not compared."""
@@ -77,7 +77,7 @@ class Case:
     evidence : Evidence, optional
         The evidence that the ledger is opened with.
     copies : int
-        A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
+        A histogram holds this many independent copies of the crowd, which are this many samples of one cell; odd.
     refused : bool
         Whether the frames are not as declared, in both lives, so that all there is to see is that nothing is published.
     effort : float
@@ -381,7 +381,7 @@ def _case(
     most: int | None = None,
     **more: Any,
 ) -> Case:
-    """Return a case: `most` crowds of a declared attacker, or those who know so many `others`, and everybody."""
+    """Return a case: `most` crowds of a declared attacker, or those who know this many `others`, and everybody."""
     if attacker is not None:
         trials = crowds_for(certify(mechanism, attacker, protects=protects))[:most]
     else:

@@ -21,7 +21,7 @@ _SLACK = 1e-12
 
 Direction = Literal["first", "second"]
 
-#: So many samples of each life are enough to choose an event by; all others judge it.
+#: This many samples of each life are enough to choose an event by; all others judge it.
 _CHOOSING = 400
 
 
@@ -104,7 +104,7 @@ class Audit:
     samples : int
         How many data sets were drawn for each life, where a case asked for no more and no fewer.
     seed : int
-        Of the data sets; noise has none.
+        Seed of the data sets; noise has none.
     """
 
     findings: tuple[Finding, ...]

@@ -140,7 +140,7 @@ def observed(publish: Callable[[], Seen]) -> Seen:
             warnings.simplefilter("always")
             shown = publish()
     except Exception as error:
-        # The operator is a black box: whatever it raises, of ours or not, is seen by whoever asked.
+        # The operator is a black box: whatever it raises, of ours or not, is seen by the one who asked.
         failed = [f"error {type(error).__name__}: {error}"]
     finally:
         root.removeHandler(recorder)

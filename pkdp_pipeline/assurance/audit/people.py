@@ -54,7 +54,7 @@ class Layout:
     held : int
         In how many of them the target is.
     companions : tuple of int
-        Of a histogram: further cells beside the target's, with so many people surely in each.
+        Of a histogram: further cells beside the target's, with this many people surely in each.
     rows : tuple of int
         How many rows a person can have; each number is as likely.
     strays : bool

@@ -84,11 +84,11 @@ def audit(
     engine : str, default "pandas"
         pandas, duckdb, sql (DuckDB's macros), polars, pyarrow, ibis or spark.
     samples : int, default 120
-        Data sets per life and attacker.
+        Data sets for each life and attacker.
     confidence : float, default 0.999999
-        With which probability, at least, an operator that keeps to its certificate passes.
+        The least probability with which an operator that keeps to its certificate passes.
     seed : int, default 0
-        Of the data sets. Noise is drawn from the operating system's entropy and has no seed.
+        Seed of the data sets. Noise is drawn from the operating system's entropy and has no seed.
 
     Returns
     -------

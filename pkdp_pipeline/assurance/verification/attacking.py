@@ -38,10 +38,10 @@ from pkdp_pipeline.model.wording import rounded_down, rounded_up
 from pkdp_pipeline.theorems import Protects
 
 MOST = 12
-"""So many different releases of a total are tried."""
+"""This many different releases of a total are tried."""
 
 MOST_SIMULATED = 3
-"""So many of them by simulation, which takes longer."""
+"""This many of them by simulation, which takes longer."""
 
 SAME = Fraction(1, 10**9)
 """Relative difference at which two evaluations of the same number, on different machines, are the same."""
@@ -49,7 +49,7 @@ SAME = Fraction(1, 10**9)
 _READ = (0.5, 1.0)
 _AT = (1.0, 0.5, 0.1)
 _MOST_SCHEDULES = 20
-"""So many schedules are tried at each ε; and of those who are drawn, so many in all:"""
+"""This many schedules are tried at each ε; and of those who are drawn, this many in all:"""
 
 _MOST_DRAWN = 4
 _LARGEST_TOTAL = 3000
@@ -62,7 +62,7 @@ _ONE_TRIAL = {True: LARGEST, False: 130_000}
 """How many of them for one trial."""
 
 _LUMPED, _EACH = 1_500, 4
-"""So many terms for an attacker on several cells of a person, of which each takes as long as several others."""
+"""This many terms for an attacker on several cells of a person, of which each takes as long as several others."""
 
 _FIRST = (1.0, 0.5, 2.0, 0.1)
 """Tried first, so that some ε is tried even where little can be."""

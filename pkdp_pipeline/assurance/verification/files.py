@@ -69,7 +69,7 @@ class Opened:
     form : {"html", "md", "json"}
         Of a report.
     reader : {"everybody", "officer"}
-        Whom a report is for.
+        The readers a report is for.
     """
 
     kind: Kind
@@ -201,7 +201,7 @@ def _release(content: bytes, name: str) -> Opened:
 
 
 def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, ArgumentError) else "it holds what cannot be read."
+    return str(error) if isinstance(error, ArgumentError) else "it holds something that cannot be read."
 
 
 def _in_their_units(table: pd.DataFrame, content: bytes) -> pd.DataFrame:
@@ -230,7 +230,7 @@ def file_claims(file: Opened) -> Iterator[Claim]:
 def release_table_claims(table: pd.DataFrame, made: list[Nested]) -> Iterator[Claim]:
     """Yield the claims of the table, given the release's certificate; it is empty where it could not be made again."""
     if not made:
-        yield Claim("table.counts", "not_checked", "There is no certificate to hold it against.")
+        yield Claim("table.counts", "not_checked", "There is no certificate to compare it with.")
         return
     certificate = made[-1].certificate
     if not isinstance(certificate, ReleaseCertificate):

@@ -38,8 +38,8 @@ _AT = (0.1, 0.5, 1.0, 2.0, 5.0)
 _SPARE = 1.0 + 1e-9
 _SECONDS = 600.0
 _ANY_COUNTS = (
-    "The file alone cannot tell: anyone who changes a count and seals the file anew has one that looks the same. The "
-    "ledger can, with --ledger, or anyone who has the release as it was published: compare the ids."
+    "The file alone cannot tell: a changed count in a file that is sealed anew looks the same. The ledger can, with "
+    "--ledger, and so can anyone who has the release as it was published: compare the ids."
 )
 _ANY_ASSUMPTIONS = (
     "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "

@@ -45,11 +45,11 @@ def verify(
         The ledger it was published through: a file, or a ``postgresql://`` URL; it is only read. Without one, a
         certificate that is consistent for other assumptions cannot be told from the one that was published.
     draws : int, default 20000
-        For every simulated attack; at least 100.
+        Draws of every simulated attack; at least 100.
     confidence : float, default 0.999999
-        With which a sound file passes all simulations together; strictly between 0 and 1.
+        The least probability with which a sound file passes all simulations; strictly between 0 and 1.
     seed : int, default 0
-        Of the simulations: the same seed, the same draws.
+        Seed of the simulations: the same seed gives the same draws.
 
     Returns
     -------

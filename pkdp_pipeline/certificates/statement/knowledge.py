@@ -37,7 +37,7 @@ _DOUBLINGS = 24
 """How often the odds are doubled at the most: to odds of millions."""
 
 _NEAR = 3
-"""So many doublings are near."""
+"""This many doublings are near."""
 
 _LARGEST_KNOWN = 1_000_000
 

@@ -276,5 +276,5 @@ def _limits(certificate: Certificate, delta: float) -> tuple[str, ...]:
         if certificate.rule == "single":
             listed = (*certificate.parts[0][0].limits, *certificate.caveats)
         elif certificate.reason:
-            listed = (f"Nothing rests on what an attacker does not know: {certificate.reason}.", *listed)
+            listed = (f"No part of it rests on what an attacker does not know: {certificate.reason}.", *listed)
     return tuple(dict.fromkeys((certificate.protection(delta), *listed)))

@@ -54,7 +54,7 @@ def inline_svg(
     name : str
         Starts every id in it: a different one for each picture of a page. ASCII letters, digits, ``-`` and ``_``.
     title, description : str
-        What a screen reader says.
+        Read out by a screen reader.
     width, height : float
         In px, as of the page's text: letters have 11 and 12 px where the picture is shown at this size. It is
         shown smaller where the page is narrower.

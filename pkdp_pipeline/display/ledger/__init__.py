@@ -1,4 +1,4 @@
-"""What a terminal shows of a ledger."""
+"""A ledger on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explaining: how a total comes about, for whoever must defend it, what may be published next, and one release."""
+"""Explaining how a total comes about, to defend it, what may be published next, and one release."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _listed(history: History, group: Sequence[Row]) -> str:
 
 
 def _total(screen: Screen, history: History, unit: str, budgets: Sequence[Spent], delta: float) -> None:
-    screen.head("What they add up to")
+    screen.head("Together")
     try:
         total = history.totals.total(unit)
     except NoEvidenceError as error:
@@ -223,7 +223,7 @@ def explain_entry(screen: Screen, ledger: Ledger, entry: Entry, *, delta: float)
     """Print what one release promises, its terms and its events."""
     standing = entry.standing
     screen.title(f"Entry {entry.sequence}: {entry.label}, {entry.period}")
-    screen.head("What it is")
+    screen.head("The release")
     who = f"one value of {', '.join(map(repr, entry.unit))}" if entry.unit else "every row"
     where = "a predicate that was not written down" if standing.opaque else standing.where
     rows = [

@@ -1,9 +1,9 @@
 """Registry: a draft of the data set's entry in the public Differential Privacy Deployments Registry.
 
 The form is that of ``schemas/deployments-schema.yaml`` in https://github.com/opendp/deployments-registry-data,
-which has no version of its own; `SCHEMA` names the commit. Only what the ledger knows is written. What it cannot
-know is left as a comment, and where the schema requires it as ``null``, so that the draft does not pass the
-registry's checks before somebody has filled it in.
+which has no version of its own; `SCHEMA` names the commit. Only what the ledger knows is written. The rest
+is left as a comment, and where the schema requires it as ``null``, so that the draft does not pass the registry's
+checks before somebody has filled it in.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def show(
     growth : sequence
     delta : float
     last : int, optional
-        Show so many of the latest releases; None for all.
+        Show this many of the latest releases; None for all.
     changed : str, optional
         See `changed_since`.
     """
@@ -88,18 +88,18 @@ def show(
         return
     shown = history.in_order()
     hidden = 0 if last is None else max(0, len(shown) - last)
-    screen.head("What is published" if not hidden else f"What is published: the last {len(shown) - hidden}")
+    screen.head("Published" if not hidden else f"Published: the last {len(shown) - hidden}")
     _releases(screen, history, shown[hidden:], delta)
     if hidden:
         screen.say(f"and {number_of(hidden, 'earlier release')}; --all lists {'it' if hidden == 1 else 'them'} too.")
     for unit, points, budgets in growth:
         several = f", unit {unit_named(unit)}" if len(history.units) > 1 else ""
-        screen.head(f"What it adds up to: ε at δ = {exactly(delta)}, after each period{several}")
+        screen.head(f"Together: ε at δ = {exactly(delta)}, after each period{several}")
         attackers = (history.parts[line.row.part].attacker for line in history.lines if line.row.unit == unit)
         one_day = history.evidence == (OneDayProtected(),)
         _growth(screen, points, budgets, delta, one_day=one_day, beside=given_words(attackers))
         if points[-1].epsilon == math.inf and points[-1].at_one is None:
-            screen.say("Why they do not:")
+            screen.say("Why they do not add up:")
             screen.command(command("explain", location))
 
 

@@ -47,7 +47,7 @@ def alone_words(certificate: Certificate, delta: float) -> str:
 def spent_words(allowed: float, spent: float) -> str:
     """Return what is spent, of how much, and what is left: all with as many decimals, so that they add up.
 
-    What is spent is rounded up, and what is left down.
+    Spending is rounded up, and the rest down.
     """
     exactly_so = Context(prec=2000)
     most, used = Decimal(repr(allowed)), Decimal(repr(spent))

@@ -15,11 +15,11 @@ __all__ = ["FORMATS", "READERS", "Format", "Reader", "render"]
 Format = Literal["html", "md", "json"]
 
 FORMATS: tuple[Format, ...] = ("html", "md", "json")
-"""What a report can be rendered to; HTML needs the extra ``report``."""
+"""The formats of a report; HTML needs the extra ``report``."""
 
 
 READERS: tuple[Reader, ...] = ("everybody", "officer")
-"""Whom a page is for."""
+"""The readers a page is for."""
 
 
 def render(report: Report, format: Format, reader: Reader = "everybody") -> str:

@@ -38,7 +38,7 @@ _OFFICER = "for officer "
 Reader = Literal["everybody", "officer"]
 
 _PAIRS = {(float, float): ("epsilon", "delta"), (str, str): ("title", "citation")}
-"""What the two parts of a tuple are called, by their types."""
+"""Names of the two parts of a tuple, by their types."""
 
 
 def to_json(report: Report) -> str:

@@ -55,7 +55,7 @@ MOST_PERIODS = 400
 """So many periods of a series are shown, the latest ones."""
 
 Key = tuple[str, Hashable]
-"""What kind of value a key is, and the value: texts, numbers and truths are never the same key."""
+"""The kind of value a key is, and the value: texts, numbers and truths are never the same key."""
 
 Cell = tuple[Key, ...]
 
@@ -182,7 +182,7 @@ def gather(
     period : str, optional
         None: all dates.
     together : DayTotal, optional
-        What everything public about the date adds up to; None where it is a single release, and for all dates.
+        The sum of everything public about the date; None where it is a single release, and for all dates.
     audience : {"public", "auditor"}, default "public"
     delta : float, default 1e-6
         At which every ε is stated.

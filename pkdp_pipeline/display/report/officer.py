@@ -46,7 +46,7 @@ class Section:
     ----------
     title : str
     blocks : tuple of (str, object)
-        What it holds, in order: the kind of each piece and its texts.
+        Its pieces, in order: the kind of each and its texts.
     """
 
     title: str
@@ -57,13 +57,13 @@ def sections(report: Report) -> tuple[Section, ...]:
     """Return the pages, all but their heading."""
     first = report.promises[0]
     parts: dict[str, Iterable[Block]] = {
-        "What is published": _published(report),
+        "Published": _published(report),
         "Against whom": _attacker(first.statement),
-        "What is promised": _promised(report, first),
-        "What is assumed, and who argued it": _assumed(report, first.statement),
-        "What happens if that is wrong": _wrong(first),
-        "What adds up over time": _together(report),
-        "What is not protected": _unprotected(first.statement),
+        "The promise": _promised(report, first),
+        "The assumptions, and who argued them": _assumed(report, first.statement),
+        "If an assumption is wrong": _wrong(first),
+        "Over time": _together(report),
+        "Not protected": _unprotected(first.statement),
         "How to check it": _checking(report),
         "Read and answered for": [("sign", ("Name", "Role", "Date", "Signature"))],
     }
@@ -106,7 +106,7 @@ def _attacker(statement: Statement) -> Blocks:
         yield "text", f"{capital(statement.anyone)}."
         return
     found = [one.removeprefix(_ATTACKER) for one in statement.assumptions if one.startswith(_ATTACKER)]
-    for one in found or ["whoever fits what is assumed below."]:
+    for one in found or ["Anyone who fits the assumptions below."]:
         yield "text", capital(one)
 
 
@@ -114,7 +114,7 @@ def _promised(report: Report, first: Promise) -> Blocks:
     statement, pair = first.statement, named(first.statement)
     if report.lead is None:
         yield "lead", f"The releases do not add up to one promise: {report.lead_reason}"
-        yield "text", f"What follows is about {first.name} alone."
+        yield "text", f"The rest of this page is about {first.name} alone."
     yield "lead", meaning(statement)
     if pair is not None:
         yield "text", f"In numbers: {strength(pair[0])}; {leak(pair[1])}. Both are certified, and rounded up."
@@ -209,4 +209,4 @@ def _checking(report: Report) -> Blocks:
     yield "steps", steps
     ids = [(f"Id of {one.name}, {one.period}:", one.id) for one in report.releases]
     yield "codes", [*ids, ("SHA-256 of what the job file says:", report.provenance.digest)]
-    yield "text", "What nobody can check from outside is whether the assumptions are true. Judge the argument."
+    yield "text", "Nobody can check from outside whether the assumptions are true. Judge the argument."

@@ -1,4 +1,4 @@
-"""What ε and δ mean for a reader who has met neither; every number is rounded so that no promise sounds better."""
+"""The meaning of ε and δ for a reader who has met neither; every number is rounded so that no promise sounds better."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _apart(statement: Statement) -> str:
     beside = given(statement)
     if not beside:
         return ""
-    return f" What {beside} and everybody else's records tell by themselves is not protected."
+    return f" It does not protect what {beside} and everybody else's records tell by themselves."
 
 
 def _hint(epsilon: float) -> str:
@@ -185,7 +185,7 @@ def _but(delta: float) -> str:
 def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
     """Return a δ that some attacker attains at an ε as it is shown; None where none is known.
 
-    What is shown is rounded up, and less is attained there: it is what is attained at the next ε of the curve.
+    The ε shown is rounded up, and less is attained there: the δ attained at the next ε of the curve.
     """
     at = float(shown)
     attained = next(

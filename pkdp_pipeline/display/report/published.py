@@ -20,8 +20,8 @@ from pkdp_pipeline.model.evidence import BoundedDependence
 from pkdp_pipeline.releases.release import Release
 
 Holds = Literal["fully", "by_itself", "by_noise"]
-"""What a release's certificate says beside the others: what it promises; what it promises by itself, whatever stands
-beside it; or, since others undo what it says about an attacker who is unsure of other people, what its noise gives."""
+"""How far a release's promise holds beside the others: in full; by itself, whatever stands beside it; or, since others
+undo its promise against an attacker who is unsure of other people, as far as its noise gives it."""
 
 _BY_ITSELF = (
     "Other releases about these people stand beside it: this is about the release by itself, and what they tell "
@@ -32,12 +32,12 @@ _BY_NOISE = (
     "about an attacker who is unsure of other people would hold only if nothing else were published."
 )
 OWN_CAVEATS = (_BY_ITSELF, _BY_NOISE)
-"""What a report adds to certificates: how a release stands beside others."""
+"""Caveats that a report adds to certificates: how a release stands beside others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayTotal:
-    """What several releases about one date add up to; or why nothing says so.
+    """The sum of several releases about one date; or why there is none.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class DayTotal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a report is about, in plain values that a job hands over; nothing of it comes from data.
+    """The subject of a report, in plain values that a job hands over; nothing of it comes from data.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class ReadRelease:
 
     @property
     def key(self) -> tuple[str, Holds]:
-        """What releases have in common that promise the same: all but when they were made, and at which head."""
+        """The same for releases that promise the same: all but when they were made, and at which head."""
         document = json.loads(self.entry.certificate)
         context = document.get("context") or {}
         same = {name: value for name, value in context.items() if name not in ("period", "head")}

@@ -167,13 +167,13 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
     files += [] if ledger is None else [ledger, ledger.absolute().parent]
     modes = {file: file.stat().st_mode for file in files if file.exists()}
     found = [
-        f"Others than the owner may write {str(file)!r}, and so change what the gate allows or knows."
+        f"Users other than the owner may write {str(file)!r}, and so change what the gate allows or knows."
         for file, mode in modes.items()
         # In a folder with the sticky bit nobody replaces another one's files.
         if mode & 0o022 and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX)
     ]
     if policy.ledger is not None and "://" in policy.ledger and "@" in policy.ledger and modes[policy_file] & 0o044:
-        found.append(f"Others than the owner may read {str(policy_file)!r}, which holds the ledger's address.")
+        found.append(f"Users other than the owner may read {str(policy_file)!r}, which holds the ledger's address.")
     return found
 
 

@@ -32,7 +32,7 @@ _THRESHOLD = (
     " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "
     "them out, which a histogram can by columns with public values, or add a release_threshold well above k.)"
 )
-#: So many questions are counted at once.
+#: This many questions are counted at once.
 AT_ONCE = 4
 
 
@@ -75,7 +75,7 @@ class Gate:
     - Python. An analyst who runs code in the same process can open the database, or reach into this object. Give
       analysts a process of their own, and the gate another one: ``pkdp gate serve``.
     - Time. How long a release takes depends on the data, and is not hidden.
-    - What is forgotten. Without a ledger, a gate that is opened again knows of no earlier release, and two gates do not
+    - Memory. Without a ledger, a gate that is opened again knows of no earlier release, and two gates do not
       know of each other: each answers a question of its own about the same people.
 
     It may be used from several threads.

@@ -128,7 +128,7 @@ class Workers:
 
     @contextmanager
     def taken(self, *, wait: float | None) -> Iterator[Worker]:
-        """Give a worker, after waiting for so many seconds at most.
+        """Give a worker, after waiting for this many seconds at most.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class Worker:
             raise TemporaryError("no process could be started that reads the database; try again later.") from None
 
     def do(self, job: Job, *, seconds: float | None) -> Counted | None:
-        """Do a job within so many seconds, without limit if None.
+        """Do a job within this many seconds, without limit if None.
 
         Raises
         ------

@@ -106,7 +106,7 @@ _ATOMS = 4096
 _BITS = 256
 
 _PRODUCTS = 2_000_000
-"""So many sums of two losses are looked at, at once."""
+"""This many sums of two losses are looked at, at once."""
 
 
 def noise_side(parts: Sequence[tuple[float, int]]) -> LossSide:
@@ -245,7 +245,7 @@ class ConvexFunction:
 
     Notes
     -----
-    That f is convex is for whoever writes it to know. A value below its own tangent at 1 is refused when it is seen.
+    The writer of f has to know that it is convex. A value below its own tangent at 1 is refused when it is seen.
     """
 
     name: str

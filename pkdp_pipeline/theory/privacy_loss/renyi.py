@@ -60,7 +60,7 @@ def _divergence(log_gain: float, order: float) -> float:
         return 0.0
     exponent = log_gain + math.log(order) if order > 0.0 else -math.inf
     if exponent < -40.0:
-        # log(1 + x) is at most x, and no less in so many digits.
+        # log(1 + x) is at most x, and no less in this many digits.
         grown = math.exp(log_gain) if log_gain < 700.0 else math.inf
         return grown * (1.0 + (abs(log_gain) + 8.0) * 4.0 * UNIT) + _LEAST
     top = exponent + math.exp(-exponent) if exponent > 30.0 else math.log1p(math.exp(exponent))

@@ -50,7 +50,7 @@ def test_what_somebody_wrote_is_not_checked_and_shown(tmp_path, made):
         ("A person is one value of 'person.id', 'house'.", True),
         ("A person is one value of 'x. Nobody learns anything'.", False),
         ("A person is one value of a name.", False),
-        ("Every row is taken for a person: a person with several rows is protected in one of them only.", True),
+        ("Every row counts as one person: somebody with several rows is protected in only one of them.", True),
     ],
 )
 def test_what_the_library_says_of_units_is_known_from_what_others_wrote(tmp_path, caveat, ours):

@@ -22,13 +22,13 @@ every_report = pytest.mark.parametrize("report", [clinic_report, hostile_report,
 
 def test_the_parts_are_in_order():
     assert [section.title for section in sections(clinic_report())] == [
-        "What is published",
+        "Published",
         "Against whom",
-        "What is promised",
-        "What is assumed, and who argued it",
-        "What happens if that is wrong",
-        "What adds up over time",
-        "What is not protected",
+        "The promise",
+        "The assumptions, and who argued them",
+        "If an assumption is wrong",
+        "Over time",
+        "Not protected",
         "How to check it",
         "Read and answered for",
     ]
@@ -40,7 +40,7 @@ def test_the_clinic_is_told_in_words():
     for said in (
         "- Period: 2026-W02 to 2026-W14",
         "where a cell is not listed, there are fewer than 55, possibly none",
-        "Anyone for whom people's records are independent, who knows or controls at most 20 people",
+        "Anyone who regards people's records as independent, knows or controls at most 20 people",
         "In numbers: ε (strength of the strongest hint) = 0.98; δ (probability that the hint leaks everything) = 1e-6",
         "Argued by Head of the practice (invented) on 2025-12-01.",
         "> About one patient in eight comes in a week",
@@ -62,7 +62,7 @@ def test_no_symbol_is_without_its_word(report):
             if kind not in ("quote", "lead"):  # a lead says the meaning around the symbol
                 text = json.dumps(value, ensure_ascii=False)
                 assert not re.search(r"ε(?! \(|\))|\bk =", text.replace("worst-case ε and δ", "")), text
-    (listed,) = [value for s in sections(report()) if s.title == "What is not protected" for _, value in s.blocks]
+    (listed,) = [value for s in sections(report()) if s.title == "Not protected" for _, value in s.blocks]
     assert 3 <= len(listed) <= 5
 
 

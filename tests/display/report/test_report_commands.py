@@ -56,7 +56,7 @@ def test_two_pages_are_for_the_officer(ran, tmp_path):
         assert done.exit_code == 0, done.output
         text = out.read_text(encoding="utf-8")
         assert text.startswith(start)
-        assert "What happens if that is wrong" in text
+        assert "If an assumption is wrong" in text
         assert pkdp("verify", out).exit_code == 0
     refused = pkdp("report", ran, "--for", "boss", "--format", "md")
     assert refused.exit_code == 2

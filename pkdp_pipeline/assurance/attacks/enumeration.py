@@ -115,12 +115,7 @@ def _telling(crowd: Crowd) -> list[int]:
 def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated | None:
     """Return the exact divergence of `crowd` at `epsilon`, or None where `size` is above `LARGEST`.
 
-    Parameters
-    ----------
-    mechanism : Count or Histogram
-    crowd : Crowd
-    epsilon : float
-        At least 0 and finite.
+    `epsilon`: at least 0 and finite.
 
     Notes
     -----
@@ -269,7 +264,6 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -
 
     Parameters
     ----------
-    step : Cell
     law : mapping
         The weight of each true count.
     alpha : ball

@@ -55,14 +55,12 @@ def simulated(
     ----------
     mechanism : Count or Histogram
         Not a `Count` of several cells.
-    crowd : Crowd
     epsilon : float
         At least 0 and finite.
     draws : int
         How many draws judge the event, 2 at least; choosing it takes some more.
     error : float
         In (0, 1): the returned number exceeds the true divergence with this probability at most.
-    generator : numpy.random.Generator
 
     Notes
     -----
@@ -116,13 +114,11 @@ class _TwoCells:
     ----------
     people : Tilted
         Everybody who is not controlled; an attacker may forget what she knows.
-    controlled : sequence of two int
     lives : sequence of two (int, int)
         The target's addition to the two cells, in the first and in the second life.
     scores, weights : sequences of two arrays
         By true count: the score of what is then published, and the largest logarithm of the weight of any draw under
         which the same is published.
-    epsilon, cap : float
     """
 
     people: Tilted

@@ -39,22 +39,17 @@ _LABELS, _KINDS = 20, 10  # so many are named
 def registry_text(ledger: Ledger, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> str:
     """Return the YAML text.
 
+    Raises `ArgumentError` if nothing is published, or the unit is not named where there are several; `NoEvidenceError`
+    if the releases do not add up.
+
     Parameters
     ----------
     ledger : Ledger
         Inside a snapshot.
-    columns : sequence of str
     each_row : bool
         The privacy unit; see `chosen_units`.
     plain : bool
         ASCII only.
-
-    Raises
-    ------
-    ArgumentError
-        If nothing is published, or the unit is not named where there are several.
-    NoEvidenceError
-        If the releases do not add up.
     """
     history = read_history(ledger)
     units = chosen_units(history.units, columns, each_row=each_row)

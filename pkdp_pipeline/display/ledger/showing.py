@@ -66,12 +66,8 @@ def show(
 
     Parameters
     ----------
-    screen : Screen
-    history : History
     location : str
         Without a password.
-    growth : sequence
-    delta : float
     last : int, optional
         Show so many of the latest releases; None for all.
     changed : str, optional

@@ -30,13 +30,7 @@ _EACH_ROW = "each row"
 def describe(policy: Policy, tables: Mapping[str, PermittedTable]) -> dict[str, Any]:
     """Return what analysts may ask and what is promised about the answers, as what `json` writes.
 
-    Nothing in it depends on data, and no path is in it.
-
-    Parameters
-    ----------
-    policy : Policy
-    tables : mapping of str to PermittedTable
-        Its tables, as the database has them.
+    Nothing in it depends on data, and no path is in it. `tables`: its tables, as the database has them.
     """
     attacker = policy.attacker.model()
     return {
@@ -115,11 +109,7 @@ def _units(tables: Mapping[str, PermittedTable]) -> list[tuple[str, ...]]:
 def totals(total: Callable[[object], Certificate], tables: Mapping[str, PermittedTable]) -> list[dict[str, Any]]:
     """Return what all releases so far promise together, for each privacy unit, as what `json` writes.
 
-    Parameters
-    ----------
-    total : callable
-        Returns the total of a privacy unit.
-    tables : mapping of str to PermittedTable
+    `total` returns the total of a privacy unit.
     """
     found: list[dict[str, Any]] = []
     for unit in _units(tables):

@@ -39,12 +39,8 @@ _SERVE = "import sys; from pkdp_pipeline.duckdb.gate.worker import serve; serve(
 def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
     """Open the DuckDB file with the data, read-only.
 
-    Raises
-    ------
-    ConfigError
-        If it is no DuckDB file, other users can read or write it, or this process has it open otherwise.
-    TemporaryError
-        If another process is writing to it.
+    Raises `ConfigError` if it is no DuckDB file, other users can read or write it, or this process has it open
+    otherwise; `TemporaryError` if another process is writing to it.
     """
     import duckdb
 
@@ -92,7 +88,6 @@ class Job:
         Read all that the requests need, ask them of no rows at all, or count the first of them.
     table : str
         As SQL.
-    requests : tuple of Question
     columns : tuple of str
         Further columns to be read.
     """
@@ -110,7 +105,6 @@ class Workers:
 
     Parameters
     ----------
-    database : path-like
     memory : str
         The memory that DuckDB may use in each of them.
     most : int
@@ -130,10 +124,7 @@ class Workers:
     def taken(self, *, wait: float | None) -> Iterator[Worker]:
         """Give a worker, after waiting for so many seconds at most.
 
-        Raises
-        ------
-        TemporaryError
-            If all are busy for so long, or none can be started.
+        Raises `TemporaryError` if all are busy for so long, or none can be started.
         """
         if not self._places.acquire(timeout=wait):
             raise TemporaryError("the gate is busy; ask the same again later.")
@@ -195,11 +186,8 @@ class Worker:
     def do(self, job: Job, *, seconds: float | None) -> Counted | None:
         """Do a job within so many seconds, without limit if None.
 
-        Raises
-        ------
-        ArgumentError
-            If the question cannot be asked of this table, whatever its rows are.
-        UnfinishedError, TableFailedError
+        Raises `ArgumentError` if the question cannot be asked of this table, whatever its rows are; `UnfinishedError`
+        or `TableFailedError` where there is no answer.
         """
         try:
             self._connection.send(job)

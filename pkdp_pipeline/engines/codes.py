@@ -68,7 +68,6 @@ def counted_by_place(units: _Integers, cells: _Integers, size: int) -> tuple[npt
         At least one; none missing.
     cells : integer array, one per row
         Below `size`, which fits 32 bits.
-    size : int
 
     Returns
     -------

@@ -37,7 +37,6 @@ class Periods:
 
     Parameters
     ----------
-    relation : duckdb.DuckDBPyRelation
     first : str
         SQL for the first day of the period that a row is of.
     stopped : bool
@@ -190,7 +189,6 @@ class OnePeriod:
 
     Parameters
     ----------
-    periods : Periods
     first : datetime.date
         Its first day.
     alone : callable

@@ -55,7 +55,6 @@ class Rows:
 
     Parameters
     ----------
-    relation : duckdb.DuckDBPyRelation
     selected : tuple of str
         SQL for the columns, such as ``"id" AS u0``.
     condition : str

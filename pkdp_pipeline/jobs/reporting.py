@@ -50,7 +50,6 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
 
     Parameters
     ----------
-    job : Job
     day : datetime.date, optional
         None: everything the job has published.
     audience : {"public", "auditor"}, default "public"
@@ -120,12 +119,8 @@ def report_place(job: Job, day: date | None) -> Path:
 def write_report(job: Job, day: date | None) -> Path:
     """Write the public report of a date, or of all of them, into the output directory; and return where.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be drawn or written, or the extra ``report`` is not installed.
-    LedgerError, TemporaryError
-        If the ledger cannot be read, or holds nothing to report.
+    Raises `ConfigError` if it cannot be drawn or written, or the extra ``report`` is not installed; `LedgerError` or
+    `TemporaryError` if the ledger cannot be read, or holds nothing to report.
     """
     from pkdp_pipeline.display.report import render
 
@@ -207,7 +202,6 @@ class Together:
 
     Parameters
     ----------
-    releases : int
     total : ComposedCertificate or None
         What they add up to; None when they protect different units, or do not add up.
     reason : str

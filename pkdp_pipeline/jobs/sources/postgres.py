@@ -119,18 +119,8 @@ class PostgresSource(FetchedSource):
 
     All is asked in one read-only transaction, which sees one state of the database; after a failure, which ends it, the
     next question is asked in a new one. The database selects the rows of a day and the columns that the job needs; only
-    these come over, into memory.
-
-    Parameters
-    ----------
-    job : Job
-
-    Raises
-    ------
-    ConfigError
-        If the driver is not installed, the server refuses, or there is no such table or query.
-    TemporaryError
-        If the server cannot be reached.
+    these come over, into memory. Raises `ConfigError` if the driver is not installed, the server refuses, or there is
+    no such table or query; `TemporaryError` if the server cannot be reached.
     """
 
     def __init__(self, job: Job, table: PostgresSourceTable) -> None:

@@ -54,7 +54,6 @@ class DaySource:
     ----------
     connection : duckdb.DuckDBPyConnection
         Closed with the source.
-    columns : mapping of str to Kind
     broken : PkdpError
         The error where the rows cannot be read to their end.
     """
@@ -268,12 +267,8 @@ def _plain(kind: Any) -> Any:
 def open_duckdb(table: DuckDBSourceTable) -> RelationSource:
     """Return the table or the query, open for reading; nobody writes to the file until it is closed.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such file or table, or the query cannot be answered.
-    TemporaryError
-        If another process writes to the file.
+    Raises `ConfigError` if there is no such file or table, or the query cannot be answered; `TemporaryError` if another
+    process writes to the file.
     """
     what = "the query" if table.table is None else f"table {table.table!r}"
     connection = connect()

@@ -28,7 +28,6 @@ class History:
 
     Attributes
     ----------
-    dataset, head : str
     lines : tuple of Entry
         In the order in which they were charged, without certificates and bytes.
     totals : LedgerTotals
@@ -78,10 +77,7 @@ class History:
     def of_some(self, unit: str, lines: Iterable[Entry]) -> Certificate:
         """Return what some releases add up to for one unit; all others count as standing beside them.
 
-        Raises
-        ------
-        NoEvidenceError
-            If they do not add up with the evidence in force.
+        Raises `NoEvidenceError` if they do not add up with the evidence in force.
         """
         some = self.totals.account.bundles(unit, {line.sequence for line in lines})
         if not self.evidence and len(self.lines) > 1:
@@ -106,8 +102,6 @@ class Point:
 
     Attributes
     ----------
-    period : str
-    releases : int
     epsilon, worst_case : float
         At the δ asked for; `math.inf` where there is none.
     at_one : float or None
@@ -138,17 +132,13 @@ def spending(
 
     Parameters
     ----------
-    history : History
     unit : str
         See `unit_text`.
-    delta : float
-    most : int
     periods : container of str, optional
         Points are made at these periods only; what is charged in between counts in the next point, and after the
         last of them in that.
     seconds : float
         After so long fewer points are returned, as evenly spread.
-    clock : callable
     """
     lines = history.in_order()
     reached = _reached(lines, unit, periods)
@@ -232,7 +222,6 @@ class Spent:
 
     Attributes
     ----------
-    budget : Budget
     measure : {"partial_knowledge", "worst_case"}
     epsilon : float
         The total of the releases at the budget's δ; for a budget of some days, in the fullest window. `math.inf`
@@ -258,14 +247,7 @@ def spent(
 ) -> list[Spent]:
     """Return how much of every budget in force is used up for one privacy unit.
 
-    Parameters
-    ----------
-    totals : LedgerTotals
-    unit : str
-        See `unit_text`.
-    seconds : float
-        After so long no further windows are looked at.
-    clock : callable
+    `unit`: see `unit_text`. `seconds`: after so long no further windows are looked at.
     """
     deadline = clock() + seconds
     found = []
@@ -304,17 +286,7 @@ def _fullest(listed: list[tuple[int | None, Counter[Bundle]]]) -> list[tuple[int
 def how_many_more(totals: LedgerTotals, unit: str, part: str) -> int | None:
     """Return how many more releases like one, each about a period of its own, all budgets of the whole history allow.
 
-    Parameters
-    ----------
-    totals : LedgerTotals
-    unit : str
-    part : str
-        The sha256 of the release's part.
-
-    Returns
-    -------
-    int or None
-        At most `MOST_MORE`; None where there is no budget of the whole history.
+    At most `MOST_MORE`; None where there is no budget of the whole history. `part`: the sha256 of the release's part.
     """
     budgets = [budget for budget in totals.terms.budgets if budget.window_days is None]
     if not budgets:

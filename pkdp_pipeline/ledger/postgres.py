@@ -109,12 +109,7 @@ GROUP BY i.indexrelid, c.relname, i.indpred, i.indrelid
 def changed_objects(execute: Callable[..., list[tuple[Any, ...]]], namespace: str) -> list[str]:
     """Return what was changed, added or removed, in words; nothing where the ledger is as it was made.
 
-    Parameters
-    ----------
-    execute : callable
-        As `Database.execute`.
-    namespace : str
-        The PostgreSQL schema that holds the tables.
+    `execute` is as `Database.execute`. `namespace`: the PostgreSQL schema that holds the tables.
 
     Notes
     -----

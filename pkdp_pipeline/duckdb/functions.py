@@ -17,7 +17,7 @@ import pandas as pd
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.duckdb.spec import Spec, spelled
-from pkdp_pipeline.duckdb.tables import literal, quoted
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -47,22 +48,12 @@ class TableRef:
     columns: Mapping[str, str]
 
 
-def quoted(name: str) -> str:
-    """Return a name as a SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def lowered(name: str) -> str:
     """Return a name with its ASCII letters small: DuckDB takes names to be equal up to these alone.
 
     `str.lower` makes an ASCII letter of others, such as the Kelvin sign, and so would take two names for one.
     """
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)
-
-
-def literal(text: str) -> str:
-    """Return text as a SQL string."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def resolve(

@@ -243,7 +243,7 @@ def asked(question: Callable[[], Answer]) -> Answer:
 
 
 def quoted(name: str) -> str:
-    """Return a column name as a SQL identifier."""
+    """Return a name as a SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 

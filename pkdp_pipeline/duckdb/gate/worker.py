@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.duckdb.gate.records import check_mode
-from pkdp_pipeline.duckdb.tables import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units, read_through

@@ -14,7 +14,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.account import Account, Bundle
+from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
@@ -70,9 +70,9 @@ class History:
             return list(self.lines)
         return sorted(self.lines, key=lambda one: (one.row.last_day or 0, one.row.first_day or 0, one.row.id))
 
-    def components(self, lines: Iterable[Entry] | None = None) -> list[list[Row]]:
+    def components(self) -> list[list[Row]]:
         """Return the releases whose periods overlap, each leading to the next, as one list each."""
-        return self.totals.account.components if lines is None else Account(line.row for line in lines).components
+        return self.totals.account.components
 
     def of_some(self, unit: str, lines: Iterable[Entry]) -> Certificate:
         """Return what some releases add up to for one unit; all others count as standing beside them.
@@ -242,14 +242,12 @@ class Spent:
     complete: bool = True
 
 
-def spent(
-    totals: LedgerTotals, unit: str, *, seconds: float = 1.0, clock: Callable[[], float] = time.monotonic
-) -> list[Spent]:
+def spent(totals: LedgerTotals, unit: str, *, seconds: float = 1.0) -> list[Spent]:
     """Return how much of every budget in force is used up for one privacy unit.
 
     `unit`: see `unit_text`. `seconds`: after so long no further windows are looked at.
     """
-    deadline = clock() + seconds
+    deadline = time.monotonic() + seconds
     found = []
     for budget in totals.terms.budgets:
         windows: list[tuple[int | None, Counter[Bundle]]] = [(None, totals.account.bundles(unit))]
@@ -259,7 +257,7 @@ def spent(
             fullest, start, seen = 0.0, None, 0
             held: Counter[Bundle] = Counter()
             for first, window in reversed(windows):  # the latest first: it is what the next release meets
-                if seen and clock() > deadline:
+                if seen and time.monotonic() > deadline:
                     break
                 epsilon, seen = totals.epsilon(window, measure, budget.delta), seen + 1
                 if epsilon > fullest:

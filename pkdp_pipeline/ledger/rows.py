@@ -23,7 +23,6 @@ from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.model.evidence import Evidence
 
 

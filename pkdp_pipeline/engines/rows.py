@@ -53,12 +53,7 @@ _Hashes = npt.NDArray[np.uint64]
 class Rows:
     """The rows named ``pkdp_rows`` in a statement: columns of a relation, where a condition holds.
 
-    Parameters
-    ----------
-    selected : tuple of str
-        SQL for the columns, such as ``"id" AS u0``.
-    condition : str
-        SQL.
+    `selected`: SQL for the columns, such as ``"id" AS u0``. `condition`: SQL.
     """
 
     relation: duckdb.DuckDBPyRelation

@@ -35,12 +35,8 @@ Rule = tuple[str, bool]
 class CheckedDay:
     """A day that looks as declared. It holds numbers from the data and is never shown.
 
-    Parameters
-    ----------
-    rows : int
-        How many rows it has.
-    counted : mapping of str to Counted
-        The counts of each release, by name, so that `publish` need not count again.
+    `rows`: how many rows it has. `counted`: the counts of each release, by name, so that `publish` need not count
+    again.
     """
 
     rows: int

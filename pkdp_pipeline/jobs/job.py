@@ -294,12 +294,8 @@ class Job(Declarations):
 def load_job(path: str | os.PathLike[str]) -> Job:
     """Read and check a job file, without looking at any data.
 
-    Its paths are absolute.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is not TOML, or says something a job cannot mean.
+    Its paths are absolute. Raises `ConfigError` if the file cannot be read, is not TOML, or says something a job cannot
+    mean.
     """
     file = Path(path)
     return read_job(job_text(file), file)

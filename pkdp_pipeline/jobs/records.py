@@ -195,10 +195,7 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 def recorded(result: JobResult) -> Iterator[None]:
     """Record how what is done inside ends; a job without ``[records]`` writes nothing.
 
-    Raises
-    ------
-    ConfigError
-        If what went well cannot be recorded. An error from inside is passed on, recorded or not.
+    Raises `ConfigError` if what went well cannot be recorded. An error from inside is passed on, recorded or not.
     """
     append_event(result, "START")
     try:

@@ -200,12 +200,8 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
 class Together:
     """The total of everything that stands about some people in one period.
 
-    Parameters
-    ----------
-    total : ComposedCertificate or None
-        What they add up to; None when they protect different units, or do not add up.
-    reason : str
-        Why there is no total; empty where there is one.
+    `total`: what they add up to; None when they protect different units, or do not add up. `reason`: why there is no
+    total; empty where there is one.
     """
 
     releases: int

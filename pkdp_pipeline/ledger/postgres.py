@@ -37,14 +37,8 @@ _MALFORMED = re.compile(
 def trouble_of(state: str, said: str, *, lost: bool) -> Trouble:
     """Return what an error means for who meets it.
 
-    Parameters
-    ----------
-    state : str
-        The SQLSTATE; empty where the error came before a server answered.
-    said : str
-        The words of the server or of libpq.
-    lost : bool
-        Whether the connection is lost, or none was had.
+    `state`: the SQLSTATE; empty where the error came before a server answered. `said`: the words of the server or of
+    libpq. `lost`: whether the connection is lost, or none was had.
 
     Returns
     -------

@@ -125,12 +125,7 @@ def _within(total: Certificate, budget: Budget, share: float) -> bool:
 class LedgerTotals:
     """The totals of charged releases under some terms; charges, totals, views and dry runs ask it.
 
-    Parameters
-    ----------
-    dataset : str
-        For messages.
-    parts : dict of str to ReleaseCertificate
-        The certificates that the account's releases count with.
+    `dataset`: for messages. `parts`: the certificates that the account's releases count with.
     """
 
     dataset: str

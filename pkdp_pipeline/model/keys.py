@@ -258,12 +258,8 @@ Cell = tuple[Key, ...]
 class Domain:
     """The public cells, in the order in which they are published.
 
-    Parameters
-    ----------
-    cells : tuple of tuples
-        One key per by-column; None stands for "missing".
-    kinds : tuple of str or None
-        The kind of each column's keys; None where all of them are missing.
+    `cells`: one key per by-column; None stands for "missing". `kinds`: the kind of each column's keys; None where all
+    of them are missing.
     """
 
     by: tuple[str, ...]

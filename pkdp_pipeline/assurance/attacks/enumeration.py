@@ -262,14 +262,8 @@ def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_tota
 def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -> dict[Hashable, Any]:
     """Return the law of what is published with noise, when the true count has the law `law`.
 
-    Parameters
-    ----------
-    law : mapping
-        The weight of each true count.
-    alpha : ball
-        ``e^{-ε0}``.
-    low, top : int
-        Smallest and largest count that may reach the noise in any law that is compared with this one.
+    `law`: the weight of each true count. `alpha`: ``e^{-ε0}``. `low` and `top`: smallest and largest count that may
+    reach the noise in any law that is compared with this one.
 
     Notes
     -----

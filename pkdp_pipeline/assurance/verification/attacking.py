@@ -80,12 +80,8 @@ _MOST_PEOPLE = 10_000_000
 class Effort:
     """How much is simulated.
 
-    Parameters
-    ----------
-    draws : int
-        For every simulation.
-    error : float
-        The probability with which all simulations together find something where nothing is, at most.
+    `draws`: for every simulation. `error`: the probability with which all simulations together find something where
+    nothing is, at most.
     """
 
     draws: int

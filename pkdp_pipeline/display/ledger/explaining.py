@@ -57,14 +57,7 @@ def explain_total(
 ) -> None:
     """Print how the totals of these units come about.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        Inside a snapshot.
-    units : sequence of str
-        See `unit_text`.
-    seconds : float
-        See `spent`.
+    `ledger`: inside a snapshot. `units`: see `unit_text`. `seconds`: see `spent`.
     """
     title, held = opening(history, ledger.location)
     screen.title(title)

@@ -64,14 +64,8 @@ def show(
 ) -> None:
     """Print the releases and the spend-over-time view.
 
-    Parameters
-    ----------
-    location : str
-        Without a password.
-    last : int, optional
-        Show so many of the latest releases; None for all.
-    changed : str, optional
-        See `changed_since`.
+    `location`: without a password. `last`: show so many of the latest releases; None for all. `changed`: see
+    `changed_since`.
     """
     title, held = opening(history, location)
     screen.title(title)

@@ -170,18 +170,14 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
 def look_up(policy: Policy, database: Path) -> tuple[dict[str, PermittedTable], list[str]]:
     """Hold a policy against a database, whose data are not read.
 
+    Raises `ConfigError` if the database cannot be opened, or the policy does not fit it; the message names the policy's
+    key; `TemporaryError` if another process is writing to the database.
+
     Returns
     -------
     dict of str to PermittedTable
     list of str
         Which tables are views that link people's rows, one sentence each.
-
-    Raises
-    ------
-    ConfigError
-        If the database cannot be opened, or the policy does not fit it; the message names the policy's key.
-    TemporaryError
-        If another process is writing to the database.
     """
     with closing(open_vault(database)) as vault:
         tables = find_tables(policy, vault)

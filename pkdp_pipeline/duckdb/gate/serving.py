@@ -29,15 +29,8 @@ def service_names(host: str, *, allow_remote: bool = False, names: tuple[str, ..
     """Return the names that requests may call the service by.
 
     Raises `ArgumentError` if other machines would reach it and that was not asked for, or nobody says by which name.
-
-    Parameters
-    ----------
-    host : str
-        The address it listens on.
-    allow_remote : bool, default False
-        Whether that may be one that other machines reach.
-    names : tuple of str
-        The names of a proxy in front of it.
+    `host`: the address it listens on. `allow_remote`: whether that may be one that other machines reach. `names`: the
+    names of a proxy in front of it.
     """
     given = frozenset(name.lower().strip("[]") for name in names)
     if any(not name or set(name) & set("/:@ ") for name in names):
@@ -78,14 +71,8 @@ def bound(host: str, port: int) -> socket.socket:
 def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: float = _HEADER_SECONDS) -> uvicorn.Server:
     """Return a server whose connections end.
 
-    Parameters
-    ----------
-    patience : float
-        For how many seconds running requests are waited for when it stops.
-    longest : float
-        How many seconds any connection may last.
-    header_seconds : float, optional
-        How long the headers of a request may take to arrive.
+    `patience`: for how many seconds running requests are waited for when it stops. `longest`: how many seconds any
+    connection may last. `header_seconds`: how long the headers of a request may take to arrive.
     """
     import uvicorn
 

@@ -101,14 +101,8 @@ class Job:
 class Workers:
     """The processes of one gate: started when they are needed, and used again.
 
-    A statement that DuckDB runs cannot always be interrupted, such as one with LIKE; a process can be ended.
-
-    Parameters
-    ----------
-    memory : str
-        The memory that DuckDB may use in each of them.
-    most : int
-        How many there are at once.
+    A statement that DuckDB runs cannot always be interrupted, such as one with LIKE; a process can be ended. `memory`:
+    the memory that DuckDB may use in each of them. `most`: how many there are at once.
     """
 
     def __init__(self, database: str | os.PathLike[str], *, memory: str, most: int) -> None:

@@ -54,19 +54,13 @@ def write_outputs(
 ) -> Mapping[str, tuple[Path, ...]]:
     """Write releases of one period to all of a job's outputs; what is there already is left or replaced.
 
-    `day`: in the period. `releases`: all of the period's releases, or those that exist so far.
+    `day`: in the period. `releases`: all of the period's releases, or those that exist so far. Raises `ConfigError` if
+    an output cannot hold a release, `TemporaryError` if a database is locked or cannot be reached.
 
     Returns
     -------
     mapping of str to tuple of pathlib.Path
         The files of each release, by its name.
-
-    Raises
-    ------
-    ConfigError
-        If an output cannot hold a release.
-    TemporaryError
-        If a database is locked or cannot be reached.
     """
     folder = job.folder(day)
     make_folder(folder)

@@ -50,12 +50,7 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
 class DaySource:
     """A source of whose periods a DuckDB connection of its own makes relations; see `Source`.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Closed with the source.
-    broken : PkdpError
-        The error where the rows cannot be read to their end.
+    `connection`: closed with the source. `broken`: the error where the rows cannot be read to their end.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Kind], broken: PkdpError) -> None:

@@ -20,12 +20,7 @@ from pkdp_pipeline.jobs.sources.source import Kind, check_unique
 class WholeFile:
     """One file, and how it is read.
 
-    Parameters
-    ----------
-    table : FileSourceTable
-        Of one Parquet, CSV or Excel file.
-    columns : mapping of str to Kind
-        Its columns and what they hold; no row was read to find out.
+    `table`: of one Parquet, CSV or Excel file. `columns`: its columns and what they hold; no row was read to find out.
     """
 
     table: FileSourceTable

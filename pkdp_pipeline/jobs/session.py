@@ -270,17 +270,10 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
     stored bytes afterwards, so a run that was interrupted can be repeated. `revise`: publish the day's changed data as
     new releases, charged and checked as any other. `stopping`: decides where a signal takes effect.
 
-    Raises
-    ------
-    ArgumentError
-        If the period is not over, or closed.
-    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
-        If a release may not be published; nothing was read.
-    InputCheckError
-        If the day does not look as declared; nothing was charged.
-    ConfigError, LedgerError, TemporaryError
-        If the source, the output folder or the ledger cannot be used; a `TemporaryError` also where another run
-        publishes into the same folder.
+    Raises `ArgumentError` if the period is not over, or closed. After a `BudgetExceededError`, `DifferencingError`,
+    `NoEvidenceError` or `NotCertifiableError` nothing was read, after an `InputCheckError` nothing was charged. Where
+    the source, the output folder or the ledger cannot be used it is a `ConfigError`, a `LedgerError` or a
+    `TemporaryError`, the last also where another run publishes into the same folder.
     """
     with JobSession(job, day=day, stopping=stopping) as session:
         result = session.run(day, revise=revise)

@@ -228,16 +228,8 @@ def add_up(
 
     A release that stands alone in its component counts with its whole certificate; where others stand beside
     it, with what noise gives against any attacker, except for a single exact count beside pure noise. A total takes
-    nothing from those beside it, which are certified given what it tells.
-
-    Parameters
-    ----------
-    held : mapping of Bundle to int
-        The components, as bundles of one unit, and how often each occurs.
-    parts : mapping of str to ReleaseCertificate
-        The certificates of the bundles' parts.
-    beside_others : bool
-        Whether the data set has releases for other units, which are not in the total.
+    nothing from those beside it, which are certified given what it tells. `held` are bundles of one unit;
+    `beside_others` says whether the data set has releases for other units, which are not in the total.
 
     Notes
     -----

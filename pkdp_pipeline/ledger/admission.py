@@ -84,19 +84,8 @@ def check_differencing(
     people's periods depend on each other. A total may stand beside what is certified against attackers who are
     told it. Raises `DifferencingError`, naming both releases, the case and the ways out.
 
-    Parameters
-    ----------
-    standing : Facts
-        The release asked for.
-    others : iterable of Facts or of (Facts, AttackerModel)
-        Releases of the data set that are published or charged, each with the attacker it is certified
-        against; without one it is an attacker who is not told who is there.
-    dataset : str
-        The data set's name, for the message.
-    evidence : optional
-        The evidence declared about the data set; see `read_evidence`.
-    attacker : AttackerModel, optional
-        The attacker to certify the release against. None: one who is not told who is there.
+    `others` are all that is published or charged, with the attackers they are certified against, as `attacker` is that
+    of the release asked for; without one it is an attacker who is not told who is there.
 
     Notes
     -----

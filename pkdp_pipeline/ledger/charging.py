@@ -209,18 +209,8 @@ _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "wors
 class BudgetCheck:
     """The total of one release and all others, held to the budgets.
 
-    Parameters
-    ----------
-    totals : LedgerTotals
-        With the release in it.
-    entry : Entry
-        The release.
-    before : Account
-        The releases charged already.
-    prior : Account
-        The same without the release itself, where it was charged already.
-    again : bool
-        Whether it was charged already, and gets another certificate.
+    The release is in `totals`. `before` has the releases charged already; `prior` has the same without the release
+    itself, where it was charged already and gets another certificate (`again`).
     """
 
     totals: LedgerTotals

@@ -43,16 +43,8 @@ def open_for_reading(location: str, dataset: str | None = None) -> Iterator[Ledg
 def chosen_units(units: Sequence[str], columns: Sequence[str], *, each_row: bool) -> list[str]:
     """Return the privacy units asked for, out of those the data set has releases for; all of them by default.
 
-    Raises `ArgumentError` if there is no such unit.
-
-    Parameters
-    ----------
-    units : sequence of str
-        See `unit_text`.
-    columns : sequence of str
-        Columns of the one asked for.
-    each_row : bool
-        Whether the one in which every row is a person is asked for.
+    It is asked for by its columns, or `each_row` asks for the one in which every row is a person. Units are as
+    `unit_text` writes them. Raises `ArgumentError` if there is no such unit.
     """
     if each_row and columns:
         raise ArgumentError("--unit and --each-row exclude each other: a person is a value of columns, or a row.")

@@ -49,18 +49,10 @@ _SHARES = (0.5, 0.8, 0.95, 0.99, 1.0)
 def simulated(
     mechanism: Mechanism, crowd: Crowd, epsilon: float, *, draws: int, error: float, generator: Generator
 ) -> float:
-    """Return what `crowd` attains at `epsilon` at least, from draws.
+    """Return what `crowd` attains at `epsilon` at least, from draws; not of a `Count` of several cells.
 
-    Parameters
-    ----------
-    mechanism : Count or Histogram
-        Not a `Count` of several cells.
-    epsilon : float
-        At least 0 and finite.
-    draws : int
-        How many draws judge the event, 2 at least; choosing it takes some more.
-    error : float
-        In (0, 1): the returned number exceeds the true divergence with this probability at most.
+    At least 2 `draws` judge the event; choosing it takes some more. The returned number exceeds the true divergence
+    with probability `error` at most.
 
     Notes
     -----

@@ -39,13 +39,11 @@ class Difference:
 
     Parameters
     ----------
-    path : str
     steps : tuple of str or int
         The members that lead there.
     direction : {"below", "above", "length", "other", "words"}
         Whether the stored number is below or above the recomputed one; a list is not as long; something else that is
         no text; or a text.
-    stored, fresh : JSON value
     """
 
     path: str
@@ -102,8 +100,6 @@ def differences(
 
     Parameters
     ----------
-    path : str
-    stored, fresh : JSON values
     skip : collection of str
         Members that are not looked at, wherever they are.
     none_is_infinite : bool, default False

@@ -279,10 +279,7 @@ def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificat
 def release_certificate(text: str) -> ReleaseCertificate:
     """Read the certificate of one release back; see `Certificate.from_json`.
 
-    Raises
-    ------
-    ArgumentError
-        If the text is not a certificate, or that of several releases together.
+    Raises `ArgumentError` if the text is not a certificate, or that of several releases together.
     """
     certificate = Certificate.from_json(text)
     if not isinstance(certificate, ReleaseCertificate):

@@ -173,10 +173,7 @@ def _publish(
 def typed_cells(option: str, column: str, kind: str, cells: list[str]) -> list[str] | list[int]:
     """Return declared cells as values of the kind that their column holds; `option` is what declares them.
 
-    Raises
-    ------
-    ArgumentError
-        If it holds neither text nor whole numbers, or a cell is none.
+    Raises `ArgumentError` if it holds neither text nor whole numbers, or a cell is none.
     """
     if kind == "text":
         return cells

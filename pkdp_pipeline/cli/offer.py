@@ -27,10 +27,7 @@ class Offer:
     ----------
     mechanism : Count or Histogram
         The cells of a histogram with a `k` are found in the data; those of others are declared.
-    attacker : AttackerModel
     protects : {"presence", "value"}
-    days : int
-    evidence : tuple of Evidence
     epsilon, delta : float
         The numbers that all releases together reach.
     """

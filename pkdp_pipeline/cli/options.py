@@ -191,13 +191,7 @@ def leaving() -> Iterator[None]:
 def taking(name: str, options: Options, make: Callable[..., object]) -> Callable[[Command], Command]:
     """Return the decorator that gives a command options, and to the command what they make.
 
-    Parameters
-    ----------
-    name : str
-        The command's parameter that the options stand in for.
-    options : mapping of str to (annotation, default)
-    make : callable
-        Takes the options by name.
+    `name`: the command's parameter that the options stand in for. `make` takes the options by name.
     """
     listed = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
@@ -224,10 +218,7 @@ def taking(name: str, options: Options, make: Callable[..., object]) -> Callable
 def attacker_options(kind: type[Count | Histogram]) -> Callable[[Command], Command]:
     """Return the decorator that gives a command an option for each field of `AttackerModel`, as `attacker`.
 
-    Parameters
-    ----------
-    kind : type
-        The mechanism attacked: with a `Count`, the field for histograms is left out.
+    `kind`: the mechanism attacked: with a `Count`, the field for histograms is left out.
     """
     options = _of_fields(AttackerModel) | _KNOWN_BESIDES
     if kind is Count:
@@ -238,11 +229,7 @@ def attacker_options(kind: type[Count | Histogram]) -> Callable[[Command], Comma
 def mechanism_options(kind: type[Count | Histogram], more: Options | None = None) -> Callable[[Command], Command]:
     """Return the decorator that gives a command an option for each field of a mechanism, as `mechanism`.
 
-    Parameters
-    ----------
-    kind : type
-    more : dict, optional
-        `CELLS_FROM_DATA` where no data say whether the cells are declared.
+    `more`: `CELLS_FROM_DATA` where no data say whether the cells are declared.
     """
     options = _of_fields(kind) | {"noise": flag(float | None, None, _HELP["noise"])} | (more or {})
     return taking("mechanism", options, partial(_mechanism, kind))
@@ -308,10 +295,7 @@ def evidence_flags(evidence: Iterable[Evidence]) -> list[str]:
 def read_evidence_flags(given: Sequence[str]) -> tuple[Evidence, ...]:
     """Return what is declared: each is a kind, with its numbers behind a colon where it takes some.
 
-    Raises
-    ------
-    ArgumentError
-        If it is not known, or its numbers are none.
+    Raises `ArgumentError` if it is not known, or its numbers are none.
     """
     return evidence_from_dicts([_evidence(one) for one in given])
 

@@ -44,10 +44,8 @@ class Plan:
 
     Attributes
     ----------
-    question : Question
     counts : PublicCounts or None
         The counts by which shares and errors are estimated.
-    choices : tuple of Choice
     without_noise : str or None
         Why no choice does without noise; None where one does.
     chosen : int
@@ -71,13 +69,7 @@ class Plan:
         return what_if(self.choice.together, delta=self.question.delta)
 
     def choosing(self, place: int) -> Plan:
-        """Return the same with another choice, counted from 1.
-
-        Raises
-        ------
-        ArgumentError
-            If there is none of this number.
-        """
+        """Return the same with another choice, counted from 1."""
         if not 1 <= place <= len(self.choices):
             least = "there is 1 choice" if len(self.choices) == 1 else f"there are {len(self.choices)} choices"
             raise ArgumentError(f"--choice must be the number of a choice: {least}, counted from 1.")
@@ -116,12 +108,8 @@ class Curve(NamedTuple):
 def planned(question: Question) -> Plan:
     """Return the choices for a question.
 
-    Raises
-    ------
-    NotCertifiableError, NoEvidenceError
-        If none reaches the target; the message names the nearest that would, as flags.
-    ArgumentError, ConfigError
-        If the question is malformed, or its public counts cannot be read.
+    Raises `NotCertifiableError` or `NoEvidenceError` if none reaches the target; the message names the nearest that
+    would, as flags; `ArgumentError` or `ConfigError` if the question is malformed, or its public counts cannot be read.
     """
     counts = None if question.counts is None else question.counts.read()
     named = ("kind", "declared_cells", "cells_per_unit")

@@ -38,13 +38,8 @@ class _BackError(Exception):
 class Asker:
     """Asks one question after another, each again until the answer keeps to the rule that is named.
 
-    Answers are kept as they were typed: a dialogue that is begun again gets those before, without a word.
-
-    Parameters
-    ----------
-    screen : Screen
-    read : callable
-        Prompt → the line that was typed; raises `EOFError` at the end of the input.
+    Answers are kept as they were typed: a dialogue that is begun again gets those before, without a word. `read`:
+    prompt → the line that was typed; raises `EOFError` at the end of the input.
     """
 
     def __init__(self, screen: Screen, read: Callable[[str], str] = input) -> None:

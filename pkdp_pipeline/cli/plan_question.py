@@ -28,11 +28,7 @@ _MOST_ROWS = 1_000_000
 class CountsFile:
     """A CSV of public counts: a header, a row for each cell, a column of whole numbers.
 
-    Parameters
-    ----------
-    path : str
-    column : str, optional
-        The column of the counts; without it the one that is called ``count``.
+    `column`: the column of the counts; without it the one that is called ``count``.
     """
 
     path: str
@@ -50,11 +46,8 @@ class CountsFile:
     def read(self) -> PublicCounts:
         """Return the counts.
 
-        Raises
-        ------
-        ConfigError
-            If the file cannot be read, or does not hold one count for each cell. Messages name columns and rules,
-            and no value: somebody may have given a file that is not public after all.
+        Raises `ConfigError` if the file cannot be read, or does not hold one count for each cell. Messages name columns
+        and rules, and no value: somebody may have given a file that is not public after all.
         """
         header, *rows = self._rows()
         wanted = "count" if self.column is None else self.column
@@ -115,11 +108,7 @@ _CELLS = (
 class Assumed:
     """Counts that are assumed: this many people, spread over this many cells.
 
-    Parameters
-    ----------
-    cells, people : int
-    spread : {"even", "zipf"}, default "even"
-        All cells alike, or the cell of rank r in proportion to 1/r.
+    `spread`: all cells alike, or the cell of rank r in proportion to 1/r.
     """
 
     cells: int
@@ -157,12 +146,9 @@ class Question:
     Parameters
     ----------
     kind : {"histogram", "count"}
-    attacker : AttackerModel
     epsilon, delta : float
         The numbers that all releases together are to reach.
     protects : {"presence", "value"}
-    days : int
-    evidence : tuple of Evidence
     counts : CountsFile or Assumed, optional
         Public expectations of the counts.
     noise : bool

@@ -115,8 +115,6 @@ def split(losses: Array, weights: Array, infinite: float, step: float, *, trim: 
         Finite, none below the exact loss but for 8 units of roundoff.
     weights : array, shape (n,)
         None below the exact P-mass.
-    infinite : float
-    step : float
     trim : bool
         Whether tiny masses at both ends may be moved up.
 

@@ -86,8 +86,6 @@ class PairLosses(Losses):
     ----------
     k : int
         The threshold; people who are controlled are taken off.
-    p : float
-    cap : int, optional
     known : int
         People the attacker merely knows; both laws show how many of them count.
     order : str
@@ -170,11 +168,8 @@ class EnvelopeLosses(Losses):
 class ProfileLosses(Losses):
     """Losses of the pair, its own mirror image, whose profile is the convex hull of certified points.
 
-    Parameters
-    ----------
-    bounds : tuple of Bound
-        All of them hold in both orders, so the smallest does, and so does its lower convex hull in ``e^ε``: the true
-        profile is convex and below all points. With no bound everything is disclosed.
+    `bounds`: all of them hold in both orders, so the smallest does, and so does its lower convex hull in ``e^ε``: the
+    true profile is convex and below all points. With no bound everything is disclosed.
     """
 
     bounds: tuple[Bound, ...]
@@ -265,17 +260,8 @@ class Directions:
 def directions(bounds: tuple[Bound, ...], protects: str) -> Directions:
     """Return the losses of a release from the bounds that hold for it.
 
-    Parameters
-    ----------
-    bounds : tuple of Bound
-        All hold; those that are nowhere better than another one are left out, which is sound.
-    protects : str
-        ``"presence"`` or ``"value"``.
-
-    Returns
-    -------
-    Directions
-        In two orders for the presence theorems on thresholds, in one for everything else.
+    In two orders for the presence theorems on thresholds, in one for everything else. `bounds`: all hold; those that
+    are nowhere better than another one are left out, which is sound. `protects`: ``"presence"`` or ``"value"``.
     """
     bounds = _undominated(bounds)
     losses: tuple[Losses, ...] = ()

@@ -19,14 +19,12 @@ class Part:
 
     Parameters
     ----------
-    times : int
     aim : {"presence", "value"}
         The secret that the whole is to protect.
     protects : {"presence", "value"}
         The secret that the part itself protects.
     certified : tuple of Applied
         Its bounds that rest on the attacker model.
-    against_anyone : WorstCase or None
     leakage : tuple of Leakage
         Everything known, or leaked, beside it.
     totals_known : frozenset of frozenset of str
@@ -129,7 +127,6 @@ class Total:
         Key of the rule.
     partial : tuple of Applied
         Bounds on the whole that rest on the attacker model.
-    worst : WorstCase or None
     protection : str
         The extent of the total's protection, as one sentence.
     reason : str

@@ -124,9 +124,7 @@ class Spectrum:
 
     Parameters
     ----------
-    crowd : Crowd
     masses : array, shape (2, n, width)
-    period : int
     sizes : array, shape (n, bounds)
         At or above the magnitude of either transform.
     bound : array of int

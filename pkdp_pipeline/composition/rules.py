@@ -47,10 +47,7 @@ RULES: Mapping[frozenset[str], Rule] = MappingProxyType(_REGISTRY)
 def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
     """Add up `parts` by the rule for `evidence`.
 
-    Raises
-    ------
-    NoEvidenceError
-        If neither a partial-knowledge nor a worst-case total follows.
+    Raises `NoEvidenceError` if neither a partial-knowledge nor a worst-case total follows.
     """
     if not parts:
         nothing = WorstMaximum(theorem="worst_case_parts", parts=())
@@ -91,10 +88,7 @@ def _unsummed(reason: str, declared: frozenset[type[Evidence]], excepted: bool, 
 def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple[Leakage, ...]:
     """Return all that leaks beside any of the parts.
 
-    Raises
-    ------
-    NoEvidenceError
-        If the leakages of different parts say nothing together, or not what the rule needs.
+    Raises `NoEvidenceError` if the leakages of different parts say nothing together, or not what the rule needs.
     """
     found = tuple(dict.fromkeys(leak for part in parts for leak in part.leakage))
     try:
@@ -120,10 +114,7 @@ def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple
 def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
     """Add up parts by the rule for `evidence`; exact totals, which the other parts count with, are set aside.
 
-    Raises
-    ------
-    NoEvidenceError
-        If an exact total stands beside parts that were certified without it, or nothing follows.
+    Raises `NoEvidenceError` if an exact total stands beside parts that were certified without it, or nothing follows.
     """
     aside = tuple(part for part in parts if isinstance(part.worst, Leaked))
     if not aside:

@@ -88,11 +88,9 @@ _SENSITIVITY = "bounded_sensitivity"
 def bounded_sensitivity(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     """Add up what the numbers tell that one record can change, the most telling ones.
 
-    Raises
-    ------
-    NoEvidenceError
-        If a part is no count or histogram with noise of its own, parts are about different periods, they protect the
-        value and the evidence is about presence, or something leaks that tells what the evidence is about.
+    Raises `NoEvidenceError` if a part is no count or histogram with noise of its own, parts are about different
+    periods, they protect the value and the evidence is about presence, or something leaks that tells what the evidence
+    is about.
     """
     declared = next(one for one in evidence if isinstance(one, BoundedSensitivity))
     contexts = [part.context for part in parts]

@@ -243,7 +243,6 @@ class SplitSum(Bound):
 
     Parameters
     ----------
-    theorem : str
     parts : tuple of (tuple of Bound, int)
         The bounds that hold for each different part, and how often the part occurs.
     extra_epsilon, extra_delta : float

@@ -54,13 +54,8 @@ def attained_by_scores(
 ) -> tuple[float, float]:
     """Return a float at or below what a declared attacker attains with the sum of scores, and its rounding.
 
-    Parameters
-    ----------
-    parts : tuple of (Directions, int)
-        Releases whose `attack` is None are ignored by the attacker, which is one of the things an attacker may do.
-    participation : int, optional
-        The target takes part in at most this many releases in one life, and in none in the other.
-    epsilon : float
+    `parts`: releases whose `attack` is None are ignored by the attacker, which is one of the things an attacker may do.
+    `participation`: the target takes part in at most this many releases in one life, and in none in the other.
 
     Notes
     -----
@@ -211,13 +206,8 @@ _NEGLIGIBLE = 1e-14
 def score_tail(factors: Factors, level: int, rate: float) -> tuple[float, float]:
     """Return floats around the measure of the event that the sum of the scores is at least `level`.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-        Measures of the scores, on cells; what is infinite in them is left out.
-    level : int
-    rate : float
-        Exponent per cell, at least 0: one under which sums near `level` are likely.
+    `factors`: measures of the scores, on cells; what is infinite in them is left out. `rate`: exponent per cell, at
+    least 0: one under which sums near `level` are likely.
 
     Notes
     -----

@@ -25,11 +25,6 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     given her habits, every cell is a thresholded count of its own, independent of the others, and the dominating pair
     of the whole is the product of those of c cells; that of lives in different cells has c more in the other order.
     *Rounding*: that of `Convolved`. *Source*: `docs/composition.md`, rule 10.
-
-    Raises
-    ------
-    ArgumentError
-        If the mechanism is unknown or cannot protect what is asked.
     """
     found, cells = bounds_of_theorems(mechanism, attacker, protects), cells_per_unit(mechanism)
     if cells == 1:

@@ -125,7 +125,6 @@ class NoiseTotal(WorstCase):
 
     Parameters
     ----------
-    theorem : str
     parts : tuple of (WorstCase, int)
         Different parts and how often each occurs.
     differing : int, optional

@@ -140,7 +140,6 @@ class Rung:
         ----------
         kernel : array
             Non-negative, for the cells ``start, start + 1, …``; no longer than the period.
-        start : int
         leading : bool
             Only the choice with the most `right` laws.
         """

@@ -44,8 +44,6 @@ class Promise:
     ----------
     name : str
         Its subject: the names of the releases that have it, or ``everything published``.
-    statement : Statement
-    curve : GuaranteeCurve
     knowledge : tuple of KnowledgeCurve
         None where only noise protects.
     scenarios : tuple of Scenario
@@ -71,21 +69,16 @@ class ReleaseView:
     ----------
     name : str
         Its name in the job file.
-    period : str
     asked : str
         The count, and the steps before it is published, in one sentence.
     rule : str
         When a count is published, in words (`ExpectedError.suppression`).
-    table : PublishedTable
-    k : int or None
     error : ExpectedError or None
         The error that the noise makes; None without noise.
     sentence : str
         The guarantee in words.
     promise : int
         Which of the report's promises it has.
-    id : str
-    revision : int
     files : tuple of str
         Names of its files, relative to the output directory; those that are there.
     """
@@ -137,11 +130,8 @@ class BudgetLine:
 
     Parameters
     ----------
-    words : str
-    epsilon, delta : float
     part : {"partial_knowledge", "worst_case"}
         Which total it limits; a budget on both is two lines.
-    window_days : int or None
     spent : float or None
         The total's ε at this δ, rounded up; for a window that of the fullest one. `math.inf` where none is
         certified, None where the releases do not add up, or not every window could be looked at.
@@ -177,14 +167,12 @@ class LedgerAccount:
         The privacy unit in words.
     releases : int
         Charged in all; `waiting` of them are not public yet.
-    waiting : int
     total : Statement or None
         The sum of everything; None where there is none.
     reason : str
         Why there is no total; empty where there is one.
     declared : tuple of str
         The evidence in force, in words.
-    budgets : tuple of BudgetLine
     delta : float
         The δ at which `points` are.
     points : tuple of Point
@@ -255,7 +243,6 @@ class About:
     ----------
     title : str
         The report's title.
-    publisher, contact : str
     argued_by, argued_on : str
         By whom the attacker was argued, and on which date.
     argument : str
@@ -293,10 +280,8 @@ class Report:
         The releases of the date; of the newest one where the report is about all of them.
     series : tuple of Series
         All dates; none in the report of one date.
-    ledger : LedgerAccount
     checks : tuple of CheckLine
         Empty for the public.
-    provenance : Provenance
     about : About or None
         None where the job says nothing of it.
     """

@@ -28,12 +28,7 @@ _BOUND = "\ue000"
 
 
 class Screen:
-    """Prints paragraphs, tables and bars; the words are data, so no markup is read in them.
-
-    Parameters
-    ----------
-    console : rich.console.Console, optional
-    """
+    """Prints paragraphs, tables and bars; the words are data, so no markup is read in them."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(markup=False, highlight=False, emoji=False)

@@ -89,10 +89,7 @@ def type_of_keys(kind: str) -> str | None:
 def key_of(kind: str, literal: SqlConstant) -> Any:
     """Return a constant as the key of a cell, in a column of this type.
 
-    Raises
-    ------
-    ArgumentError
-        If the column cannot hold it, or no cell of an integer column can: keys are below 2^63.
+    Raises `ArgumentError` if the column cannot hold it, or no cell of an integer column can: keys are below 2^63.
     """
     grid = _grid(kind)
     if grid is None:
@@ -130,10 +127,7 @@ def words_of(kind: str) -> str:
 def compared(column: str, kind: str, sign: Operator, literal: SqlConstant) -> Predicate:
     """Return that a column of this SQL type has a value on one side (<, <=, > or >=) of a constant.
 
-    Raises
-    ------
-    ArgumentError
-        If the constant is of another kind than the column, or the column's values have no order.
+    Raises `ArgumentError` if the constant is of another kind than the column, or the column's values have no order.
     """
     grid = _grid(kind)
     if grid is None:
@@ -160,10 +154,7 @@ def compared(column: str, kind: str, sign: Operator, literal: SqlConstant) -> Pr
 def members(column: str, kind: str, literals: Iterable[SqlConstant], *, negated: bool) -> Predicate:
     """Return that a column of this SQL type has a value that equals one of some constants, or none where `negated`.
 
-    Raises
-    ------
-    ArgumentError
-        If a constant is of another kind than the column, or its values can be compared with none.
+    Raises `ArgumentError` if a constant is of another kind than the column, or its values can be compared with none.
     """
     grid = _grid(kind)
     constants: list[Constant] = []

@@ -155,8 +155,6 @@ def request_of(
 
     Parameters
     ----------
-    spec : Spec
-    table : TableRef
     rules : Question
         Says what holds where the question does not: unit, period, and the rules for rows.
     domain : dict, optional
@@ -210,8 +208,6 @@ class CuratorReleases:
     ----------
     cursor : callable
         Returns a fresh cursor of the database; it is closed after use.
-    attacker : AttackerModel
-    ledger : Ledger
     rules : Question
         As of `request_of`.
     target : Target, None or "default"

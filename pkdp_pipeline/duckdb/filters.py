@@ -58,22 +58,11 @@ def from_sql(text: str, columns: Mapping[str, str], *, lacking: str = LACKING) -
     Filters that differ in case, white space, parentheses, the order or repetition of the members of AND, OR and
     IN, in which side the constant is on, in how NOT, BETWEEN, IN, ``<>``, ``IS [NOT] TRUE`` and
     ``IS [NOT] DISTINCT FROM`` are spelled, or in how numbers and dates are spelled, give the same predicate. That
-    two predicates differ does not mean that the filters do.
-
-    Parameters
-    ----------
-    text : str
-    columns : mapping of str to str
-        The table's column names and their DuckDB types, for example ``{"age": "TINYINT"}``.
-    lacking : str, optional
-        The words of an error about a column that is not among them.
-
-    Raises
-    ------
-    ArgumentError
-        If the filter cannot be read, has anything but columns, comparisons with constants, BETWEEN, IN,
-        IS [NOT] NULL, TRUE or FALSE, AND, OR, NOT and parentheses, names a column that does not exist,
-        compares a column with a constant of another type, or is true of no row, whatever the rows are.
+    two predicates differ does not mean that the filters do. `columns`: the table's column names and their DuckDB types,
+    for example ``{"age": "TINYINT"}``. `lacking`: the words of an error about a column that is not among them. Raises
+    `ArgumentError` if the filter cannot be read, has anything but columns, comparisons with constants, BETWEEN, IN, IS
+    [NOT] NULL, TRUE or FALSE, AND, OR, NOT and parentheses, names a column that does not exist, compares a column with
+    a constant of another type, or is true of no row, whatever the rows are.
     """
     check_characters(text)
     try:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.duckdb.spec import Spec, spelled
-from pkdp_pipeline.duckdb.tables import literal, quoted
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -100,6 +100,8 @@ _on_default: list[Releases] = []
 def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, temporary: bool = False) -> None:
     """Make the pkdp macros on a connection, answered by `releases`; made before, they are replaced.
 
+    Raises `ConfigError` if DuckDB does not take them; nothing was changed then.
+
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
@@ -109,11 +111,6 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
     temporary : bool, default False
         Make temporary macros only, which leave nothing in the database and which cursors of the connection do not
         have; a database opened read-only takes no others.
-
-    Raises
-    ------
-    ConfigError
-        If DuckDB does not take them; nothing was changed then.
     """
     import duckdb
 

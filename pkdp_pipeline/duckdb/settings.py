@@ -28,7 +28,6 @@ class LedgerSettings(Declarations):
         The fields of `AttackerModel`. Without it nothing is assumed, and only noise can be certified.
     ledger : str, optional
         A ledger file or a ``postgresql://`` URL.
-    dataset : str, default "default"
     period : str or date, optional
         The period of the data, where nothing else says it.
     budget, evidence : table or list of tables, optional
@@ -46,13 +45,7 @@ class LedgerSettings(Declarations):
 
     @classmethod
     def checked(cls, content: Mapping[str, Any], name: str) -> Self:
-        """Check what a file says.
-
-        Raises
-        ------
-        ConfigError
-            That names every key that is wrong, and what to write.
-        """
+        """Check what a file says. Raises a `ConfigError` that names every key that is wrong, and what to write."""
         try:
             return cls.model_validate(dict(content))
         except ValidationError as error:
@@ -60,13 +53,7 @@ class LedgerSettings(Declarations):
         raise ConfigError("\n  ".join([f"{name} cannot be used:", *wrong]))
 
     def opened(self, ledger: str) -> Ledger:
-        """Open a ledger with the terms that are declared here.
-
-        Raises
-        ------
-        LedgerError, TemporaryError
-            As of `Ledger.open`.
-        """
+        """Open a ledger with the terms that are declared here."""
         budget, evidence = self.budgets() or None, self.declared() or None
         return Ledger.open(ledger, dataset=self.dataset, budget=budget, evidence=evidence)
 

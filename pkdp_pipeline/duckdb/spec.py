@@ -63,7 +63,6 @@ class Spec(Table):
         The public cells as JSON text; see `cells.read_domain`.
     protects, period, missing_unit, one_cell, undeclared : str, optional
         See `Question`.
-    order_by : tuple of str, optional
     cells_per_unit : int, optional
         See `Histogram`.
     database, schema : str, optional
@@ -130,13 +129,7 @@ class Spec(Table):
 
     @classmethod
     def read(cls, question: object) -> Spec:
-        """Read a question: a mapping, or its JSON text.
-
-        Raises
-        ------
-        ArgumentError
-            If it is no question.
-        """
+        """Read a question: a mapping, or its JSON text."""
         if isinstance(question, Spec):
             return question
         content: object = question
@@ -166,12 +159,8 @@ class Spec(Table):
     def for_a_gate(self) -> Spec:
         """Return the question as a gate takes it: without where the asker's own connection stands.
 
-        Of a count it may say what it protects: that asks for the exact number of all people.
-
-        Raises
-        ------
-        ArgumentError
-            If it says what the policy decides.
+        Of a count it may say what it protects: that asks for the exact number of all people. Raises `ArgumentError` if
+        it says what the policy decides.
         """
         for name in _OF_THE_POLICY:
             if getattr(self, name) is not None and not (self.count and name == "protects"):
@@ -210,10 +199,7 @@ _LARGEST_EXPONENT = 400
 def public_type(name: str, kind: str) -> str:
     """Return the SQL type under which the keys of a column are published; see `constants.type_of_keys`.
 
-    Raises
-    ------
-    ArgumentError
-        If columns of this type cannot name cells.
+    Raises `ArgumentError` if columns of this type cannot name cells.
     """
     found = type_of_keys(kind)
     if found is None:
@@ -242,10 +228,7 @@ def _spelled(key: Any) -> str | None:
 def public_values(name: str, kind: str, values: Iterable[Any]) -> list[Any]:
     """Return a column's declared values as keys of its own SQL type.
 
-    Raises
-    ------
-    ArgumentError
-        If the type cannot name cells, or does not have one of the values.
+    Raises `ArgumentError` if the type cannot name cells, or does not have one of the values.
     """
     own = public_type(name, kind)
     exact = (decimal.Decimal(repr(one)) if isinstance(one, float) and math.isfinite(one) else one for one in values)
@@ -255,6 +238,8 @@ def public_values(name: str, kind: str, values: Iterable[Any]) -> list[Any]:
 def read_domain(text: str, columns: Mapping[str, str]) -> list[Any] | dict[str, list[Any]]:
     """Return a declared domain as `Domain.parse` reads it, with values of the columns' own kinds.
 
+    Raises `ArgumentError` if it has another form, or a value that its column's type does not have.
+
     Parameters
     ----------
     text : str
@@ -262,11 +247,6 @@ def read_domain(text: str, columns: Mapping[str, str]) -> list[Any] | dict[str, 
         column's values, of which all combinations are cells.
     columns : mapping of str to str
         The by-columns, in order, and their SQL types.
-
-    Raises
-    ------
-    ArgumentError
-        If it has another form, or a value that its column's type does not have.
     """
     names = list(columns)
     try:

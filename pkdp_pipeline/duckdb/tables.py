@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -47,22 +48,12 @@ class TableRef:
     columns: Mapping[str, str]
 
 
-def quoted(name: str) -> str:
-    """Return a name as a SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def lowered(name: str) -> str:
     """Return a name with its ASCII letters small: DuckDB takes names to be equal up to these alone.
 
     `str.lower` makes an ASCII letter of others, such as the Kelvin sign, and so would take two names for one.
     """
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)
-
-
-def literal(text: str) -> str:
-    """Return text as a SQL string."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def resolve(
@@ -73,6 +64,8 @@ def resolve(
     schemas: Sequence[str] | None = None,
 ) -> TableRef:
     """Find a table or view by its name as written in SQL.
+
+    Raises `ArgumentError` if the catalog has no such table, or several, or a view that cannot be read.
 
     Parameters
     ----------
@@ -85,11 +78,6 @@ def resolve(
         Where the caller stands: looked up first there, then in the schema ``main``. Default: where `cursor` stands.
     schemas : sequence of str, optional
         The caller's search path. Where it has several schemas, names are only looked up in the first of them.
-
-    Raises
-    ------
-    ArgumentError
-        If the catalog has no such table, or several, or a view that cannot be read.
     """
     parts = _parts(name)
     ((home, main),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
@@ -132,10 +120,7 @@ def type_name(kind: str) -> str:
 def column_named(argument: str, name: str, columns: Iterable[str], *, lacking: str = LACKING) -> str:
     """Return the catalog's spelling of a column's name, letter case aside; `lacking` says what is with others.
 
-    Raises
-    ------
-    ArgumentError
-        If the table does not have it.
+    Raises `ArgumentError` if the table does not have it.
     """
     known = list(columns)
     if name in known:
@@ -156,10 +141,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def table_named(name: str, known: Mapping[str, Found]) -> Found:
     """Return what is known under a table's name, letter case and one pair of quotes aside.
 
-    Raises
-    ------
-    ArgumentError
-        If the policy has no such table; a table that exists is not told from one that does not.
+    Raises `ArgumentError` if the policy has no such table; a table that exists is not told from one that does not.
     """
     plain = name.strip()
     if len(plain) > 2 and plain[0] == plain[-1] == '"' and '"' not in plain[1:-1]:
@@ -185,12 +167,8 @@ def _parts(name: str) -> list[str]:
 def places(parts: Sequence[str], database: str, schema: str) -> list[set[Place]]:
     """Return where to look for a table, in turn and in lower case; places of one turn are equally near.
 
-    Parameters
-    ----------
-    parts : sequence of str
-        Its name, perhaps after its schema, or its database and schema.
-    database, schema : str
-        Where the caller stands.
+    `parts`: its name, perhaps after its schema, or its database and schema. `database` and `schema`: where the caller
+    stands.
     """
     name = parts[-1]
     if len(parts) == 3:
@@ -244,11 +222,7 @@ def link_warning(name: str, parts: Collection[str]) -> str:
 def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) -> dict[str, list[str]]:
     """Return the views of a connection that have all columns of the unit and link rows: the names, and what does it.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-    unit : collection of str
-        Empty where each row is a person.
+    `unit`: empty where each row is a person.
     """
     views = _views(connection)
     if not views:
@@ -271,18 +245,8 @@ def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) 
 def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _Catalog | None = None) -> list[str]:
     """Return the parts of a query, and of the views that it reads, that make rows depend on others or on chance.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-    query : str
-        A SELECT.
-    catalog : optional
-        The connection's views and functions, looked up before.
-
-    Returns
-    -------
-    list of str
-        In words, each once; empty where nothing was found. Macros and tables of other kinds are not looked into.
+    In words, each once; empty where nothing was found. Macros and tables of other kinds are not looked into. `query`: a
+    SELECT. `catalog`: the connection's views and functions, looked up before.
     """
     views, functions = catalog or (_views(connection), _functions(connection))
     ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()

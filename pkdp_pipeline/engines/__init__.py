@@ -39,12 +39,7 @@ ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
 def engine_for(frame: object) -> Engine:
     """Return the engine that counts `frame`.
 
-    Raises
-    ------
-    ArgumentError
-        If no engine does.
-    ConfigError
-        If the engine needs a package that is not installed.
+    Raises `ArgumentError` if no engine does, `ConfigError` if the engine needs a package that is not installed.
     """
     for kind in type(frame).__mro__:
         module, _, engine = ENGINES.get((kind.__module__.split(".")[0], kind.__name__), "").partition(":")

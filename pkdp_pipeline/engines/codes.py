@@ -60,20 +60,8 @@ _Integers = npt.NDArray[Any]
 def counted_by_place(units: _Integers, cells: _Integers, size: int) -> tuple[npt.NDArray[np.int64], bool] | None:
     """Return how many distinct units each cell has, and whether a unit has several cells.
 
-    One pass writes every row's cell to its unit's place, another sees whether it is still there.
-
-    Parameters
-    ----------
-    units : integer array, one per row
-        At least one; none missing.
-    cells : integer array, one per row
-        Below `size`, which fits 32 bits.
-    size : int
-
-    Returns
-    -------
-    (integer array of length `size`, bool) or None
-        None where the units lie too far apart; they are counted another way.
+    One pass writes every row's cell, below `size`, to its unit's place, another sees whether it is still there. There
+    is a row, and no unit is missing. None where the units lie too far apart; they are counted another way.
     """
     least, most = int(units.min()), int(units.max())
     span = most - least + 1

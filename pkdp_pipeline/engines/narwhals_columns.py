@@ -39,10 +39,7 @@ def family(dtype: Any) -> str:
 def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
     """Return a column under which equal values are one value and NaN is missing.
 
-    Raises
-    ------
-    ArgumentError
-        If values of its type cannot be grouped and ordered.
+    Raises `ArgumentError` if values of its type cannot be grouped and ordered.
     """
     values = column(name)
     if isinstance(dtype, nw.String):
@@ -157,12 +154,8 @@ def condition(
     """Return an expression that is true or false for every row, or None where every row is meant.
 
     With `spark`, timestamps without a zone are written as text: PySpark takes a Python one for an instant. `regex` says
-    whether the frame's engine reads what `like_regex` writes.
-
-    Raises
-    ------
-    ArgumentError
-        If it cannot be asked of these columns.
+    whether the frame's engine reads what `like_regex` writes. Raises `ArgumentError` if it cannot be asked of these
+    columns.
     """
     if where is None:
         return None

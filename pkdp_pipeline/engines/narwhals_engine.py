@@ -95,14 +95,7 @@ Answer = TypeVar("Answer")
 
 
 class Source:
-    """A frame's columns as expressions, and the rows they make.
-
-    Parameters
-    ----------
-    frame : a frame that Narwhals can read
-    regex : bool, default True
-        As of `condition`.
-    """
+    """A frame's columns as expressions, and the rows they make. For `regex` see `condition`."""
 
     def __init__(self, frame: Any, *, regex: bool = True) -> None:
         self._regex = regex
@@ -116,10 +109,7 @@ class Source:
     def columns(self, question: Selection) -> dict[str, nw.Expr]:
         """Return u0, u1, … (unit), b0, b1, … (by) and o0, o1, … (order_by).
 
-        Raises
-        ------
-        ArgumentError
-            If the frame does not have a column, or not under a type that can be counted.
+        Raises `ArgumentError` if the frame does not have a column, or not under a type that can be counted.
         """
         named = {"u": ("unit", question.unit), "b": ("by", question.by), "o": ("order_by", question.order_by)}
         for argument, names in named.values():

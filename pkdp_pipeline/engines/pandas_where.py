@@ -40,11 +40,8 @@ _OBJECTS: Mapping[str, str] = MappingProxyType(
 def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | None:
     """Return one boolean per row, or None where every row is meant. A missing answer is "no".
 
-    Raises
-    ------
-    ArgumentError
-        If `where` cannot be asked of the frame or does not give one boolean per row. Errors from inside a
-        comparison or a callable are named by their type only: their text could quote the data.
+    Raises `ArgumentError` if `where` cannot be asked of the frame or does not give one boolean per row. Errors from
+    inside a comparison or a callable are named by their type only: their text could quote the data.
     """
     if where is None:
         return None

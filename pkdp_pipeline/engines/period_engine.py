@@ -33,15 +33,8 @@ class Periods:
 
     Of a year of days in Parquet, 10 million rows, it takes some 1.5 times as long as a plain count of units per day and
     cell; day by day it took some 11 times as long, and 75 times where the file is not ordered by day (T5 in
-    benchmarks/bench_jobs.py).
-
-    Parameters
-    ----------
-    relation : duckdb.DuckDBPyRelation
-    first : str
-        SQL for the first day of the period that a row is of.
-    stopped : bool
-        Whether the connection was interrupted: then nothing is asked in another way.
+    benchmarks/bench_jobs.py). `first`: SQL for the first day of the period that a row is of. `stopped`: whether the
+    connection was interrupted: then nothing is asked in another way.
     """
 
     relation: duckdb.DuckDBPyRelation
@@ -188,13 +181,7 @@ def _of_period(found: Any, first: date) -> Any:
 class OnePeriod:
     """A frame: the rows of one of many periods.
 
-    Parameters
-    ----------
-    periods : Periods
-    first : datetime.date
-        Its first day.
-    alone : callable
-        Returns its rows as a relation.
+    `first`: its first day. `alone` returns its rows as a relation.
     """
 
     periods: Periods

@@ -209,11 +209,6 @@ def predicate_sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
     """Return the SQL condition of a predicate; it is true or false, never NULL.
 
     `kinds` has the relation's columns and their SQL types.
-
-    Raises
-    ------
-    ArgumentError
-        See `check_families`.
     """
     check_families(predicate, {name: _family(kind) for name, kind in kinds.items()})
     return _sql(predicate, kinds)

@@ -53,13 +53,7 @@ _Hashes = npt.NDArray[np.uint64]
 class Rows:
     """The rows named ``pkdp_rows`` in a statement: columns of a relation, where a condition holds.
 
-    Parameters
-    ----------
-    relation : duckdb.DuckDBPyRelation
-    selected : tuple of str
-        SQL for the columns, such as ``"id" AS u0``.
-    condition : str
-        SQL.
+    `selected`: SQL for the columns, such as ``"id" AS u0``. `condition`: SQL.
     """
 
     relation: duckdb.DuckDBPyRelation
@@ -244,7 +238,7 @@ def asked(question: Callable[[], Answer]) -> Answer:
 
 
 def quoted(name: str) -> str:
-    """Return a column name as a SQL identifier."""
+    """Return a name as a SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -64,11 +64,12 @@ def backfill(
     """Publish the periods from one day to another in order; those that were published before are replayed.
 
     A backfill that was stopped or killed goes on where it was when it is started again. The periods get no reports of
-    their own: where the job asks for one, it is written at the end, about everything, also after one that fails.
+    their own: where the job asks for one, it is written at the end, about everything, also after one that fails. Raises
+    `ArgumentError` if `last` is before `first`, or all days are closed, and the error of the first period that fails
+    (see `run_job`): those before it are published.
 
     Parameters
     ----------
-    job : Job
     first, last : datetime.date
         Both included: every period that one of these days lies in.
     revise : bool, default False
@@ -79,13 +80,6 @@ def backfill(
         Called after each period with its `JobResult`; that of one that failed has the error.
     stopping : Stopping, optional
         Decides where a signal takes effect.
-
-    Raises
-    ------
-    ArgumentError
-        If `last` is before `first`, or all days are closed.
-    PkdpError
-        See `run_job`: the error of the first period that fails. Those before it are published.
     """
     days = days_of(job, first, last)
     with JobSession(job, day=first, stopping=stopping) as session:
@@ -137,10 +131,7 @@ def backfill_days(
 def days_of(job: Job, first: date, last: date) -> tuple[date, ...]:
     """Return the first days of the job's periods from that of `first` to that of `last`; closed ones are left out.
 
-    Raises
-    ------
-    ArgumentError
-        If `last` is before `first`, or all are closed.
+    Raises `ArgumentError` if `last` is before `first`, or all are closed.
     """
     if last < first:
         begin, end = map(job.period.text, (first, last))
@@ -182,12 +173,8 @@ def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterat
 def missed_days(job: Job, day: date) -> tuple[date, ...]:
     """Return the periods, by their first days, between the latest before `day` that this job has published and `day`.
 
-    Empty where it has published nothing before `day`: how far back to begin is not for a schedule to decide.
-
-    Raises
-    ------
-    LedgerError, TemporaryError
-        If the ledger cannot be used.
+    Empty where it has published nothing before `day`: how far back to begin is not for a schedule to decide. Raises
+    `LedgerError` or `TemporaryError` if the ledger cannot be used.
     """
     if "://" not in job.ledger and not Path(job.ledger).exists():
         return ()

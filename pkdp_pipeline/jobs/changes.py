@@ -39,11 +39,7 @@ Family = Callable[[Search, tuple[int, ...]], Edits | None]
 def changes(search: Search, refused: int | None) -> Iterator[Edits]:
     """Yield changes of how the releases are published, each the least of its kind.
 
-    Parameters
-    ----------
-    search : Search
-    refused : int or None
-        The position of the release that is refused; None where it is all of them together.
+    `refused`: the position of the release that is refused; None where it is all of them together.
     """
     tables = search.content["release"]
 
@@ -88,13 +84,7 @@ def fewer_releases(search: Search) -> Iterator[Edits]:
 def questions(search: Search, refused: int | None, error: PkdpError | None) -> Iterator[tuple[Edits, str, str]]:
     """Yield assumptions and decisions with which the job would run, in words, and what has to be true for them.
 
-    Parameters
-    ----------
-    search : Search
-    refused : int or None
-        See `changes`.
-    error : PkdpError or None
-        The refusal; None where a target is not reached.
+    `refused`: see `changes`. `error`: the refusal; None where a target is not reached.
     """
     for number in range(len(search.content["release"])) if refused is None else (refused,):
         for edits in _certainty(search, number):

@@ -35,12 +35,8 @@ Rule = tuple[str, bool]
 class CheckedDay:
     """A day that looks as declared. It holds numbers from the data and is never shown.
 
-    Parameters
-    ----------
-    rows : int
-        How many rows it has.
-    counted : mapping of str to Counted
-        The counts of each release, by name, so that `publish` need not count again.
+    `rows`: how many rows it has. `counted`: the counts of each release, by name, so that `publish` need not count
+    again.
     """
 
     rows: int
@@ -57,26 +53,9 @@ def check_input(
 ) -> CheckedDay:
     """Check one day of the source before anything is charged.
 
-    Parameters
-    ----------
-    source : Source
-    job : Job
-    day : datetime.date
-    asked : sequence of Question, optional
-        The releases to be published; None for all of the job's.
-    verdicts : list, optional
-        Gets each rule that was looked at, and whether the day keeps it.
-
-    Returns
-    -------
-    CheckedDay
-
-    Raises
-    ------
-    InputCheckError
-        Naming columns and rules, never a value or a number from the data.
-    ArgumentError, ConfigError
-        If the source cannot be read, or does not have what a release asks for.
+    `asked`: the releases to be published; None for all of the job's. `verdicts`: gets each rule that was looked at, and
+    whether the day keeps it. Raises `InputCheckError`, naming columns and rules, never a value or a number from the
+    data; `ArgumentError` or `ConfigError` if the source cannot be read, or does not have what a release asks for.
     """
     expectations = read_expectations(job.checks)
     kept = [] if verdicts is None else verdicts
@@ -243,17 +222,8 @@ _METADATA = {b"pandas", b"pkdp.certificate", b"pkdp.release"}
 def check_output(release: Release, asked: ReleaseTable, *, rows: int | None = None) -> None:
     """Check that a release is what the job asks for and withholds what it must.
 
-    Parameters
-    ----------
-    release : Release
-    asked : ReleaseTable
-    rows : int, optional
-        How many rows were read for it; None where it was published before.
-
-    Raises
-    ------
-    RuntimeError
-        If it is not: a defect of this library. The message holds no value and no count.
+    `rows`: how many rows were read for it; None where it was published before. Raises `RuntimeError` if it is not: a
+    defect of this library. The message holds no value and no count.
     """
     problems = [*_schema(release, asked), *_file(release)]
     if not problems:

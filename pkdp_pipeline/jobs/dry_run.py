@@ -33,7 +33,6 @@ class PlannedRelease:
 
     Parameters
     ----------
-    name : str
     outcome : {"publish", "replay"}
     certificate : Certificate
         The promise it makes, or made when it was published.
@@ -91,12 +90,8 @@ class Plan:
 def check_together(job: Job) -> None:
     """Refuse releases that cannot be published side by side, before anything is opened or read.
 
-    Raises
-    ------
-    ConfigError
-        If two of them ask for the same thing under two names.
-    DifferencingError
-        If they are about the same people and period and one of them is noiseless.
+    Raises `ConfigError` if two of them ask for the same thing under two names, `DifferencingError` if they are about
+    the same people and period and one of them is noiseless.
     """
     dataset, evidence = job.dataset, job.declared()
     named = job.publications()  # what may stand together does not depend on the day
@@ -138,14 +133,8 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False, ahead: boo
 
     It charges a copy of the ledger, in memory. No data are read, so whether a day would pass its input check is not
     known; neither the ledger nor the output folder is touched. With `ahead` periods that are not over are planned as if
-    they were.
-
-    Raises
-    ------
-    ConfigError, DifferencingError
-        If the job's releases cannot stand together, or the output folder is another job's or another ledger's.
-    LedgerError, TemporaryError
-        If the ledger cannot be read.
+    they were. Raises `ConfigError` or `DifferencingError` if the job's releases cannot stand together, or the output
+    folder is another job's or another ledger's; `LedgerError` or `TemporaryError` if the ledger cannot be read.
     """
     check_together(job)
     budget, evidence = job.budgets() or None, job.declared() or None

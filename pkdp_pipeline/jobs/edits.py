@@ -59,10 +59,7 @@ def at(content: Any, path: tuple[str | int, ...]) -> Any:
 def edited(text: str, edits: Iterable[Edit]) -> str:
     """Return a TOML text with the edits made in it; comments and layout stay.
 
-    Raises
-    ------
-    ConfigError
-        If it is laid out in a way that cannot be edited.
+    Raises `ConfigError` if it is laid out in a way that cannot be edited.
     """
     try:
         document = tomlkit.parse(text)
@@ -191,12 +188,7 @@ class Offer:
 class Search:
     """Tries changes of one job file; it reads the ledger, and touches nothing.
 
-    Parameters
-    ----------
-    file : pathlib.Path
-    days : sequence of datetime.date
-    target : Target, optional
-        See `repair`.
+    `target`: see `repair`.
 
     Attributes
     ----------

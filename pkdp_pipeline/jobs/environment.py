@@ -28,10 +28,7 @@ _ENCODE = (
 def from_environment(value: object) -> object:
     """Return the environment variable that ``${NAME}`` names; anything else as it is.
 
-    Raises
-    ------
-    ValueError
-        If it is not set, or is only a part of the value. The message never holds what it is set to.
+    Raises `ValueError` if it is not set, or is only a part of the value. The message never holds what it is set to.
     """
     if not isinstance(value, str) or ("${" not in value and not re.fullmatch(r"\$\w+", value)):
         return value
@@ -47,10 +44,7 @@ def from_environment(value: object) -> object:
 def local(path: object) -> object:
     """Return a path on this machine as it is.
 
-    Raises
-    ------
-    ValueError
-        If it is an address, or something that a shell would replace and this library does not.
+    Raises `ValueError` if it is an address, or something that a shell would replace and this library does not.
     """
     if isinstance(path, str) and (path.startswith("~") or any(mark in path for mark in ("://", "${", "\x00"))):
         raise ValueError(

@@ -71,7 +71,6 @@ class Expectation:
         Where it is written, such as ``checks.expect[1]``.
     type : str
         Such as ``expect_column_values_to_be_between``.
-    arguments : dict
     stops : bool
         Whether the job stops where it is not met; otherwise the curator is warned.
     """
@@ -98,10 +97,8 @@ class Expectation:
 def read_expectations(checks: ChecksTable) -> tuple[Expectation, ...]:
     """Return the expectations of a job's ``[checks]``, first those of the suite.
 
-    Raises
-    ------
-    ConfigError
-        If the suite cannot be read, or one is not about a day's rows alone; one line for each complaint.
+    Raises `ConfigError` if the suite cannot be read, or one is not about a day's rows alone; one line for each
+    complaint.
     """
     entries = _of_suite(checks.expectations)
     for number, table in enumerate(checks.expect, 1):
@@ -124,12 +121,8 @@ def read_expectations(checks: ChecksTable) -> tuple[Expectation, ...]:
 def check_expectations(checks: ChecksTable) -> None:
     """Refuse expectations whose arguments Great Expectations does not take.
 
-    It is imported where there are any, which takes a few seconds.
-
-    Raises
-    ------
-    ConfigError
-        As of `read_expectations`, and naming each argument that is wrong.
+    It is imported where there are any, which takes a few seconds. A `ConfigError` names
+    each argument that is wrong.
     """
     wrong: list[str] = []
     for expectation in read_expectations(checks):

@@ -236,12 +236,8 @@ class Job(Declarations):
     def publications(self, day: date = date(2000, 1, 1)) -> tuple[Publication, ...]:
         """Return what is asked for about the period of a day, or of any, in the file's order.
 
-        A question's label is the release's name.
-
-        Raises
-        ------
-        ArgumentError
-            If a release cannot be asked for like this; the message starts with the release's name.
+        A question's label is the release's name. Raises `ArgumentError` if a release cannot be asked for like this; the
+        message starts with the release's name.
         """
         target: Asked = "default"
         if self.target is not None:
@@ -298,33 +294,15 @@ class Job(Declarations):
 def load_job(path: str | os.PathLike[str]) -> Job:
     """Read and check a job file, without looking at any data.
 
-    Parameters
-    ----------
-    path : path-like
-        A TOML file.
-
-    Returns
-    -------
-    Job
-        With absolute paths.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is not TOML, or says something a job cannot mean.
+    Its paths are absolute. Raises `ConfigError` if the file cannot be read, is not TOML, or says something a job cannot
+    mean.
     """
     file = Path(path)
     return read_job(job_text(file), file)
 
 
 def read_job(text: str, file: Path) -> Job:
-    """Read and check the text of a job file as if `file` held it; its paths are relative to that.
-
-    Raises
-    ------
-    ConfigError
-        See `load_job`.
-    """
+    """Read and check the text of a job file as if `file` held it; its paths are relative to that."""
     content = toml_of(text, f"the job file {str(file)!r}")
     wrong: list[str] = []
     try:
@@ -347,13 +325,7 @@ def read_job(text: str, file: Path) -> Job:
 
 
 def job_text(file: Path) -> str:
-    """Return the text of a job file.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be read, or is no text.
-    """
+    """Return the text of a job file. Raises `ConfigError` if it cannot be read, or is no text."""
     return text_of(file, f"the job file {str(file)!r}")
 
 

@@ -48,10 +48,7 @@ def need_openlineage() -> None:
 def append_event(result: JobResult, kind: str) -> None:
     """Append the event `kind` of a run, START, COMPLETE or FAIL, where the job keeps lineage, and send it.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be written. One that cannot be sent is a warning: the file has it.
+    Raises `ConfigError` if it cannot be written. One that cannot be sent is a warning: the file has it.
     """
     records = result.job.records
     if records is None or records.lineage is None:

@@ -62,7 +62,6 @@ class JobResult:
 
     Parameters
     ----------
-    job : Job
     day : datetime.date
         The first of the period.
     run : str
@@ -173,10 +172,7 @@ class JobResult:
     def write(self) -> Path | None:
         """Write the record, readable by its owner alone; return where, or None where the job keeps none.
 
-        Raises
-        ------
-        ConfigError
-            If it cannot be written.
+        Raises `ConfigError` if it cannot be written.
         """
         if self.job.records is None or self.job.records.directory is None:
             return None
@@ -199,10 +195,7 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 def recorded(result: JobResult) -> Iterator[None]:
     """Record how what is done inside ends; a job without ``[records]`` writes nothing.
 
-    Raises
-    ------
-    ConfigError
-        If what went well cannot be recorded. An error from inside is passed on, recorded or not.
+    Raises `ConfigError` if what went well cannot be recorded. An error from inside is passed on, recorded or not.
     """
     append_event(result, "START")
     try:
@@ -226,11 +219,8 @@ def recorded(result: JobResult) -> Iterator[None]:
 def check_records(job: Job) -> None:
     """Refuse what would keep a run from being recorded, before anything is charged; nothing is written.
 
-    Raises
-    ------
-    ConfigError
-        If private places are inside the public one, records or lineage cannot be written, or openlineage-python is
-        not installed.
+    Raises `ConfigError` if private places are inside the public one, records or lineage cannot be written, or
+    openlineage-python is not installed.
     """
     if wrong := misplaced(job):  # a folder may have become a link since the file was read
         raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
@@ -248,10 +238,7 @@ _SUFFIX = ".rows.parquet"
 def check_retention(job: Job) -> None:
     """Refuse a folder that others can read.
 
-    Raises
-    ------
-    ConfigError
-        If the copy may not be kept there; nothing was written.
+    Raises `ConfigError` if the copy may not be kept there; nothing was written.
     """
     folder = Path(job.retention.directory) if job.retention else None
     if folder is None or not folder.exists():
@@ -265,13 +252,7 @@ def check_retention(job: Job) -> None:
 
 
 def keep_rows(job: Job, source: Source, day: date) -> None:
-    """Keep a copy of one day's rows, the columns that the job needs, where the job has ``retention``.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be written.
-    """
+    """Keep a copy of one day's rows, the columns that the job needs, where the job has ``retention``."""
     if job.retention is None:
         return
     check_retention(job)
@@ -292,12 +273,7 @@ def forget_rows(job: Job) -> None:
     """Delete the job's copies that were written more than ``retention.days`` days ago, and what a kill left behind.
 
     A copy's age counts from when it was written, by this machine's clock: a backfill of old dates would otherwise
-    delete what it has just kept.
-
-    Raises
-    ------
-    ConfigError
-        If others can read the folder, or a copy cannot be deleted.
+    delete what it has just kept. Raises `ConfigError` if others can read the folder, or a copy cannot be deleted.
     """
     if job.retention is None:
         return

@@ -24,7 +24,6 @@ class Repairs:
 
     Parameters
     ----------
-    job : Job
     days : tuple of datetime.date
         Those that were asked about.
     plan : Plan or None
@@ -59,7 +58,8 @@ class Repairs:
 def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target | None = None) -> Repairs:
     """Say what a job file would do and, where it is refused for privacy, which changes are the smallest.
 
-    No data are read; the ledger, the file and the outputs stay as they are.
+    No data are read; the ledger, the file and the outputs stay as they are. Raises `ConfigError` if the file cannot be
+    used, `LedgerError` or `TemporaryError` if the ledger cannot be read.
 
     Parameters
     ----------
@@ -70,13 +70,6 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     target : Target, optional
         The target of the releases of a day besides the budgets, each an equal share. Left out, those that are
         changed have to reach ε = 1 at δ = 1e-6 where there is no budget.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be used.
-    LedgerError, TemporaryError
-        If the ledger cannot be read.
 
     Notes
     -----

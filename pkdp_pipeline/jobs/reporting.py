@@ -50,7 +50,6 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
 
     Parameters
     ----------
-    job : Job
     day : datetime.date, optional
         None: everything the job has published.
     audience : {"public", "auditor"}, default "public"
@@ -120,12 +119,8 @@ def report_place(job: Job, day: date | None) -> Path:
 def write_report(job: Job, day: date | None) -> Path:
     """Write the public report of a date, or of all of them, into the output directory; and return where.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be drawn or written, or the extra ``report`` is not installed.
-    LedgerError, TemporaryError
-        If the ledger cannot be read, or holds nothing to report.
+    Raises `ConfigError` if it cannot be drawn or written, or the extra ``report`` is not installed; `LedgerError` or
+    `TemporaryError` if the ledger cannot be read, or holds nothing to report.
     """
     from pkdp_pipeline.display.report import render
 
@@ -205,13 +200,8 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
 class Together:
     """The total of everything that stands about some people in one period.
 
-    Parameters
-    ----------
-    releases : int
-    total : ComposedCertificate or None
-        Their sum; None when they protect different units, or do not add up.
-    reason : str
-        Why there is no total; empty where there is one.
+    `total`: their sum; None when they protect different units, or do not add up. `reason`: why there is no
+    total; empty where there is one.
     """
 
     releases: int

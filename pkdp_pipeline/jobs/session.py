@@ -42,7 +42,6 @@ class JobSession:
 
     Parameters
     ----------
-    job : Job
     day : datetime.date, optional
         In the first period that it is opened for: where it cannot be opened, that is recorded of this one.
     stopping : Stopping, optional
@@ -50,7 +49,6 @@ class JobSession:
 
     Attributes
     ----------
-    job : Job
     remarks : tuple of str
         Remarks for the curator before the first day: a ledger that holds other terms.
 
@@ -163,12 +161,8 @@ class JobSession:
     def write_report(self) -> Path | None:
         """Write the report of all that the job has published, where ``[output] report`` asks for it; return where.
 
-        None where it is not asked for, or nothing is published.
-
-        Raises
-        ------
-        PkdpError
-            If it cannot be made or written; what is published stays published.
+        None where it is not asked for, or nothing is published. Raises `PkdpError` if it cannot be made or written;
+        what is published stays published.
         """
         if not self.job.output.report:
             return None
@@ -273,32 +267,13 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
 
     All that can be refused without data is refused before any is read. The day is checked and counted before
     anything is charged; each release is charged before it is made, and stored then; files are written from the
-    stored bytes afterwards, so a run that was interrupted can be repeated.
+    stored bytes afterwards, so a run that was interrupted can be repeated. `revise`: publish the day's changed data as
+    new releases, charged and checked as any other. `stopping`: decides where a signal takes effect.
 
-    Parameters
-    ----------
-    job : Job
-    day : datetime.date
-    revise : bool, default False
-        Publish the day's changed data as new releases, charged and checked as any other.
-    stopping : Stopping, optional
-        Decides where a signal takes effect.
-
-    Returns
-    -------
-    JobResult
-
-    Raises
-    ------
-    ArgumentError
-        If the period is not over, or closed.
-    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
-        If a release may not be published; nothing was read.
-    InputCheckError
-        If the day does not look as declared; nothing was charged.
-    ConfigError, LedgerError, TemporaryError
-        If the source, the output folder or the ledger cannot be used; a `TemporaryError` also where another run
-        publishes into the same folder.
+    Raises `ArgumentError` if the period is not over, or closed. After a `BudgetExceededError`, `DifferencingError`,
+    `NoEvidenceError` or `NotCertifiableError` nothing was read, after an `InputCheckError` nothing was charged. Where
+    the source, the output folder or the ledger cannot be used it is a `ConfigError`, a `LedgerError` or a
+    `TemporaryError`, the last also where another run publishes into the same folder.
     """
     with JobSession(job, day=day, stopping=stopping) as session:
         result = session.run(day, revise=revise)

@@ -18,12 +18,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(BaseException):
-    """SIGTERM or Ctrl-C; no `Exception`, so that nothing takes it for an error and goes on.
-
-    Attributes
-    ----------
-    signal : signal.Signals
-    """
+    """SIGTERM or Ctrl-C; no `Exception`, so that nothing takes it for an error and goes on."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

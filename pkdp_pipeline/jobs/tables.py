@@ -129,10 +129,6 @@ class PeriodTable(Table):
         """Refuse a period that is closed, or not over: rows that are still to come would never be published.
 
         Where no time zone is declared, a day is over as soon as it is anywhere.
-
-        Raises
-        ------
-        ArgumentError
         """
         if self.is_closed(day):
             raise ArgumentError(

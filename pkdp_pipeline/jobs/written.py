@@ -31,10 +31,7 @@ Certificates = Mapping[str, Mapping[str, Any]]
 def check_folder(job: Job) -> Certificates:
     """Refuse an output folder with what is not this job's, which it would overwrite; return the certificates in it.
 
-    Raises
-    ------
-    ConfigError
-        If it holds releases of another job file, of another data set, or about other units.
+    Raises `ConfigError` if it holds releases of another job file, of another data set, or about other units.
     """
     directory, certificates = Path(job.output.directory).resolve(), certificates_of(job)
     names, own_names = {where.partition("/")[2] for where in certificates}, {release.name for release in job.release}
@@ -82,13 +79,7 @@ def certificates_of(job: Job) -> Certificates:
 
 
 def own(job: Job) -> None:
-    """Name the job file in its output folder, which must exist.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be written.
-    """
+    """Name the job file in its output folder, which must exist."""
     if job.file:
         write_atomically(Path(job.output.directory) / OWNER_FILE, os.fsencode(f"{_seen_from_folder(job)}\n"))
 
@@ -96,14 +87,8 @@ def own(job: Job) -> None:
 def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
     """Refuse a ledger that does not hold what the output folder shows of the job's data set, or cuts other days.
 
-    `certificates` are those in the folder.
-
-    Raises
-    ------
-    ArgumentError
-        If releases of the data set have another time zone.
-    ConfigError
-        Naming releases that it misses.
+    `certificates` are those in the folder. Raises `ArgumentError` if releases of the data set have another time zone;
+    a `ConfigError` names releases that the ledger misses.
     """
     check_time_zone(ledger.records, job.period.time_zone)
     # They say the data set and where in the chain they stand, unless somebody else has written them.

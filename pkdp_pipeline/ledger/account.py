@@ -59,10 +59,7 @@ Held = Mapping[Bundle, int]
 class Account:
     """The parts that charged releases add up from; it is never changed.
 
-    Parameters
-    ----------
-    rows : iterable of Row
-        Every release of the data set that is charged and not given back.
+    `rows`: every release of the data set that is charged and not given back.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -126,14 +123,8 @@ class Account:
 
         Windows that hold no more than another one, and windows that add up from the same, are left out. A release
         counts in a window that its period meets, with what stands beside it in the whole ledger; a label without
-        dates counts in every window; where there is nothing else, the first day is None.
-
-        Parameters
-        ----------
-        unit : str
-        days : int
-        changed : sequence of Row, optional
-            The releases that are new, or count for more than before. None: any.
+        dates counts in every window; where there is nothing else, the first day is None. `changed`: the releases that
+        are new, or count for more than before. None: any.
 
         Notes
         -----
@@ -237,22 +228,8 @@ def add_up(
 
     A release that stands alone in its component counts with its whole certificate; where others stand beside
     it, with what noise gives against any attacker, except for a single exact count beside pure noise. A total takes
-    nothing from those beside it, which are certified given what it tells.
-
-    Parameters
-    ----------
-    held : mapping of Bundle to int
-        The components, as bundles of one unit, and how often each occurs.
-    parts : mapping of str to ReleaseCertificate
-        The certificates of the bundles' parts.
-    evidence : tuple of Evidence
-    beside_others : bool
-        Whether the data set has releases for other units, which are not in the total.
-
-    Raises
-    ------
-    NoEvidenceError
-        If they do not add up.
+    nothing from those beside it, which are certified given what it tells. `held` are bundles of one unit;
+    `beside_others` says whether the data set has releases for other units, which are not in the total.
 
     Notes
     -----

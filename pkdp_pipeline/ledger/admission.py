@@ -82,26 +82,10 @@ def check_differencing(
     what the attacker does not know about the other people, and any other release about them, noised or not,
     tells some of it. For the same reason a noiseless release in another period needs evidence about how
     people's periods depend on each other. A total may stand beside what is certified against attackers who are
-    told it.
+    told it. Raises `DifferencingError`, naming both releases, the case and the ways out.
 
-    Parameters
-    ----------
-    standing : Facts
-        The release asked for.
-    others : iterable of Facts or of (Facts, AttackerModel)
-        Releases of the data set that are published or charged, each with the attacker it is certified
-        against; without one it is an attacker who is not told who is there.
-    dataset : str
-        The data set's name, for the message.
-    evidence : optional
-        The evidence declared about the data set; see `read_evidence`.
-    attacker : AttackerModel, optional
-        The attacker to certify the release against. None: one who is not told who is there.
-
-    Raises
-    ------
-    DifferencingError
-        Naming both releases, the case and the ways out.
+    `others` are all that is published or charged, with the attackers they are certified against, as `attacker` is that
+    of the release asked for; without one it is an attacker who is not told who is there.
 
     Notes
     -----
@@ -134,19 +118,12 @@ def check_beside(
 
     Parameters
     ----------
-    asked : Row
     near : sequence of Row
         The releases charged in periods that lead to its own.
     everything : callable
         Returns all that is charged; called only where other periods matter.
-    evidence : iterable of Evidence
     facts : callable
         Returns the facts of a row, those of `asked` too.
-    dataset : str
-
-    Raises
-    ------
-    DifferencingError
     """
     evidence = tuple(evidence)
     near = sorted(near, key=lambda one: one.id)
@@ -248,22 +225,8 @@ def admit(
 ) -> Admission:
     """Refuse a release that cannot stand beside what is charged; it needs no data.
 
-    Parameters
-    ----------
-    records : Records
-    standing : Facts
-    terms : Terms
-    told : bool, default False
-        Whether its certificate will be about an attacker to whom `total_is_known`.
-    instead_of : int, optional
-        An entry that is left out of account: the release takes its place.
-
-    Raises
-    ------
-    ArgumentError
-        See `check_time_zone`.
-    DifferencingError
-        See `check_differencing`.
+    `told`: whether its certificate will be about an attacker to whom `total_is_known`. `instead_of`: an entry that is
+    left out of account: the release takes its place.
     """
     if standing.time_zone is not None:  # outside of jobs, periods are said by hand
         check_time_zone(records, standing.time_zone, instead_of=instead_of)
@@ -316,12 +279,7 @@ def _admission(own: Row, beside: Sequence[Row], terms: Terms, facts: FactsOf) ->
 
 
 def check_time_zone(records: Records, time_zone: str | None, *, instead_of: int | None = None) -> None:
-    """Refuse days that begin at other instants than those of the data set's releases, as far as these say.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Refuse days that begin at other instants than those of the data set's releases, as far as these say."""
     rows = records.execute(
         "SELECT time_zone FROM entry WHERE dataset = :dataset AND state <> 'given_back' AND id <> :entry "
         "AND time_zone IS NOT NULL ORDER BY id LIMIT 1",

@@ -21,24 +21,20 @@ class Event:
     ----------
     sequence : int
         Position in the whole ledger. It is given by the database and is not hashed.
-    dataset : str
     position : int
         1, 2, … within the data set.
     kind : str
         ``"reserved"``, ``"published"``, ``"given_back"``, ``"recertified"`` or ``"unreadable"``.
     key : str
         The key of the question; of an unreadable table its name.
-    revision : int
     standing, certificate, terms : str or None
         JSON texts, hashed as they are written.
-    release_id : str or None
     content : bytes or None
         The released bytes.
     created_at : str
         UTC, ISO 8601. Clocks go wrong: it is for reading, and decides nothing.
     previous : str
         Hash of the event before it in the data set.
-    hash : str
     """
 
     sequence: int
@@ -82,19 +78,9 @@ def json_text(content: object) -> str:
 def checked(events: Iterable[Event], *, dataset: str, head: str | None = None) -> Iterator[Event]:
     """Yield the events of one data set in order, each after it was found to continue the chain.
 
-    Parameters
-    ----------
-    events : iterable of Event
-        In the order of their positions.
-    dataset : str
-    head : str, optional
-        A hash that must be among those of the chain, known from elsewhere. A chain alone cannot show that its
-        end is missing.
-
-    Raises
-    ------
-    LedgerError
-        Where an event was altered, inserted, moved or removed; at the end, when `head` was not met.
+    `events`: in the order of their positions. `head`: a hash that must be among those of the chain, known from
+    elsewhere. A chain alone cannot show that its end is missing. Raises `LedgerError` where an event was altered,
+    inserted, moved or removed; at the end, when `head` was not met.
     """
     previous, sequence = GENESIS, 0
     met = head is None or head == GENESIS

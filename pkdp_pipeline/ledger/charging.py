@@ -34,9 +34,6 @@ class Charging:
 
     Parameters
     ----------
-    records : Records
-    key : str
-    standing : Facts
     offer : callable
         See `Ledger.reserve`.
     terms : Terms
@@ -55,10 +52,7 @@ class Charging:
     def charge(self, *, revise: bool) -> Reservation | Entry:
         """Reserve the release, or take a reservation over; the entry where it is published and not to be revised.
 
-        Raises
-        ------
-        PkdpError
-            If it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
+        Raises `PkdpError` if it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
         """
         latest = self.records.charged(self.key)
         published = None if revise or latest is None else self.records.published(self.key)
@@ -120,14 +114,9 @@ def name_others(records: Records) -> None:
 def _hold_charged(records: Records, entry: Entry, terms: Terms) -> None:
     """Refuse a release just charged that does not add up with the others, or exceeds a budget.
 
-    Raises
-    ------
-    BudgetExceededError
-        If a budget is exceeded, with what was spent, what is asked for and what is allowed. The caller rolls the
-        transaction back.
-    NoEvidenceError
-        If the release cannot be added up with the evidence declared, or takes the total away that there was, or
-        there is a budget and no total. The caller rolls the transaction back.
+    Raises `BudgetExceededError` if a budget is exceeded, with what was spent, what is asked for and what is allowed;
+    `NoEvidenceError` if the release cannot be added up with the evidence declared, or takes the total away that there
+    was, or there is a budget and no total. The caller rolls the transaction back.
     """
     row = entry.row
     if terms.evidence:
@@ -146,9 +135,12 @@ def _hold_charged(records: Records, entry: Entry, terms: Terms) -> None:
 def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: Terms, terms: Terms) -> None:
     """Refuse a release's new certificate that takes the total away, or exceeds a budget.
 
+    Raises `BudgetExceededError` if the totals with the new certificate exceed a budget, or nobody can say that they do
+    not; `NoEvidenceError` if with the new certificate the releases do not add up any more. The caller rolls the
+    transaction back.
+
     Parameters
     ----------
-    records : Records
     entry : Entry
         The release as it is; one that counts as before leaves the totals as they are.
     former : Row
@@ -157,14 +149,6 @@ def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: T
         Under which the releases must add up as before.
     terms : Terms
         The budgets the totals may not exceed; a milder certificate takes nothing off the totals.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the totals with the new certificate exceed a budget, or nobody can say that they do not. The caller rolls
-        the transaction back.
-    NoEvidenceError
-        If with the new certificate the releases do not add up any more.
     """
     row = entry.row
     if row.part == former.part:
@@ -225,18 +209,8 @@ _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "wors
 class BudgetCheck:
     """The total of one release and all others, held to the budgets.
 
-    Parameters
-    ----------
-    totals : LedgerTotals
-        With the release in it.
-    entry : Entry
-        The release.
-    before : Account
-        The releases charged already.
-    prior : Account
-        The same without the release itself, where it was charged already.
-    again : bool
-        Whether it was charged already, and gets another certificate.
+    The release is in `totals`. `before` has the releases charged already; `prior` has the same without the release
+    itself, where it was charged already and gets another certificate (`again`).
     """
 
     totals: LedgerTotals
@@ -248,12 +222,7 @@ class BudgetCheck:
     def hold(self) -> None:
         """Hold the totals to the budgets.
 
-        Raises
-        ------
-        BudgetExceededError
-            If one is exceeded.
-        NoEvidenceError
-            If the releases do not add up.
+        Raises `BudgetExceededError` if one is exceeded, `NoEvidenceError` if the releases do not add up.
         """
         account, row, units = self.totals.account, self.entry.row, self.before.units
         changed: dict[str, list[Row] | None] = {row.unit: [row]}

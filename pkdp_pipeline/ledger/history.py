@@ -14,7 +14,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.account import Account, Bundle
+from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
@@ -28,7 +28,6 @@ class History:
 
     Attributes
     ----------
-    dataset, head : str
     lines : tuple of Entry
         In the order in which they were charged, without certificates and bytes.
     totals : LedgerTotals
@@ -71,17 +70,14 @@ class History:
             return list(self.lines)
         return sorted(self.lines, key=lambda one: (one.row.last_day or 0, one.row.first_day or 0, one.row.id))
 
-    def components(self, lines: Iterable[Entry] | None = None) -> list[list[Row]]:
+    def components(self) -> list[list[Row]]:
         """Return the releases whose periods overlap, each leading to the next, as one list each."""
-        return self.totals.account.components if lines is None else Account(line.row for line in lines).components
+        return self.totals.account.components
 
     def of_some(self, unit: str, lines: Iterable[Entry]) -> Certificate:
         """Return what some releases add up to for one unit; all others count as standing beside them.
 
-        Raises
-        ------
-        NoEvidenceError
-            If they do not add up with the evidence in force.
+        Raises `NoEvidenceError` if they do not add up with the evidence in force.
         """
         some = self.totals.account.bundles(unit, {line.sequence for line in lines})
         if not self.evidence and len(self.lines) > 1:
@@ -106,8 +102,6 @@ class Point:
 
     Attributes
     ----------
-    period : str
-    releases : int
     epsilon, worst_case : float
         At the δ asked for; `math.inf` where there is none.
     at_one : float or None
@@ -138,17 +132,13 @@ def spending(
 
     Parameters
     ----------
-    history : History
     unit : str
         See `unit_text`.
-    delta : float
-    most : int
     periods : container of str, optional
         Points are made at these periods only; what is charged in between counts in the next point, and after the
         last of them in that.
     seconds : float
         After so long fewer points are returned, as evenly spread.
-    clock : callable
     """
     lines = history.in_order()
     reached = _reached(lines, unit, periods)
@@ -232,7 +222,6 @@ class Spent:
 
     Attributes
     ----------
-    budget : Budget
     measure : {"partial_knowledge", "worst_case"}
     epsilon : float
         The total of the releases at the budget's δ; for a budget of some days, in the fullest window. `math.inf`
@@ -253,21 +242,12 @@ class Spent:
     complete: bool = True
 
 
-def spent(
-    totals: LedgerTotals, unit: str, *, seconds: float = 1.0, clock: Callable[[], float] = time.monotonic
-) -> list[Spent]:
+def spent(totals: LedgerTotals, unit: str, *, seconds: float = 1.0) -> list[Spent]:
     """Return how much of every budget in force is used up for one privacy unit.
 
-    Parameters
-    ----------
-    totals : LedgerTotals
-    unit : str
-        See `unit_text`.
-    seconds : float
-        After so long no further windows are looked at.
-    clock : callable
+    `unit`: see `unit_text`. `seconds`: after so long no further windows are looked at.
     """
-    deadline = clock() + seconds
+    deadline = time.monotonic() + seconds
     found = []
     for budget in totals.terms.budgets:
         windows: list[tuple[int | None, Counter[Bundle]]] = [(None, totals.account.bundles(unit))]
@@ -277,7 +257,7 @@ def spent(
             fullest, start, seen = 0.0, None, 0
             held: Counter[Bundle] = Counter()
             for first, window in reversed(windows):  # the latest first: it is what the next release meets
-                if seen and clock() > deadline:
+                if seen and time.monotonic() > deadline:
                     break
                 epsilon, seen = totals.epsilon(window, measure, budget.delta), seen + 1
                 if epsilon > fullest:
@@ -304,17 +284,7 @@ def _fullest(listed: list[tuple[int | None, Counter[Bundle]]]) -> list[tuple[int
 def how_many_more(totals: LedgerTotals, unit: str, part: str) -> int | None:
     """Return how many more releases like one, each about a period of its own, all budgets of the whole history allow.
 
-    Parameters
-    ----------
-    totals : LedgerTotals
-    unit : str
-    part : str
-        The sha256 of the release's part.
-
-    Returns
-    -------
-    int or None
-        At most `MOST_MORE`; None where there is no budget of the whole history.
+    At most `MOST_MORE`; None where there is no budget of the whole history. `part`: the sha256 of the release's part.
     """
     budgets = [budget for budget in totals.terms.budgets if budget.window_days is None]
     if not budgets:

@@ -26,7 +26,6 @@ def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | Non
     ----------
     standing, other : Facts
         The release asked for, and the one it cannot stand beside.
-    dataset : str
     through : Facts, optional
         A release whose period leads from one to the other, where their own periods share nothing.
     told : bool, default False
@@ -73,12 +72,8 @@ def unnamed(asked: str) -> str:
 def untold(other: str, by: Sequence[str] = ()) -> Worded:
     """Return why a release must be certified against an attacker who is told a total.
 
-    Parameters
-    ----------
-    other : str
-        The label of the total that stands beside it; or of what stands beside the total.
-    by : sequence of str
-        The columns of its groups.
+    `other`: the label of the total that stands beside it; or of what stands beside the total. `by`: the columns of its
+    groups.
     """
     start = (
         f"{other!r} stands beside this release, so its certificate must be about an attacker who knows how many people "
@@ -99,12 +94,7 @@ def promised(total: Facts, other: Facts) -> Worded:
 def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False) -> Worded:
     """Return why releases about different periods of one data set need evidence.
 
-    Parameters
-    ----------
-    standing, other : Facts
-    dataset : str
-    told : bool, default False
-        Whether one of them is certified against an attacker who is told who is there.
+    `told`: whether one of them is certified against an attacker who is told who is there.
     """
     case, repair = _crossing_case(standing, other)
     start = (

@@ -37,14 +37,8 @@ _MALFORMED = re.compile(
 def trouble_of(state: str, said: str, *, lost: bool) -> Trouble:
     """Return what an error means for who meets it.
 
-    Parameters
-    ----------
-    state : str
-        The SQLSTATE; empty where the error came before a server answered.
-    said : str
-        The words of the server or of libpq.
-    lost : bool
-        Whether the connection is lost, or none was had.
+    `state`: the SQLSTATE; empty where the error came before a server answered. `said`: the words of the server or of
+    libpq. `lost`: whether the connection is lost, or none was had.
 
     Returns
     -------
@@ -109,12 +103,7 @@ GROUP BY i.indexrelid, c.relname, i.indpred, i.indrelid
 def changed_objects(execute: Callable[..., list[tuple[Any, ...]]], namespace: str) -> list[str]:
     """Return what was changed, added or removed, in words; nothing where the ledger is as it was made.
 
-    Parameters
-    ----------
-    execute : callable
-        As `Database.execute`.
-    namespace : str
-        The PostgreSQL schema that holds the tables.
+    `execute` is as `Database.execute`. `namespace`: the PostgreSQL schema that holds the tables.
 
     Notes
     -----

@@ -36,7 +36,9 @@ class PostgresDatabase:
     """One PostgreSQL database, reached through psycopg; see `Database`.
 
     A transaction takes an advisory lock of its data set, so that the releases of one data set are charged one
-    after another, whichever machine they come from.
+    after another, whichever machine they come from. Raises `LedgerError` if the extra ``postgres`` is not installed, or
+    the database is not one this version knows, or cannot be used; `TemporaryError` if the server cannot be reached, or
+    another process holds the data set's lock for longer than `database.LOCK_SECONDS`.
 
     Parameters
     ----------
@@ -45,15 +47,6 @@ class PostgresDatabase:
         job files: ``PGPASSWORD``, ``~/.pgpass``, a service file.
     create : bool, default True
         Create the tables where there are none.
-
-    Raises
-    ------
-    LedgerError
-        If the extra ``postgres`` is not installed, or the database is not one this version
-        knows, or cannot be used.
-    TemporaryError
-        If the server cannot be reached, or another process holds the data set's lock for longer than
-        `database.LOCK_SECONDS`.
 
     Notes
     -----

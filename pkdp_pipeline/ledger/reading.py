@@ -26,19 +26,9 @@ from pkdp_pipeline.model.spelling import folded
 def open_for_reading(location: str, dataset: str | None = None) -> Iterator[Ledger]:
     """Open one data set of a ledger.
 
-    Parameters
-    ----------
-    location : str
-        A path or a ``postgresql://`` URL.
-    dataset : str, optional
-        None: the only one there is.
-
-    Raises
-    ------
-    ArgumentError
-        If there are several data sets and none, or one that is not there, is named.
-    LedgerError, TemporaryError
-        If there is no ledger, or it cannot be used.
+    `location`: a path or a ``postgresql://`` URL. `dataset`: None is the only one there is. Raises `ArgumentError` if
+    there are several data sets and none, or one that is not there, is named; `LedgerError` or `TemporaryError` if there
+    is no ledger, or it cannot be used.
     """
     with closing(open_database(location, create=False)) as database:
         names = [str(name) for (name,) in database.execute("SELECT name FROM dataset ORDER BY name")]
@@ -53,19 +43,8 @@ def open_for_reading(location: str, dataset: str | None = None) -> Iterator[Ledg
 def chosen_units(units: Sequence[str], columns: Sequence[str], *, each_row: bool) -> list[str]:
     """Return the privacy units asked for, out of those the data set has releases for; all of them by default.
 
-    Parameters
-    ----------
-    units : sequence of str
-        See `unit_text`.
-    columns : sequence of str
-        Columns of the one asked for.
-    each_row : bool
-        Whether the one in which every row is a person is asked for.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such unit.
+    It is asked for by its columns, or `each_row` asks for the one in which every row is a person. Units are as
+    `unit_text` writes them. Raises `ArgumentError` if there is no such unit.
     """
     if each_row and columns:
         raise ArgumentError("--unit and --each-row exclude each other: a person is a value of columns, or a row.")
@@ -85,10 +64,7 @@ SCHEMA = "pkdp-ledger/1"
 def exported(ledger: Ledger) -> Iterator[str]:
     """Yield the JSON text piece by piece; each event is a line, checked to continue the chain.
 
-    Raises
-    ------
-    LedgerError
-        If the chain is broken; the text ends there and is no JSON.
+    Raises `LedgerError` if the chain is broken; the text ends there and is no JSON.
     """
     opening = {
         "schema": SCHEMA,
@@ -108,12 +84,7 @@ def exported(ledger: Ledger) -> Iterator[str]:
 def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
     """Write a text to a file, which appears when it is complete; a device or a pipe is written to as it is.
 
-    Raises
-    ------
-    ArgumentError
-        If the file is the ledger.
-    ConfigError
-        If it cannot be written.
+    Raises `ArgumentError` if the file is the ledger, `ConfigError` if it cannot be written.
     """
     with suppress(OSError):
         if out.exists() and Path(ledger).exists() and out.samefile(ledger):
@@ -151,12 +122,8 @@ def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
     """Yield a ledger in the same state, under the same terms, whose changes are taken back at the end.
 
     Several releases that are reserved inside are held to the rules and the budgets together, as if they were
-    charged one after the other. The data set is locked meanwhile, so no data may be read inside.
-
-    Raises
-    ------
-    LedgerError, TemporaryError
-        If the ledger cannot be used or is locked.
+    charged one after the other. The data set is locked meanwhile, so no data may be read inside. Raises `LedgerError`
+    or `TemporaryError` if the ledger cannot be used or is locked.
     """
     database, terms = ledger.records.database, ledger.terms
     try:
@@ -199,12 +166,8 @@ def copied(location: str, *, dataset: str, budget: Any = None, evidence: Any = N
     """Yield a copy of a ledger, in memory: a new one where there is none.
 
     An SQLite file is read as it is, page by page, and nothing is created beside it. Of a PostgreSQL database the
-    data set's events are read, in one read-only transaction, and the copy is made from them.
-
-    Raises
-    ------
-    LedgerError, TemporaryError
-        If there is a ledger that cannot be read.
+    data set's events are read, in one read-only transaction, and the copy is made from them. Raises `LedgerError` or
+    `TemporaryError` if there is a ledger that cannot be read.
     """
     if "://" not in location:
         database = SqliteDatabase(location, copy=True)

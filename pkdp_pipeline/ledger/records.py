@@ -48,11 +48,7 @@ _FULL = f"""
 class Records:
     """The events and entries of one data set. Change them only inside `transaction`.
 
-    Parameters
-    ----------
-    database : Database
-    dataset : str
-        Its name; where the ledger keeps another spelling of it, that one counts.
+    `dataset`: its name; where the ledger keeps another spelling of it, that one counts.
     """
 
     def __init__(self, database: Database, dataset: str) -> None:
@@ -326,10 +322,7 @@ _TEXTS = "c.certificate, x.release_id, x.content"
 class Parts(dict[str, ReleaseCertificate]):
     """The certificates that a data set's releases count with, by `Row.part`, read when they are asked for.
 
-    Raises
-    ------
-    LedgerError
-        If one is missing, or is not what its key says.
+    Raises `LedgerError` if one is missing, or is not what its key says.
     """
 
     def __init__(self, records: Records) -> None:
@@ -358,12 +351,7 @@ def terms_of(text: str) -> Terms:
 def open_database(location: str | os.PathLike[str], *, create: bool = True) -> Database:
     """Open the ledger at a path (SQLite) or a ``postgresql://`` URL; where there is none, `create` it or refuse.
 
-    Raises
-    ------
-    ArgumentError
-        If `location` is not a path or a URL.
-    LedgerError, TemporaryError
-        See `Database`.
+    Raises `ArgumentError` if `location` is not a path or a URL, `LedgerError` or `TemporaryError` as `Database` does.
     """
     if not isinstance(location, str | os.PathLike):
         raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")

@@ -23,7 +23,6 @@ from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.model.evidence import Evidence
 
 
@@ -42,10 +41,7 @@ def sha256(text: str) -> str:
 def describe(certificate: str) -> str:
     """Return what a release certificate, given as JSON text, follows from: mechanism, attacker, what is protected.
 
-    Raises
-    ------
-    ArgumentError, LedgerError
-        If it is not the certificate of one release.
+    Raises `ArgumentError` or `LedgerError` if it is not the certificate of one release.
     """
     document = parsed(certificate)
     if "mechanism" not in document or "attacker" not in document:
@@ -68,10 +64,7 @@ def certificate_of(description: str) -> ReleaseCertificate:
 def counted(descriptions: Iterable[str]) -> str:
     """Return which of a release's certificates its totals count with: the newest that is not milder than one before.
 
-    Parameters
-    ----------
-    descriptions : iterable of str
-        The results of `describe` for all certificates it ever had, the first one first.
+    `descriptions`: the results of `describe` for all certificates it ever had, the first one first.
     """
     first, *later = descriptions
     for description in later:
@@ -155,18 +148,9 @@ class Row(NamedTuple):
 def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> Row:
     """Return what an event makes of its reservation; the one rule for charging, copying and verifying.
 
-    Parameters
-    ----------
-    row : Row or None
-        The row of the same key and revision by the events before; None where nothing is charged.
-    event : Event
-    certificate : callable
-        Returns the certificate's text that an event holds; see `Records.certificate`.
-
-    Raises
-    ------
-    LedgerError
-        If the event cannot follow those before, or its certificate is not that of the release.
+    `row`: the row of the same key and revision by the events before; None where nothing is charged. `certificate`
+    returns the certificate's text that an event holds; see `Records.certificate`. Raises `LedgerError` if the
+    event cannot follow those before, or its certificate is not that of the release.
     """
     number = event.sequence
     if event.kind == "reserved" and row is None:

@@ -141,10 +141,7 @@ class Sealed:
 def opened(content: bytes) -> Sealed:
     """Read a sealed table.
 
-    Raises
-    ------
-    ArgumentError
-        If the bytes are not a release, or its table and certificate are not those of its id.
+    Raises `ArgumentError` if the bytes are not a release, or its table and certificate are not those of its id.
     """
     arrow, metadata = _arrow_content(content)
     try:
@@ -200,10 +197,7 @@ def _written(arrow: pa.Table, certificate_json: str, identity: str, *, names_per
 def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
     """Return the table of a Parquet file, without a column that names its period, and what it carries besides.
 
-    Raises
-    ------
-    ArgumentError
-        If it cannot be read, or the column names another period than the certificate.
+    Raises `ArgumentError` if it cannot be read, or the column names another period than the certificate.
     """
     arrow, metadata = _arrow_content(content)
     return _frame(arrow), metadata

@@ -25,6 +25,9 @@ _LEAST_VERSION = (3, 35, 0)
 class SqliteDatabase:
     """One SQLite file: write-ahead log, ``synchronous=FULL``, one writer at a time; see `Database`.
 
+    Raises `LedgerError` if the file is not a ledger this version knows or cannot be used, `TemporaryError` if another
+    process holds the file locked for longer than `database.LOCK_SECONDS`.
+
     Parameters
     ----------
     path : str
@@ -33,13 +36,6 @@ class SqliteDatabase:
         Create a file that does not exist. False: read one that does, and leave its journal mode as it is.
     copy : bool, default False
         Work with a copy of the file in memory, new where there is no file, and create nothing beside it.
-
-    Raises
-    ------
-    LedgerError
-        If the file is not a ledger this version knows or cannot be used.
-    TemporaryError
-        If another process holds the file locked for longer than `database.LOCK_SECONDS`.
 
     Notes
     -----
@@ -101,10 +97,7 @@ class SqliteDatabase:
     def transaction(self, dataset: str) -> Iterator[None]:
         """Hold the write lock of the whole file: all that happens inside is committed at the end, or nothing is.
 
-        Parameters
-        ----------
-        dataset : str
-            Not needed here: SQLite has one writer at a time for all data sets of a file.
+        `dataset` is not needed here: SQLite has one writer at a time for all data sets of a file.
         """
         with self._begun("BEGIN IMMEDIATE"):
             self._check_identity()
@@ -325,10 +318,7 @@ def _plain(listed: list[tuple[Any, ...]]) -> set[tuple[str, str, str]]:
 def resolved_file(path: str) -> str:
     """Return the path from the root, so that it stays the same file when the process changes its folder.
 
-    Raises
-    ------
-    LedgerError
-        If its folder does not exist, or it is a folder itself. Nothing is written.
+    Raises `LedgerError` if its folder does not exist, or it is a folder itself. Nothing is written.
     """
     start = f"the ledger {path!r} cannot be opened: "
     try:

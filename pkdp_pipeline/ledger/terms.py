@@ -72,10 +72,7 @@ class Terms:
 def given(budget: object, evidence: object) -> tuple[tuple[Budget, ...] | None, tuple[Evidence, ...] | None]:
     """Read what is given when a ledger is opened; None stays None, for "as recorded".
 
-    Raises
-    ------
-    ArgumentError
-        If it is neither a budget nor a list of them, or no evidence that a ledger can use.
+    Raises `ArgumentError` if it is neither a budget nor a list of them, or no evidence that a ledger can use.
     """
     return None if budget is None else _budgets(budget), None if evidence is None else _evidence(evidence)
 

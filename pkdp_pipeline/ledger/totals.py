@@ -56,19 +56,8 @@ _one_at_a_time = threading.Lock()
 def fits_budget(held: Held, budget: Budget, total_of: Callable[[Held], Certificate], by: Hashable) -> bool:
     """Return whether what bundles add up to is within a budget, for each total that is held to it.
 
-    Parameters
-    ----------
-    held : mapping of Bundle to int
-    budget : Budget
-    total_of : callable
-        Adds bundles up; see `add_up`.
-    by : hashable
-        All that it adds them up by.
-
-    Raises
-    ------
-    NoEvidenceError
-        If the releases do not add up.
+    `total_of` adds bundles up, by all that is in `by`; see `add_up`. Raises `NoEvidenceError` if
+    the releases do not add up.
 
     Notes
     -----
@@ -137,14 +126,7 @@ def _within(total: Certificate, budget: Budget, share: float) -> bool:
 class LedgerTotals:
     """The totals of charged releases under some terms; charges, totals, views and dry runs ask it.
 
-    Parameters
-    ----------
-    dataset : str
-        For messages.
-    account : Account
-    parts : dict of str to ReleaseCertificate
-        The certificates that the account's releases count with.
-    terms : Terms
+    `dataset`: for messages. `parts`: the certificates that the account's releases count with.
     """
 
     dataset: str
@@ -202,13 +184,7 @@ class LedgerTotals:
         return drawn(whole_parts(held, self.parts))
 
     def within(self, held: Held, budget: Budget) -> bool:
-        """Return whether bundles of one unit fit into a budget.
-
-        Raises
-        ------
-        NoEvidenceError
-            If they do not add up.
-        """
+        """Return whether bundles of one unit fit into a budget."""
         epsilon, delta = self.drawn(held) or (math.inf, math.inf)
         if epsilon <= Fraction(repr(budget.epsilon)) and delta <= Fraction(repr(budget.delta)):
             return True
@@ -231,17 +207,9 @@ class LedgerTotals:
     def asked_unit(self, unit: object) -> str | None:
         """Return the privacy unit that is asked for (see `unit_text`), or the only one; None where there is none.
 
-        Parameters
-        ----------
-        unit : str, sequence of str, EACH_ROW or None
-            Columns that name a person; None where the data set has releases for one unit only.
-
-        Raises
-        ------
-        NoEvidenceError
-            If `unit` is None and there are several.
-        ArgumentError
-            If the data set has no releases for `unit`.
+        `unit`: columns that name a person; None where the data set has releases for one unit only. Raises
+        `NoEvidenceError` if `unit` is None and there are several, `ArgumentError` if the data set has no releases for
+        `unit`.
         """
         units = self.account.units
         named = "; ".join(map(unit_named, units))

@@ -286,10 +286,7 @@ KINDS: Mapping[str, type[Evidence]] = MappingProxyType(_REGISTRY)
 def read_evidence(given: object) -> tuple[Evidence, ...]:
     """Return what was declared as a tuple in a fixed order, empty for None.
 
-    Raises
-    ------
-    ArgumentError
-        If it is not evidence, or two kinds are declared that no rule takes together.
+    Raises `ArgumentError` if it is not evidence, or two kinds are declared that no rule takes together.
     """
     listed = [] if given is None else [given] if isinstance(given, Evidence) else given
     if isinstance(listed, type) and issubclass(listed, Evidence):

@@ -45,10 +45,7 @@ def canonical_key(value: object) -> Key:
 def kind_of_values(name: str, values: Sequence[Key]) -> str | None:
     """Return the common kind of canonical `values`, or None when all are missing.
 
-    Raises
-    ------
-    ArgumentError
-        If a value cannot name a cell, or the values are of several kinds.
+    Raises `ArgumentError` if a value cannot name a cell, or the values are of several kinds.
     """
     kinds = {_kind_of_value(name, value) for value in values if value is not None}
     if kinds == {"integer", "real"}:
@@ -261,13 +258,8 @@ Cell = tuple[Key, ...]
 class Domain:
     """The public cells, in the order in which they are published.
 
-    Parameters
-    ----------
-    by : tuple of str
-    cells : tuple of tuples
-        One key per by-column; None stands for "missing".
-    kinds : tuple of str or None
-        The kind of each column's keys; None where all of them are missing.
+    `cells`: one key per by-column; None stands for "missing". `kinds`: the kind of each column's keys; None where all
+    of them are missing.
     """
 
     by: tuple[str, ...]
@@ -278,17 +270,9 @@ class Domain:
     def parse(cls, by: tuple[str, ...], domain: object) -> Domain:
         """Read a declared domain.
 
-        Parameters
-        ----------
-        by : tuple of str
-        domain : list, or dict of column → list
-            For one column its cells. For several, tuples with one key per column, or a dict of each
-            column's values, of which all combinations are cells.
-
-        Raises
-        ------
-        ArgumentError
-            If it is empty, repeats a cell, does not fit `by`, or has no order.
+        `domain`: for one column its cells. For several, tuples with one key per column, or a dict of each column's
+        values, of which all combinations are cells. Raises `ArgumentError` if it is empty, repeats a cell, does not fit
+        `by`, or has no order.
         """
         cells = _product(by, domain) if isinstance(domain, Mapping) else _listed(by, domain)
         if not cells:

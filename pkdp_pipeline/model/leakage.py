@@ -183,11 +183,8 @@ class Leakage:
 def leakages(value: object) -> tuple[Leakage, ...]:
     """Return one leakage, or several, as a tuple that can stand together.
 
-    Raises
-    ------
-    ArgumentError
-        If something else is given, two have one name, or what holds for each of them alone says nothing about all
-        of them together.
+    Raises `ArgumentError` if something else is given, two have one name, or what holds for each of them alone says
+    nothing about all of them together.
     """
     several = value if isinstance(value, (list, tuple)) else (value,)
     strangers = [one for one in several if not isinstance(one, Leakage)]

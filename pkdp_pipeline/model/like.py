@@ -14,20 +14,9 @@ _ESCAPE = "\\"
 def like_pattern(argument: str, text: str, escape: str = _ESCAPE) -> str:
     r"""Return a pattern in its one spelling: ``\`` stands before a ``%``, ``_`` or ``\`` that means itself.
 
-    Of neighbouring wildcards ``_`` comes first, and one ``%`` says what several do.
-
-    Parameters
-    ----------
-    argument : str
-        The argument that an error names.
-    text : str
-    escape : str
-        The character before one that means itself; empty where all ``%`` and ``_`` are wildcards.
-
-    Raises
-    ------
-    ArgumentError
-        If it is too long, or ends with the escape character.
+    Of neighbouring wildcards ``_`` comes first, and one ``%`` says what several do. `argument` is what an
+    error names. `escape`: the character before one that means itself; empty where all ``%`` and ``_`` are wildcards.
+    Raises `ArgumentError` if it is too long, or ends with the escape character.
     """
     if len(text) > _LONGEST:
         raise ArgumentError(

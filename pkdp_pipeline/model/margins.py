@@ -23,12 +23,7 @@ def beside_groups(
     """Return what is published of columns `by` where an attacker knows exact totals of groups.
 
     A bare histogram by the very columns of such totals asks for the totals themselves; any other has these columns and
-    at least one more, which alone is hidden.
-
-    Raises
-    ------
-    ArgumentError
-        If the columns say otherwise.
+    at least one more, which alone is hidden. Raises `ArgumentError` if the columns say otherwise.
     """
     if asks_for_totals(mechanism, by, protects, attacker):
         return Histogram(totals=True)

@@ -74,10 +74,7 @@ class Period:
     def at(cls, day: datetime.date, every: Every) -> Period:
         """Return the day, ISO week, month, quarter or year in which a day lies.
 
-        Raises
-        ------
-        ArgumentError
-            If its last day is beyond the year 9999.
+        Raises `ArgumentError` if its last day is beyond the year 9999.
         """
         year, week, _ = day.isocalendar()
         texts = {
@@ -93,6 +90,10 @@ class Period:
     def parse(cls, text: object) -> Period:
         """Read a calendar period, an interval ``A/B`` of them, or any other label.
 
+        Raises `ArgumentError` if the text is empty, holds a character that nobody sees, is written like a calendar
+        period that does not exist, is an interval that ends before it starts, or a date in another form: such a label
+        could not be compared with other periods, and a release could slip in beside one about the same days.
+
         Parameters
         ----------
         text : str, datetime.date or Period
@@ -100,17 +101,6 @@ class Period:
             which stands for its day as written), a week ``2013-W01``, a month ``2013-01``, a year ``2013``; a
             quarter ``2013-Q1`` and a half ``2013-H1``; an interval ``2013-01-01/2013-01-07``. Everything else
             is a label, unless it looks like a date.
-
-        Returns
-        -------
-        Period
-
-        Raises
-        ------
-        ArgumentError
-            If the text is empty, holds a character that nobody sees, is written like a calendar period that does
-            not exist, is an interval that ends before it starts, or a date in another form: such a label could
-            not be compared with other periods, and a release could slip in beside one about the same days.
         """
         if isinstance(text, Period):
             return text

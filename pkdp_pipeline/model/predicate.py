@@ -45,11 +45,9 @@ class Condition:
 
     Parameters
     ----------
-    column : str
     operator : {"==", "<", "<=", ">", ">=", "in", "isna", "like"}
     operand : Column, constant or tuple of constants
         Several constants for "in", none for "isna", for "like" a pattern as `like_pattern` spells it.
-    negated : bool
     part : {"year", "month", "day", "weekday"}, optional
         The part of the column's dates that is tested, instead of the column itself.
     """
@@ -304,12 +302,8 @@ _OF_TEXTS = ("time", "instant", "clock")
 def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
     """Raise `ArgumentError` for a column that is not there, and for a comparison that would convert a whole column.
 
-    Parameters
-    ----------
-    predicate : Predicate
-    families : mapping of str to str
-        The frame's columns, each with what it can be compared with: "text", "time", "instant", "clock", "number",
-        "boolean", or the name of a type that compares with nothing but its own kind.
+    `families`: the frame's columns, each with what it can be compared with: "text", "time", "instant", "clock",
+    "number", "boolean", or the name of a type that compares with nothing but its own kind.
     """
     for condition in predicate.conditions:
         check_columns("where", sorted(condition.columns), list(families))

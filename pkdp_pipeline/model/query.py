@@ -69,14 +69,10 @@ _DOES: dict[type[ast.AST], str] = {
 def from_query(text: str) -> Predicate | None:
     """Return the predicate of a query string; None where it is true of every row, whatever the rows are.
 
-    Equal texts are equal predicates: a column's name means that column, in backticks where it is no plain word.
-
-    Raises
-    ------
-    ArgumentError
-        If it uses anything but columns, the year, month, day and weekday of dates, constants, comparisons, in and not
-        in lists, isna() and notna(), str.startswith(), str.endswith(), str.contains() and str.like(), and, or, not and
-        parentheses, compares constants, or is true of no row.
+    Equal texts are equal predicates: a column's name means that column, in backticks where it is no plain word. Raises
+    `ArgumentError` if it uses anything but columns, the year, month, day and weekday of dates, constants, comparisons,
+    in and not in lists, isna() and notna(), str.startswith(), str.endswith(), str.contains() and str.like(), and, or,
+    not and parentheses, compares constants, or is true of no row.
     """
     query = _Query(text)
     try:

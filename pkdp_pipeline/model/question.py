@@ -97,9 +97,10 @@ class Selection:
 class Question(Selection):
     """A question to the data, before any is read. Every entry point builds it, once; everything behind takes it.
 
+    Raises `ArgumentError` if an argument is malformed or two of them contradict each other.
+
     Parameters
     ----------
-    mechanism : Count or Histogram
     unit : str, sequence of str, or EACH_ROW
         As of `Selection`; stored as a tuple, empty for EACH_ROW.
     protects : {"presence", "value"}, default "presence"
@@ -121,7 +122,6 @@ class Question(Selection):
         The treatment of people whose cell is not in the domain, after `one_cell` has chosen it.
     period : str, datetime.date or Period, optional
         Stored in its one spelling: ``20130102`` and ``2013-01-02`` are the same question (`Period.parse`).
-    label : str, optional
     table : str, optional
         Which table of the data set the rows come from, where it has several. All tables of a data set are about
         the same people.
@@ -130,11 +130,6 @@ class Question(Selection):
     checks : bool, default False
         Whether the data are held to checks of the caller's own, which stop the publication; it is no part of what is
         asked, and the certificate states it.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is malformed or two of them contradict each other.
     """
 
     mechanism: Mechanism
@@ -293,12 +288,8 @@ class Question(Selection):
         """Return the sha256, in hex, under which a ledger finds this question again.
 
         It covers data set, table, unit, period, predicate or by-columns and domain (as a set), mechanism, the rules for
-        rows, and whether it is a total; neither the attacker nor where the result is written.
-
-        Raises
-        ------
-        ArgumentError
-            If the predicate is opaque and there is no label to name it.
+        rows, and whether it is a total; neither the attacker nor where the result is written. Raises `ArgumentError` if
+        the predicate is opaque and there is no label to name it.
         """
         if self.has_opaque_where and self.label is None:
             raise ArgumentError(
@@ -326,13 +317,7 @@ class Question(Selection):
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def facts(self) -> Facts:
-        """Return what the ledger compares the release with others by.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no period.
-        """
+        """Return what the ledger compares the release with others by. Raises `ArgumentError` if there is no period."""
         if self.period is None:
             raise ArgumentError(
                 'period is needed with a ledger: say which period these data are about, for example "2013-01-02".'

@@ -39,12 +39,8 @@ def is_hidden(letter: str) -> bool:
 def dataset_name(text: object) -> str:
     """Return a data set's name with its white space collapsed.
 
-    Names whose `folded` forms are equal mean the same data set.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not a text, says nothing, or holds a control character or one that nobody sees.
+    Names whose `folded` forms are equal mean the same data set. Raises `ArgumentError` if it is not a text, says
+    nothing, or holds a control character or one that nobody sees.
     """
     if not isinstance(text, str) or not folded(text):
         raise ArgumentError('dataset must be a non-empty name, such as "flights".')

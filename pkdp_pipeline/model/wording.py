@@ -111,12 +111,7 @@ JOB_FILE: Speech = _JobFile()
 class Worded(str):
     """A text for Python, of which the advice can be had in another speech; as the message of an error.
 
-    Parameters
-    ----------
-    say : callable
-        Returns the text in a speech.
-    reason : str, optional
-        The problem, without the way out; None: the whole text.
+    `say` returns the text in a speech. `reason`: the problem, without the way out; None: the whole text.
 
     Notes
     -----

@@ -44,15 +44,8 @@ def largest_p_max(
     mechanism : Count or Histogram
     attacker : AttackerModel, optional
         The other fields; whatever it says about `p_max` is not used. None: nothing else is declared.
-    epsilon : float
-        At least 0 and finite.
-    delta : float
-        Above 0, at most 1.
-    protects : {"presence", "value"}, default "presence"
-    days : int, default 1
-        How many equal releases are to reach the target together.
-    evidence : Evidence or list of Evidence, optional
-        The evidence declared so that they add up, see `compose`.
+    epsilon, delta, protects, days, evidence
+        See `smallest_k`.
 
     Returns
     -------
@@ -100,12 +93,8 @@ def largest_p_max_between(
     mechanism : Histogram
     attacker : AttackerModel, optional
         The other fields; whatever it says about `p_max_between` is not used.
-    epsilon : float
-        At least 0 and finite.
-    delta : float
-        Above 0, at most 1.
-    days : int, default 1
-    evidence : Evidence or list of Evidence, optional
+    epsilon, delta, days, evidence
+        See `smallest_k`.
 
     Returns
     -------

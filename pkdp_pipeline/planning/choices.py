@@ -149,15 +149,8 @@ def choices(
     ----------
     attacker : AttackerModel or None
         None: nothing is declared; then noise alone is left.
-    epsilon : float
-        At least 0 and finite.
-    delta : float
-        Above 0, at most 1.
-    protects : {"presence", "value"}, default "presence"
-    days : int, default 1
-        How many equal releases are to reach the target together.
-    evidence : Evidence or list of Evidence, optional
-        The evidence declared so that they add up, see `compose`. Without it, only noise adds up.
+    epsilon, delta, protects, days, evidence
+        See `smallest_k`. Without evidence, only noise adds up.
     counts : PublicCounts, optional
         The basis of estimated errors and suppressed shares; for a count, its one number. None: shares that depend on
         counts are None, never guessed.

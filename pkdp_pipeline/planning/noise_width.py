@@ -61,14 +61,10 @@ def smallest_noise(
         The attacker's uncertainty can take the place of some of the noise: for a `Count` without `k` whose
         `p_min`, `p_max` and `unknown` are declared, sum and noise are certified together. None: nothing is
         declared, and the answer holds against anyone.
-    epsilon : float
-        At least 0 and finite.
-    delta : float
-        Above 0, at most 1.
+    epsilon, delta, days
+        See `smallest_k`.
     protects : {"presence", "value"}, default "presence"
         A person who changes cells changes two of them, which takes about twice the noise.
-    days : int, default 1
-        How many equal releases are to reach the target together.
     evidence : Evidence or list of Evidence, optional
         The evidence declared so that they add up, see `compose`; what noise guarantees by itself needs none.
 

@@ -32,7 +32,6 @@ class Goal:
 
     Parameters
     ----------
-    epsilon, delta : float
     protects : {"presence", "value"}
     days : int
         How many equal releases are to reach it together.
@@ -52,10 +51,7 @@ class Goal:
     def together(self, certificate: Certificate) -> Certificate:
         """Return what `days` such releases promise together.
 
-        Raises
-        ------
-        NoEvidenceError
-            If they do not add up with what is declared.
+        Raises `NoEvidenceError` if they do not add up with what is declared.
         """
         if self.days == 1:
             return certificate  # nothing is added up, whatever is declared

@@ -114,15 +114,8 @@ def smallest_release_threshold(
         With noise; whatever it says about `release_threshold` is not used.
     attacker : AttackerModel, optional
         None: nothing is declared, and the answer holds against anyone.
-    epsilon : float
-        At least 0 and finite.
-    delta : float
-        Above 0, at most 1.
-    protects : {"presence", "value"}, default "presence"
-    days : int, default 1
-        How many equal releases are to reach the target together.
-    evidence : Evidence or list of Evidence, optional
-        The evidence declared so that they add up, see `compose`.
+    epsilon, delta, protects, days, evidence
+        See `smallest_k`.
 
     Returns
     -------
@@ -190,15 +183,8 @@ def smallest_unknown(
     attacker : AttackerModel
         The other fields; whatever it says about `unknown` is not used. Unknown people help where `p_min` and `p_max`
         are declared; for a `Histogram` that protects the value, where `p_min` is.
-    epsilon : float
-        At least 0 and finite.
-    delta : float
-        Above 0, at most 1.
-    protects : {"presence", "value"}, default "presence"
-    days : int, default 1
-        How many equal releases are to reach the target together.
-    evidence : Evidence or list of Evidence, optional
-        The evidence declared so that they add up, see `compose`.
+    epsilon, delta, protects, days, evidence
+        See `smallest_k`.
 
     Returns
     -------

@@ -81,10 +81,7 @@ _UNIONS = MappingProxyType({"source": 1, "evidence": 2, "target": 1})
 def text_of(file: Path, name: str) -> str:
     """Return the text of a file, which is called `name` in a complaint.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be read, or is no text.
+    Raises `ConfigError` if it cannot be read, or is no text.
     """
     problem = ""
     try:
@@ -99,10 +96,7 @@ def text_of(file: Path, name: str) -> str:
 def toml_of(text: str, name: str) -> dict[str, Any]:
     """Return what the text of a file says; an error keeps nothing of it, because it can hold passwords.
 
-    Raises
-    ------
-    ConfigError
-        If it is no TOML.
+    Raises `ConfigError` if it is no TOML.
     """
     problem = ""
     try:

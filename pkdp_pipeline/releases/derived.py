@@ -57,22 +57,8 @@ class ExpectedError:
 def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
     """Return every count plus its own two-sided geometric noise.
 
-    Drawn by OpenDP's exact sampler (no floating point) from the operating system's entropy; there is no seed.
-
-    Parameters
-    ----------
-    counts : sequence of int
-    noise : GeometricNoise
-
-    Returns
-    -------
-    list of int
-        As long as `counts`; values may be negative.
-
-    Raises
-    ------
-    ArgumentError
-        If the noise is too wide to be drawn.
+    Drawn by OpenDP's exact sampler (no floating point) from the operating system's entropy; there is no seed. As long
+    as `counts`; values may be negative. Raises `ArgumentError` if the noise is too wide to be drawn.
     """
     check_noise(noise)
     if not counts:
@@ -123,7 +109,6 @@ class _People:
 
     Parameters
     ----------
-    least : int
     most : int or None
         None: not bounded.
     published : int or None

@@ -28,10 +28,8 @@ class Counted:
 
     Attributes
     ----------
-    question : Question
     keys : pandas.DataFrame
         The cells found, or those of the declared domain; empty for a count.
-    counts : list of int
     others : int or None
         For a count with `k_complement`: how many people do not satisfy the predicate.
     missing_unit, several_cells, undeclared_cells : bool
@@ -90,13 +88,7 @@ class Counted:
 
 
 def count_units(frame: Any, question: Question) -> Counted:
-    """Count what `question` asks of `frame`.
-
-    Raises
-    ------
-    ArgumentError
-        If the frame does not have what `question` names.
-    """
+    """Count what `question` asks of `frame`."""
     engine = engine_for(frame)
 
     def looked_at(counting: CellCounts | Tally) -> Units:
@@ -134,22 +126,14 @@ def count_units(frame: Any, question: Question) -> Counted:
 def public_table(frame: Any, question: Question) -> pd.DataFrame:
     """Return what is published of `frame`: count, check, suppress below k, add noise, suppress again.
 
-    Parameters
-    ----------
-    frame : DataFrame, table or Counted
-        The result of `count_units` for this very question is not counted again.
-    question : Question
+    `frame`: the result of `count_units` for this very question is not counted again. Raises `ArgumentError` or
+    `InputCheckError` if the frame does not have what `question` names, or not as it declares.
 
     Returns
     -------
     pandas.DataFrame
         The by-columns and ``count`` (Int64). Its rows, their order and its dtypes tell nothing of what is
         withheld.
-
-    Raises
-    ------
-    ArgumentError, InputCheckError
-        If the frame does not have what `question` names, or not as it declares.
     """
     counted = frame if isinstance(frame, Counted) else count_units(frame, question)
     if counted.question is not question:

@@ -48,11 +48,6 @@ class Publication:
     target : Target, None or "default"
         The least it has to promise to be published. None: nothing. "default": the ledger's, or a finite ε at
         δ = 1e-6.
-
-    Raises
-    ------
-    ArgumentError
-        If one of them is malformed.
     """
 
     question: Question
@@ -88,10 +83,7 @@ class Publication:
     def certified_alone(self) -> ReleaseCertificate:
         """Certify the question as it is published without a ledger.
 
-        Raises
-        ------
-        NotCertifiableError
-            If it may not be published.
+        Raises `NotCertifiableError` if it may not be published.
         """
         certificate = self._certified(claims=self.alone)
         self._check_target(certificate)
@@ -105,14 +97,9 @@ class Publication:
     def reserve(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> Reservation | Entry:
         """Charge what is asked for, or return the entry that answers it; what needs no data of `publish`.
 
-        `offered` is told every certificate that the ledger is asked to charge, also one that it then refuses.
-
-        Raises
-        ------
-        BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
-            If it may not be published; nothing was charged.
-        LedgerError, TemporaryError
-            If the ledger cannot be used.
+        `offered` is told every certificate that the ledger is asked to charge, also one that it then refuses. Raises
+        `BudgetExceededError`, `DifferencingError`, `NoEvidenceError` or `NotCertifiableError` if it may not be
+        published (nothing was charged then), `LedgerError` or `TemporaryError` if the ledger cannot be used.
         """
         assert self.ledger is not None
         dataset, question = self.ledger.dataset, self.question
@@ -134,12 +121,8 @@ class Publication:
     def replayed(self, entry: Entry) -> Release:
         """Return the published release that answers the question, certified anew where another attacker is asked about.
 
-        Raises
-        ------
-        LedgerError
-            If the ledger holds something else than was asked: it was altered.
-        NoEvidenceError, NotCertifiableError, TemporaryError
-            If it cannot be certified anew.
+        Raises `LedgerError` if the ledger holds something else than was asked (it was altered), and `NoEvidenceError`,
+        `NotCertifiableError` or `TemporaryError` if it cannot be certified anew.
         """
         question, release = self.question, _stored(entry)
         if question.has_opaque_where:
@@ -238,16 +221,11 @@ def publish(
     source : callable
         Returns the frame, of any kind that `histogram` takes, or what `count_units` made of one for this very
         question; called once, and only when data must be read.
-    publication : Publication
     check : callable, optional
         Looks at a new release before it is stored; what it raises stops the publication, and nothing is charged.
     trusted : bool, default True
         False where the asker may not see the data: what fails once they were read stays charged, because a failure
         can tell about them, too.
-
-    Returns
-    -------
-    Release
 
     Raises
     ------

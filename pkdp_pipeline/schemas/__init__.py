@@ -24,15 +24,7 @@ def schema_names() -> tuple[str, ...]:
 def schema_file(name: str) -> Path:
     """Return where a schema lies.
 
-    Parameters
-    ----------
-    name : str
-        With its version, as in ``certificate.v1``; without one, the newest version there is.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none of this name.
+    `name`: with its version, as in ``certificate.v1``; without one, the newest version there is.
     """
     known = schema_names()
     named = {one.rpartition(".v")[0]: one for one in known} | {one: one for one in known}
@@ -42,12 +34,6 @@ def schema_file(name: str) -> Path:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return a schema, as JSON Schema of 2020-12; see `schema_file` for its name.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none of this name.
-    """
+    """Return a schema, as JSON Schema of 2020-12; see `schema_file` for its name."""
     read: dict[str, Any] = json.loads(schema_file(name).read_text(encoding="utf-8"))
     return read

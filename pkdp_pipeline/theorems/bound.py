@@ -21,10 +21,7 @@ from pkdp_pipeline.theorems.rounding import Array, evaluated
 class Bound:
     """A privacy profile ``δ(ε)`` bracketed from both sides.
 
-    Parameters
-    ----------
-    theorem : str
-        The key of the statement that uses it, as in `pkdp_pipeline.theorems.theorems.THEOREMS`.
+    `theorem`: the key of the statement that uses it, as in `pkdp_pipeline.theorems.theorems.THEOREMS`.
     """
 
     theorem: str
@@ -72,13 +69,7 @@ class WorstCase(Bound):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived(Bound):
-    """A profile that follows from another one.
-
-    Parameters
-    ----------
-    theorem : str
-    one : Bound
-    """
+    """A profile that follows from another one."""
 
     one: Bound
 

@@ -168,60 +168,56 @@ def _certain(attacker: AttackerModel) -> str:
     return "unknown = 0 leaves the attacker nothing to be uncertain about"
 
 
+_IN_A_BOX = Theorem(
+    key="noisy_thresholding_in_box",
+    title="Theorem D in a box: a threshold with noise after it",
+    citation="docs/mathematics.md, section 6, theorem D in a box",
+    formal=formal.BEHIND_NOISE_IN_A_BOX,
+    against=partial(whom.thresholding_in_box, "in"),
+    rests_on=("known", "p_max", "unknown"),
+    about=(Count, "presence"),
+    rule=_behind_noise,
+)
+_E = replace(_IN_A_BOX, citation="docs/mathematics.md, section 4, theorem E", formal=formal.IN_A_BOX)
+_COUNTING = Theorem(
+    key="counting",
+    title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
+    citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
+    formal=formal.VERTICES,
+    against=whom.counting,
+    rests_on=("unknown",),
+    beside_private=True,
+    about=(Count, "presence"),
+    rule=_exact,
+)
+
 IN_A_BOX = (
-    Theorem(
-        key="noisy_thresholding_in_box",
-        title="Theorem D in a box: a threshold with noise after it",
-        citation="docs/mathematics.md, section 6, theorem D in a box",
-        formal=formal.BEHIND_NOISE_IN_A_BOX,
-        against=partial(whom.thresholding_in_box, "in"),
-        rests_on=("known", "p_max", "unknown"),
-        about=(Count, "presence"),
-        rule=_behind_noise,
-    ),
+    _IN_A_BOX,
     *(
-        Theorem(
+        replace(
+            _E,
             key=key,
             title=f"Theorem E{whose}: in a box, a threshold is as good as more unknown people",
-            citation="docs/mathematics.md, section 4, theorem E",
-            formal=formal.IN_A_BOX,
             against=partial(whom.thresholding_in_box, side),
-            rests_on=("known", "p_max", "unknown"),
-            about=(Count, "presence"),
             rule=partial(_thresholded, key),
         )
         for key, whose, side in zip(_SIDES, ("", " for the people who are not counted"), ("in", "outside"), strict=True)
     ),
-    Theorem(
+    replace(
+        _E,
         key=_BOTH,
         title="Theorem E for both thresholds: in a box, they are as good as more unknown people",
-        citation="docs/mathematics.md, section 4, theorem E",
-        formal=formal.IN_A_BOX,
         against=whom.two_thresholds_in_box,
-        rests_on=("known", "p_max", "unknown"),
-        about=(Count, "presence"),
         rule=_twice,
     ),
-    Theorem(
+    replace(
+        _COUNTING,
         key="noisy_counting",
         title="Lemmas 1 to 3 on the sum of the count and its noise",
         citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
-        formal=formal.VERTICES,
-        against=whom.counting,
-        rests_on=("unknown",),
-        about=(Count, "presence"),
+        beside_private=False,
         rule=_noised,
     ),
-    Theorem(
-        key="counting",
-        title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
-        citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
-        formal=formal.VERTICES,
-        against=whom.counting,
-        rests_on=("unknown",),
-        beside_private=True,
-        about=(Count, "presence"),
-        rule=_exact,
-    ),
+    _COUNTING,
 )
 """Their records, in the order in which they are tried."""

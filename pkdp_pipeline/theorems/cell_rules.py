@@ -96,47 +96,43 @@ TOLD_ABSENT = (
     "person's absence is likely enough that being told 'this cell or absent' does not settle it."
 )
 
+_IN_A_CELL = Theorem(
+    key="cell_counting",
+    title="Theorem F: an exact histogram hides whether a person is in it where enough others may be",
+    citation="docs/mathematics.md, section 5, theorem F",
+    against=whom.in_cells,
+    assumes=(TOLD_ABSENT,),
+    rests_on=("p_max", "unknown"),
+    told_absent=True,
+    about=(Histogram, "presence"),
+    rule=_in_a_cell,
+)
+_OPTIONS = Theorem(
+    key="options",
+    title="Exact counts of several options hide which one a person chose",
+    citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
+    against=whom.options,
+    rests_on=("unknown",),
+    reveals_who=True,
+    about=(Histogram, "value"),
+    rule=_which_option,
+)
+
 WITHOUT_A_THRESHOLD = (
-    Theorem(
-        key="cell_counting",
-        title="Theorem F: an exact histogram hides whether a person is in it where enough others may be",
-        citation="docs/mathematics.md, section 5, theorem F",
-        against=whom.in_cells,
-        assumes=(TOLD_ABSENT,),
-        rests_on=("p_max", "unknown"),
-        told_absent=True,
-        about=(Histogram, "presence"),
-        rule=_in_a_cell,
-    ),
-    Theorem(
+    _IN_A_CELL,
+    replace(
+        _IN_A_CELL,
         key="noisy_cell_counting",
         title="Theorem F on the sum of a cell's count and its noise",
-        citation="docs/mathematics.md, section 5, theorem F",
         against=whom.in_noisy_cells,
-        assumes=(TOLD_ABSENT,),
-        rests_on=("p_max", "unknown"),
-        told_absent=True,
-        about=(Histogram, "presence"),
         rule=partial(_noised, value=False),
     ),
-    Theorem(
-        key="options",
-        title="Exact counts of several options hide which one a person chose",
-        citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
-        against=whom.options,
-        rests_on=("unknown",),
-        reveals_who=True,
-        about=(Histogram, "value"),
-        rule=_which_option,
-    ),
-    Theorem(
+    _OPTIONS,
+    replace(
+        _OPTIONS,
         key="noisy_options",
         title="Counts of several options with noise: two noisy looks at one number",
         citation="docs/mathematics.md, section 6, two looks",
-        against=whom.options,
-        rests_on=("unknown",),
-        reveals_who=True,
-        about=(Histogram, "value"),
         rule=partial(_noised, value=True),
     ),
 )

@@ -96,7 +96,6 @@ def found(k: int, p: float, known: int, cap: int | None, least: int, epsilons: t
         See `pkdp_pipeline.theorems.thresholding.Threshold`.
     least : int
         Fewer unknown people than this do not count as attained.
-    epsilons : tuple of float
 
     Notes
     -----

@@ -62,10 +62,8 @@ class NoisyBetween(Bound):
 
     Parameters
     ----------
-    theorem : str
     p : float
         Told that somebody is in one of two cells, the attacker is at most this sure which.
-    k, release_threshold : int
     noise : float
         ε0 of two-sided geometric noise in each cell.
     people : int

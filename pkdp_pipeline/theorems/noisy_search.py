@@ -86,7 +86,6 @@ class Search:
         There are at least this many coins.
     cap : int, optional
         And at most this many.
-    epsilons : Array
     others : Array or float
         At or above what all other channels add at each ε, whatever the number of coins.
     """

@@ -78,14 +78,12 @@ class Reached(_Tried):
 
     Parameters
     ----------
-    theorem : str
     p_min, p_max : float
         Every unknown person is counted with one of these.
     unknown : int
         At least this many people are unknown.
     cap : int, optional
         At most this many are.
-    k, k_complement, release_threshold : int, optional
     noise : float, optional
         ε0 of two-sided geometric noise.
 
@@ -216,12 +214,10 @@ class ReachedBetween(_Tried):
 
     Parameters
     ----------
-    theorem : str
     p : float
         The chance of the coins for the one cell, or for the other; at least 1/2.
     noise : float
         ε0 of two-sided geometric noise in each cell.
-    k, release_threshold : int, optional
     cap : int, optional
         At most this many people are unknown.
     unknown : int

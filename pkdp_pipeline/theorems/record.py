@@ -24,7 +24,6 @@ class Theorem:
 
     Parameters
     ----------
-    key, title : str
     citation : str
         Where statement and proof can be read.
     formal : Formal, optional

@@ -91,11 +91,7 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(_REGISTRY)
 class Surviving:
     """Which theorems are left for an attacker, and what becomes of their numbers.
 
-    Parameters
-    ----------
-    attacker : AttackerModel
-    noised : bool
-        Whether the release has noise, on which a leakage can depend.
+    `noised`: whether the release has noise, on which a leakage can depend.
     """
 
     attacker: AttackerModel
@@ -219,13 +215,7 @@ class Applicable:
 
 @functools.lru_cache(maxsize=1024)
 def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
-    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all that is made of it.
-
-    Raises
-    ------
-    ArgumentError
-        If the mechanism is unknown or cannot protect what is asked.
-    """
+    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all made of it."""
     mechanism_name(mechanism)
     if protects == "value" and (isinstance(mechanism, Count) or mechanism.totals):
         return _total(mechanism, attacker)

@@ -88,7 +88,6 @@ def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon
         Strictly between 0 and 1.
     cap : int, optional
         At most this many people, both crowds together.
-    epsilon : float
 
     Notes
     -----

@@ -37,7 +37,6 @@ class Pair:
         ``P`` of the atoms, within `budget` relatively.
     ratio : array, shape (n,)
         ``Q/P`` of the atoms, increasing, within `budget` relatively.
-    budget : float
     first_only, second_only : float
         At or above the mass of P, and of Q, on all other events.
     """
@@ -62,7 +61,6 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
         Successes waited for; at 0 or below the two laws are disjoint.
     p : float
         In [0, 1].
-    cap : int or None
     lost : float
         Mass that may be left out of the atoms; what is left out is bounded in the `_only` fields.
 
@@ -132,12 +130,8 @@ def _atoms(t: int, p: float, low: int, high: int) -> tuple[Array, Array]:
 def mixed(chances: Sequence[float], pairs: Sequence[Pair], beyond: float) -> Pair:
     """Return the pair in which a public coin decides which of `pairs` is seen.
 
-    Parameters
-    ----------
-    chances : sequence of float
-        At or above the probability of each pair.
-    beyond : float
-        At or above the probability that neither is seen and the two laws are disjoint.
+    `chances`: at or above the probability of each pair. `beyond`: at or above the probability that neither is seen and
+    the two laws are disjoint.
     """
     weight = np.concatenate([chance * pair.weight for chance, pair in zip(chances, pairs, strict=True)])
     ratio = np.concatenate([pair.ratio for pair in pairs])

@@ -207,15 +207,7 @@ class BesidePrivate(Derived):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstBesidePrivate(BesidePrivate, WorstCase):
-    """`BesidePrivate` where the release alone is private against any attacker.
-
-    Parameters
-    ----------
-    theorem : str
-    one : WorstCase
-    epsilon : float
-    delta : float
-    """
+    """`BesidePrivate` where the release alone is private against any attacker."""
 
     one: WorstCase
 

@@ -31,16 +31,8 @@ Life = int | None
 class Group:
     """Equal people, independent of one another and of everybody else.
 
-    Parameters
-    ----------
-    people : int
-    chances : tuple of float
-        The probability of each cell, exactly as the floats are; what is left is absence.
-
-    Raises
-    ------
-    ArgumentError
-        If a number is out of range or the chances exceed 1.
+    `chances`: the probability of each cell, exactly as the floats are; what is left is absence. Raises `ArgumentError`
+    if a number is out of range or the chances exceed 1.
     """
 
     people: int
@@ -68,6 +60,8 @@ class Group:
 class Crowd:
     """One attacker in full.
 
+    Raises `ArgumentError` if a group, the controlled people or a life do not fit the cells.
+
     Parameters
     ----------
     cells : int
@@ -88,11 +82,6 @@ class Crowd:
     -----
     The population of a `Count` with ``k_complement`` is everybody named here and the target; people who are surely
     absent belong to it.
-
-    Raises
-    ------
-    ArgumentError
-        If a group, the controlled people or a life do not fit the cells.
     """
 
     cells: int
@@ -131,11 +120,7 @@ class Crowd:
 def is_admitted(crowd: Crowd, certificate: ReleaseCertificate) -> bool:
     """Return whether `crowd` is one of the attackers that `certificate` is about.
 
-    Parameters
-    ----------
-    crowd : Crowd
-    certificate : ReleaseCertificate
-        Where it rests on nothing that is declared (noise alone), every crowd of the right form is admitted.
+    `certificate`: where it rests on nothing that is declared (noise alone), every crowd of the right form is admitted.
 
     Notes
     -----

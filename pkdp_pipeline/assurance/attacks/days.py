@@ -161,15 +161,7 @@ def simulated_schedule(
 ) -> float | None:
     """Return what `schedule` attains at `epsilon` at least, from draws; None where one of several days is too large.
 
-    Parameters
-    ----------
-    schedule : Schedule
-    epsilon : float
-    draws : int
-        2 at least.
-    error : float
-        The returned number exceeds the true divergence with this probability at most.
-    generator : numpy.random.Generator
+    `draws`: at least 2. `error`: the returned number exceeds the true divergence with this probability at most.
 
     Notes
     -----

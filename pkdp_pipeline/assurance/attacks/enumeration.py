@@ -115,12 +115,7 @@ def _telling(crowd: Crowd) -> list[int]:
 def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated | None:
     """Return the exact divergence of `crowd` at `epsilon`, or None where `size` is above `LARGEST`.
 
-    Parameters
-    ----------
-    mechanism : Count or Histogram
-    crowd : Crowd
-    epsilon : float
-        At least 0 and finite.
+    `epsilon`: at least 0 and finite.
 
     Notes
     -----
@@ -267,15 +262,8 @@ def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_tota
 def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -> dict[Hashable, Any]:
     """Return the law of what is published with noise, when the true count has the law `law`.
 
-    Parameters
-    ----------
-    step : Cell
-    law : mapping
-        The weight of each true count.
-    alpha : ball
-        ``e^{-ε0}``.
-    low, top : int
-        Smallest and largest count that may reach the noise in any law that is compared with this one.
+    `law`: the weight of each true count. `alpha`: ``e^{-ε0}``. `low` and `top`: smallest and largest count that may
+    reach the noise in any law that is compared with this one.
 
     Notes
     -----

@@ -37,15 +37,7 @@ _FAREST = 20_000
 def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ...]:
     """Return the attackers who should tell most about `certificate` at `epsilon`; all are admitted.
 
-    Parameters
-    ----------
-    certificate : ReleaseCertificate
-    epsilon : float
-
-    Returns
-    -------
-    tuple of Crowd
-        For every theorem the certificate rests on. Where it rests on noise alone: attackers who know everybody.
+    For every theorem the certificate rests on. Where it rests on noise alone: attackers who know everybody.
     """
     if not certificate.has_partial_knowledge:
         return knowing_all(certificate)

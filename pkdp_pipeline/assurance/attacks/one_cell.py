@@ -35,12 +35,7 @@ _SPREADS = (1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 11.0)
 class Tilted:
     """Some people, looked at in some cells, with an exponent for each of these.
 
-    Parameters
-    ----------
-    groups : tuple of Group
-    cells : tuple of int
-    exponents : tuple of float
-        θ of each cell; 0 everywhere is the true law.
+    `exponents`: θ of each cell; 0 everywhere is the true law.
     """
 
     groups: tuple[Group, ...]
@@ -120,14 +115,12 @@ class OneCell:
         The steps of the mechanism.
     unknown, known : Tilted
         Where noise is added known people are among the unknown: an attacker may forget what she knows.
-    controlled : int
     lives : tuple of (int, int)
         Whether the target is there (1) or not (0), in the first and in the second life.
     growth : float
         e^ε.
     upper : bool
         Whether the event is the upper tail.
-    cut : int
     hidden : float
         Suppression belongs to the event where at least this many people are known or controlled to be there.
     """

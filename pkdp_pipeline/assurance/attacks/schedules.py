@@ -135,11 +135,7 @@ def _in_all_cells(release: ReleaseCertificate, epsilon: float, lean: float) -> t
 def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = EPSILONS) -> tuple[Schedule, ...]:
     """Return the schedules by which a total is tried; none where no attack is known.
 
-    Parameters
-    ----------
-    certificate : ComposedCertificate
-    epsilons : sequence of float
-        Where the strongest attackers are looked for.
+    `epsilons`: where the strongest attackers are looked for.
 
     Returns
     -------

@@ -49,20 +49,10 @@ _SHARES = (0.5, 0.8, 0.95, 0.99, 1.0)
 def simulated(
     mechanism: Mechanism, crowd: Crowd, epsilon: float, *, draws: int, error: float, generator: Generator
 ) -> float:
-    """Return what `crowd` attains at `epsilon` at least, from draws.
+    """Return what `crowd` attains at `epsilon` at least, from draws; not of a `Count` of several cells.
 
-    Parameters
-    ----------
-    mechanism : Count or Histogram
-        Not a `Count` of several cells.
-    crowd : Crowd
-    epsilon : float
-        At least 0 and finite.
-    draws : int
-        How many draws judge the event, 2 at least; choosing it takes some more.
-    error : float
-        In (0, 1): the returned number exceeds the true divergence with this probability at most.
-    generator : numpy.random.Generator
+    At least 2 `draws` judge the event; choosing it takes some more. The returned number exceeds the true divergence
+    with probability `error` at most.
 
     Notes
     -----
@@ -116,13 +106,11 @@ class _TwoCells:
     ----------
     people : Tilted
         Everybody who is not controlled; an attacker may forget what she knows.
-    controlled : sequence of two int
     lives : sequence of two (int, int)
         The target's addition to the two cells, in the first and in the second life.
     scores, weights : sequences of two arrays
         By true count: the score of what is then published, and the largest logarithm of the weight of any draw under
         which the same is published.
-    epsilon, cap : float
     """
 
     people: Tilted

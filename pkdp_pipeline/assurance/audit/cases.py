@@ -64,16 +64,12 @@ class Case:
 
     Parameters
     ----------
-    name : str
-    mechanism, attacker, protects
-    trials : tuple of Trial
     epsilons : tuple of float
         The ε at which the loss is compared with the certificate.
     layout : Layout
         Of the frames; a job's request in it is published as it is, with `alone` and `target` as of `publish`.
     options : mapping
         Further arguments of the publishing call; ``domain`` may be True: all cells, in the frame's order.
-    scenario : Scenario
     evidence : Evidence, optional
         The evidence that the ledger is opened with.
     copies : int
@@ -186,10 +182,7 @@ def _named(mechanism: Mechanism) -> str:
 def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Case:
     """Return the case of one mechanism and attacker, on plain frames.
 
-    Raises
-    ------
-    NotCertifiableError
-        If nothing is certified about it.
+    Raises `NotCertifiableError` if nothing is certified about it.
     """
     certificate = certify(mechanism, attacker, protects=protects)
     # Two points of the curve, and where the noise leaves nothing.

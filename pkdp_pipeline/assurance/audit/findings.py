@@ -184,11 +184,7 @@ def _seen(finding: Finding) -> str:
 def clopper_pearson(successes: int, draws: int, error: float) -> tuple[float, float]:
     """Return (low, high): each side alone fails with probability `error` at most.
 
-    Parameters
-    ----------
-    successes, draws : int
-    error : float
-        In (0, 1). The interval as a whole fails with probability ``2 · error`` at most.
+    `error`: in (0, 1). The interval as a whole fails with probability ``2 · error`` at most.
 
     Notes
     -----
@@ -210,12 +206,7 @@ def clopper_pearson(successes: int, draws: int, error: float) -> tuple[float, fl
 def difference_below(first: tuple[int, int], second: tuple[int, int], epsilon: float, error: float) -> float:
     """Return a lower bound of ``P[E] - e^ε Q[E]`` that fails with probability `error` at most.
 
-    Parameters
-    ----------
-    first, second : tuple of (int, int)
-        How often E happened, and how many independent draws there were, under P and under Q.
-    epsilon : float
-    error : float
+    `first` and `second`: how often E happened, and how many independent draws there were, under P and under Q.
     """
     low, _ = clopper_pearson(*first, error / 2.0)
     _, high = clopper_pearson(*second, error / 2.0)
@@ -241,12 +232,8 @@ def judged(
     """Yield a finding for every event, in both directions, from samples of the first and of the second life.
 
     The event that is chosen on the first samples, a third of them and never more than `_CHOOSING`, is judged by the
-    others; those that are `fixed` are judged by all, where they are judged.
-
-    Parameters
-    ----------
-    error : float
-        How likely one event may be judged wrongly.
+    others; those that are `fixed` are judged by all, where they are judged. `error`: how likely one event may be judged
+    wrongly.
     """
     sides: tuple[tuple[Direction, Sequence[Features], Sequence[Features]], ...] = (
         ("first", *samples),

@@ -67,13 +67,7 @@ def installed(engines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_engine(engine: str) -> str:
-    """Return the name of an engine, if it is one and installed.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not.
-    """
+    """Return the name of an engine, if it is one and installed."""
     if engine not in ENGINES:
         raise ArgumentError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
     if not installed((engine,)):
@@ -153,12 +147,8 @@ def observed(publish: Callable[[], Seen]) -> Seen:
 def _of_release(release: Release, *, sealed: bool = True) -> Seen:
     """Return what a release shows.
 
-    Parameters
-    ----------
-    release : Release
-    sealed : bool, default True
-        Whether equal public content has equal bytes. With a ledger it has not: the certificate names the head of a
-        chain that is different every time.
+    `sealed`: whether equal public content has equal bytes. With a ledger it has not: the certificate names the head of
+    a chain that is different every time.
     """
     import pandas as pd
     import pyarrow as pa

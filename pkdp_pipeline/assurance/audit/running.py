@@ -121,12 +121,8 @@ def audit_job(job: Job, *, engines: Sequence[str] = (), **how: Any) -> Audit:
     """Audit every release of a job by itself, with the job's engine or those named; no data of the job are read.
 
     `how` are further arguments of `audit_cases`. Cases that cannot be audited are listed with the reason: a filter
-    for which no rows were found, for instance.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is malformed, or an engine is not installed.
+    for which no rows were found, for instance. Raises `ArgumentError` if an argument is malformed, or an engine is not
+    installed.
     """
     named = [check_engine(engine) for engine in engines or (job.source.counted_by(job.engine),)]
     if SQL in named:
@@ -160,11 +156,6 @@ def audit_cases(
 
     Where it is `paced`, slower engines draw fewer samples (`PACE`). With several `workers`, processes of their own
     share the cases. `progress` is told what has been judged.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is malformed.
     """
     number = whole_number("samples", samples, least=_FEWEST)
     start = whole_number("seed", seed, least=0)

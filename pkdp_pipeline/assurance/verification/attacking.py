@@ -80,13 +80,8 @@ _MOST_PEOPLE = 10_000_000
 class Effort:
     """How much is simulated.
 
-    Parameters
-    ----------
-    draws : int
-        For every simulation.
-    error : float
-        The probability with which all simulations together find something where nothing is, at most.
-    seed : int
+    `draws`: for every simulation. `error`: the probability with which all simulations together find something where
+    nothing is, at most.
     """
 
     draws: int
@@ -111,7 +106,6 @@ class _Found:
     ----------
     best : dict of float to Fraction
         The most that was found to be attained, by ε.
-    trials : int
     attackers : set of Schedule
         The attackers tried, on the release or on all of its cells in which a person may be.
     left : list of (float, Schedule)
@@ -174,10 +168,7 @@ def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certi
 def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str = "") -> str:
     """Return how much of the stored numbers was attained in the closest case, which becomes evidence too.
 
-    Raises
-    ------
-    BrokenError
-        If more is attained somewhere.
+    Raises `BrokenError` if more is attained somewhere.
     """
     closest: tuple[int, bool, float] = (-1, False, 0.0)
     for lower, epsilon, path, delta in reached:

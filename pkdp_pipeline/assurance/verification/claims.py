@@ -334,10 +334,7 @@ def _is_about_units(text: str) -> bool:
 def _read(document: dict[str, Any], path: str = "certificate") -> list[Nested]:
     """Return the certificate of a document and, before it, all its parts, each made again.
 
-    Raises
-    ------
-    PkdpError
-        If nothing can be certified for what one of them names, or it is malformed.
+    Raises `PkdpError` if nothing can be certified for what one of them names, or it is malformed.
     """
     found: list[Nested] = []
     for place, part in enumerate(document.get("parts", ())):
@@ -354,13 +351,7 @@ def no_bolder(found: Sequence[Difference]) -> str:
 
 
 def follows(document: Any, schema: str) -> tuple[str, dict[str, Any]]:
-    """Return that a document follows a published schema.
-
-    Raises
-    ------
-    BrokenError
-        Where and how it departs from it.
-    """
+    """Return that a document follows a published schema."""
     error = best_match(_validator(schema).iter_errors(document))
     if error is None:
         return f"It follows {schema}.", {"schema": schema}

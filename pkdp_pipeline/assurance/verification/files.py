@@ -55,7 +55,6 @@ class Opened:
     kind : {"release", "certificate", "report"}
     name : str
         Of the file, without its folder.
-    content : bytes
     document : mapping
         The JSON of a certificate or report; that of a release's certificate, or empty where `problem` is about it.
     text : str
@@ -87,12 +86,8 @@ class Opened:
 def opened(path: str | os.PathLike[str]) -> Opened:
     """Read a file and recognise it.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be read.
-    ArgumentError
-        If it is neither a release nor a certificate nor a report.
+    Raises `ConfigError` if it cannot be read, `ArgumentError` if it is neither a release nor a certificate nor a
+    report.
     """
     content, name = _content(path), Path(path).name
     if content.startswith(_PARQUET):
@@ -122,10 +117,8 @@ def opened(path: str | os.PathLike[str]) -> Opened:
 def read_json(content: bytes | str) -> Any:
     """Return the document of a JSON text, as every reader reads it.
 
-    Raises
-    ------
-    ArgumentError
-        If it is not JSON in UTF-8, names a field twice, holds a number that is not finite, or is nested too deep.
+    Raises `ArgumentError` if it is not JSON in UTF-8, names a field twice, holds a number that is not finite, or is
+    nested too deep.
     """
     try:
         text = content.decode("utf-8") if isinstance(content, bytes) else content

@@ -301,8 +301,6 @@ class Checked:
 
     Attributes
     ----------
-    events : int
-    head : str
     held : int or None
         The event whose hash was given as the head; None if none was.
     remarks : tuple of str
@@ -318,12 +316,8 @@ class Checked:
 def check(ledger: Ledger, *, head: str | None) -> Checked:
     """Check a data set's ledger and recompute what its releases promise.
 
-    Raises
-    ------
-    LedgerError
-        Naming what was altered.
-    ArgumentError
-        If `head` is no hash, or the one that stands before every chain.
+    Raises `LedgerError`, naming what was altered; `ArgumentError` if `head` is no hash, or the one that stands before
+    every chain.
     """
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise ArgumentError("--head must be a hash of 64 hexadecimal digits, as verify prints it.")

@@ -54,7 +54,6 @@ class _Steps(NamedTuple):
 
     Attributes
     ----------
-    declared : float
     weaker : list of _Step
         Attackers who know less, the next one first.
     stronger : iterable of _Step

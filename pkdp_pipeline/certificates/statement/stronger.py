@@ -89,13 +89,8 @@ def are_surely_there(found: tuple[ReleaseCertificate, ...]) -> bool:
 def again(certificate: Certificate, change: Change, *, with_evidence: bool = True) -> Certificate | None:
     """Certify once more, every attacker being changed in the same way; None where nothing is certified then.
 
-    Parameters
-    ----------
-    certificate : Certificate
-    change : callable
-        Release certificate → the attacker in the place of its own.
-    with_evidence : bool, default True
-        Whether what was declared about several releases still holds.
+    `change`: release certificate → the attacker in the place of its own. `with_evidence`: whether what was
+    declared about several releases still holds.
     """
     if isinstance(certificate, ReleaseCertificate):
         try:

@@ -57,17 +57,7 @@ def explain_total(
 ) -> None:
     """Print how the totals of these units come about.
 
-    Parameters
-    ----------
-    screen : Screen
-    ledger : Ledger
-        Inside a snapshot.
-    history : History
-    units : sequence of str
-        See `unit_text`.
-    delta : float
-    seconds : float
-        See `spent`.
+    `ledger`: inside a snapshot. `units`: see `unit_text`. `seconds`: see `spent`.
     """
     title, held = opening(history, ledger.location)
     screen.title(title)
@@ -191,10 +181,7 @@ _LEAST = 4
 def found_entry(ledger: Ledger, *, key: str | None, entry: int | None) -> Entry:
     """Return the release that a key or the number of an entry names; of several revisions the latest.
 
-    Raises
-    ------
-    ArgumentError
-        If there is none, or `key` is the start of several keys.
+    Raises `ArgumentError` if there is none, or `key` is the start of several keys.
     """
     if entry is not None:
         for one in ledger.entries(given_back=True):

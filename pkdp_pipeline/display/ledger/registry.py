@@ -37,24 +37,10 @@ _LABELS, _KINDS = 20, 10  # so many are named
 
 
 def registry_text(ledger: Ledger, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> str:
-    """Return the YAML text.
+    """Return the YAML text, inside a snapshot of the ledger; for the privacy unit see `chosen_units`.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        Inside a snapshot.
-    columns : sequence of str
-    each_row : bool
-        The privacy unit; see `chosen_units`.
-    plain : bool
-        ASCII only.
-
-    Raises
-    ------
-    ArgumentError
-        If nothing is published, or the unit is not named where there are several.
-    NoEvidenceError
-        If the releases do not add up.
+    Raises `ArgumentError` if nothing is published, or the unit is not named where there are several; `NoEvidenceError`
+    if the releases do not add up. A `plain` text is ASCII only.
     """
     history = read_history(ledger)
     units = chosen_units(history.units, columns, each_row=each_row)

@@ -64,18 +64,8 @@ def show(
 ) -> None:
     """Print the releases and the spend-over-time view.
 
-    Parameters
-    ----------
-    screen : Screen
-    history : History
-    location : str
-        Without a password.
-    growth : sequence
-    delta : float
-    last : int, optional
-        Show this many of the latest releases; None for all.
-    changed : str, optional
-        See `changed_since`.
+    `location`: without a password. `last`: show this many of the latest releases; None for all. `changed`: see
+    `changed_since`.
     """
     title, held = opening(history, location)
     screen.title(title)

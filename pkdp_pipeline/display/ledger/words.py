@@ -157,8 +157,6 @@ class Change:
     ----------
     position : int
         The event, within the data set, that recorded them first.
-    created_at : str
-    terms : Terms
     """
 
     position: int

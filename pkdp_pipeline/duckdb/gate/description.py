@@ -30,13 +30,7 @@ _EACH_ROW = "each row"
 def describe(policy: Policy, tables: Mapping[str, PermittedTable]) -> dict[str, Any]:
     """Return what analysts may ask and what is promised about the answers, as what `json` writes.
 
-    Nothing in it depends on data, and no path is in it.
-
-    Parameters
-    ----------
-    policy : Policy
-    tables : mapping of str to PermittedTable
-        Its tables, as the database has them.
+    Nothing in it depends on data, and no path is in it. `tables`: its tables, as the database has them.
     """
     attacker = policy.attacker.model()
     return {
@@ -115,11 +109,7 @@ def _units(tables: Mapping[str, PermittedTable]) -> list[tuple[str, ...]]:
 def totals(total: Callable[[object], Certificate], tables: Mapping[str, PermittedTable]) -> list[dict[str, Any]]:
     """Return what all releases so far promise together, for each privacy unit, as what `json` writes.
 
-    Parameters
-    ----------
-    total : callable
-        Returns the total of a privacy unit.
-    tables : mapping of str to PermittedTable
+    `total` returns the total of a privacy unit.
     """
     found: list[dict[str, Any]] = []
     for unit in _units(tables):
@@ -180,18 +170,14 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
 def look_up(policy: Policy, database: Path) -> tuple[dict[str, PermittedTable], list[str]]:
     """Hold a policy against a database, whose data are not read.
 
+    Raises `ConfigError` if the database cannot be opened, or the policy does not fit it; the message names the policy's
+    key; `TemporaryError` if another process is writing to the database.
+
     Returns
     -------
     dict of str to PermittedTable
     list of str
         Which tables are views that link people's rows, one sentence each.
-
-    Raises
-    ------
-    ConfigError
-        If the database cannot be opened, or the policy does not fit it; the message names the policy's key.
-    TemporaryError
-        If another process is writing to the database.
     """
     with closing(open_vault(database)) as vault:
         tables = find_tables(policy, vault)

@@ -125,7 +125,6 @@ class Policy(LedgerSettings):
         The period all tables are about; needed with a ledger, for each table.
     budget : table or list of tables, optional
         As in job files. Noise is only available under a budget.
-    limits : Limits
     """
 
     tables: dict[Name, TablePolicy] = Field(min_length=1)
@@ -150,15 +149,8 @@ class Policy(LedgerSettings):
     def read(cls, policy: Policy | Mapping[str, Any] | str | os.PathLike[str]) -> Policy:
         """Read a policy, without looking at any data.
 
-        Parameters
-        ----------
-        policy : dict or path-like
-            The path of a TOML file, or the same shape as a dictionary. A ledger's path is relative to the file.
-
-        Raises
-        ------
-        ConfigError
-            If it cannot be read or says something a policy cannot mean; the message names the key.
+        `policy`: the path of a TOML file, or the same shape as a dictionary. A ledger's path is relative to the file.
+        Raises `ConfigError` if it cannot be read or says something a policy cannot mean; the message names the key.
         """
         if isinstance(policy, Policy):
             return policy
@@ -191,13 +183,7 @@ class Policy(LedgerSettings):
 
 
 def check_ledger(policy: Policy, *, make: bool = False) -> None:
-    """Check that the policy's ledger can be a file where it is; `make` it if it is not there, for its owner alone.
-
-    Raises
-    ------
-    LedgerError
-        If its folder does not exist, it is a folder itself, or it cannot be made.
-    """
+    """Check that the policy's ledger can be a file where it is; `make` it if it is not there, for its owner alone."""
     file = policy.ledger_file
     if file is None:
         return
@@ -222,8 +208,6 @@ class PermittedTable:
     ----------
     name : str
         As the policy spells it.
-    policy : TablePolicy
-    found : TableRef
     columns : mapping of str to str
         The columns that may be asked about, with their SQL types.
     domains : mapping of str to list
@@ -260,10 +244,7 @@ class PermittedTable:
 def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[str, PermittedTable]:
     """Hold a policy against a database's catalog; return its tables by the policy's names.
 
-    Raises
-    ------
-    ConfigError
-        If the policy does not fit; the message names its key.
+    Raises `ConfigError` if the policy does not fit; the message names its key.
     """
     tables: dict[str, PermittedTable] = {}
     for name, asked in policy.tables.items():
@@ -311,10 +292,7 @@ def permitted(
 ) -> tuple[PermittedTable, Spec, Question]:
     """Return the table, the question as the policy has it, and the request it becomes.
 
-    Raises
-    ------
-    ArgumentError
-        If the question is malformed, or the policy does not allow it.
+    Raises `ArgumentError` if the question is malformed, or the policy does not allow it.
     """
     spec = Spec.read(question).for_a_gate()
     table = table_named(spec.table, tables)

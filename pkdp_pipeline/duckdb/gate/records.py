@@ -32,12 +32,7 @@ _FIRST = "0" * 64
 
 
 def check_mode(file: Path, mode: int, others: int, harm: str) -> None:
-    """Refuse a file whose mode gives users other than its owner one of these rights.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Refuse a file whose mode gives users other than its owner one of these rights."""
     if mode & others:
         raise ConfigError(f"users other than its owner can {harm}: chmod 600 {str(file)!r}.")
 
@@ -47,11 +42,6 @@ def name_of(path: str | os.PathLike[str], token: str) -> str | None:
 
     The file is read each time, so that a deleted line is a revoked token. How long it takes to compare does not depend
     on which one matches.
-
-    Raises
-    ------
-    ConfigError
-        As of `read_tokens`.
     """
     given, found = _sha256(token), None
     today = datetime.now(UTC).date()
@@ -64,10 +54,8 @@ def name_of(path: str | os.PathLike[str], token: str) -> str | None:
 def read_tokens(path: str | os.PathLike[str]) -> dict[str, date]:
     """Return the names of a token file with their last days.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be read, users other than its owner may write it, or a line is not as pkdp gate token writes it.
+    Raises `ConfigError` if it cannot be read, users other than its owner may write it, or a line is not as pkdp gate
+    token writes it.
     """
     return {name: expires for name, (_, expires) in _read(Path(path)).items()}
 
@@ -75,12 +63,8 @@ def read_tokens(path: str | os.PathLike[str]) -> dict[str, date]:
 def add_token(path: str | os.PathLike[str], name: str, *, days: int = 90) -> str:
     """Add a new token to a token file, made with mode 0600 if there is none, and return it.
 
-    Raises
-    ------
-    ArgumentError
-        If the name cannot be one, or has a token, or the days are none.
-    ConfigError
-        If the file cannot be written or is not a token file.
+    Raises `ArgumentError` if the name cannot be one, or has a token, or the days are none; `ConfigError` if the file
+    cannot be written or is not a token file.
     """
     if not re.fullmatch(_NAME, name, re.ASCII):
         raise ArgumentError("a token's name is 1 to 64 letters, digits, '.', '_', '@' or '-', a letter or digit first.")
@@ -146,17 +130,8 @@ class AuditLog:
 
     Rows of answers and texts of unexpected errors, which may quote the data, never get into it. A line is on
     the disk before `write` returns. The file is opened for every line, so that it can be renamed at any time
-    (log rotation); several processes may share one.
-
-    Parameters
-    ----------
-    path : path-like
-        Made with mode 0600 if there is none.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be written, is not a regular file, or users other than its owner can read or write it.
+    (log rotation); several processes may share one. `path`: made with mode 0600 if there is none. Raises `ConfigError`
+    if it cannot be written, is not a regular file, or users other than its owner can read or write it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -180,18 +155,14 @@ class AuditLog:
     def write(self, outcome: str, *, error: BaseException | str | None = None, **facts: Any) -> None:
         """Add one line.
 
+        Raises `TemporaryError` if the line cannot be stored. Its subject must not go out then.
+
         Parameters
         ----------
-        outcome : str
         error : BaseException or str, optional
             Its type is written, and of an incident where it arose. Its text is not.
         **facts
             Further facts, not about data: the request, the name of the token, the question, the release.
-
-        Raises
-        ------
-        TemporaryError
-            If the line cannot be stored. Its subject must not go out then.
         """
         line: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="microseconds"), "outcome": outcome}
         line |= {key: value for key, value in facts.items() if value is not None}
@@ -239,12 +210,8 @@ def verify_audit_log(path: str | os.PathLike[str]) -> tuple[int, str]:
     """Check that no line was changed, removed or put in between, and return how many there are and the last hash.
 
     The first line follows the last one of the file before it, if there was one. That lines at the end are missing can
-    only be seen from outside, by a hash known to be in it.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, or a line does not follow the one before.
+    only be seen from outside, by a hash known to be in it. Raises `ConfigError` if the file cannot be read, or a line
+    does not follow the one before.
     """
     file = Path(path)
     try:

@@ -85,7 +85,6 @@ class Service:
 
     Parameters
     ----------
-    gate : Gate
     describe : callable
         Returns what ``GET /policy`` answers, as what `json` writes.
     token_file : path-like
@@ -95,7 +94,6 @@ class Service:
         refused before it was a question.
     hosts : collection of str
         The names that requests may call this host by, in lower case and without a port.
-    limits : ServiceLimits, optional
     """
 
     def __init__(

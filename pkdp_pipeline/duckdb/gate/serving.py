@@ -28,19 +28,9 @@ _HEADER_SECONDS = 10.0
 def service_names(host: str, *, allow_remote: bool = False, names: tuple[str, ...] = ()) -> frozenset[str]:
     """Return the names that requests may call the service by.
 
-    Parameters
-    ----------
-    host : str
-        The address it listens on.
-    allow_remote : bool, default False
-        Whether that may be one that other machines reach.
-    names : tuple of str
-        The names of a proxy in front of it.
-
-    Raises
-    ------
-    ArgumentError
-        If other machines would reach it and that was not asked for, or nobody says by which name.
+    Raises `ArgumentError` if other machines would reach it and that was not asked for, or nobody says by which name.
+    `host`: the address it listens on. `allow_remote`: whether that may be one that other machines reach. `names`: the
+    names of a proxy in front of it.
     """
     given = frozenset(name.lower().strip("[]") for name in names)
     if any(not name or set(name) & set("/:@ ") for name in names):
@@ -64,12 +54,7 @@ def service_names(host: str, *, allow_remote: bool = False, names: tuple[str, ..
 def bound(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 is any free one.
 
-    Raises
-    ------
-    ConfigError
-        If the address cannot be listened on.
-    TemporaryError
-        If another process listens there.
+    Raises `ConfigError` if the address cannot be listened on, `TemporaryError` if another process listens there.
     """
     try:
         return socket.create_server(
@@ -86,15 +71,8 @@ def bound(host: str, port: int) -> socket.socket:
 def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: float = _HEADER_SECONDS) -> uvicorn.Server:
     """Return a server whose connections end.
 
-    Parameters
-    ----------
-    app : ASGI application
-    patience : float
-        For how many seconds running requests are waited for when it stops.
-    longest : float
-        How many seconds any connection may last.
-    header_seconds : float, optional
-        How long the headers of a request may take to arrive.
+    `patience`: for how many seconds running requests are waited for when it stops. `longest`: how many seconds any
+    connection may last. `header_seconds`: how long the headers of a request may take to arrive.
     """
     import uvicorn
 
@@ -118,14 +96,8 @@ def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: flo
 def run(serving: uvicorn.Server, listening: socket.socket, *, on_start: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
 
-    For a process that does nothing else: logging and warnings are switched off.
-
-    Parameters
-    ----------
-    serving : uvicorn.Server
-    listening : socket.socket
-    on_start : callable
-        Called once signals are heeded.
+    For a process that does nothing else: logging and warnings are switched off. `on_start` is called once
+    signals are heeded.
     """
     # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
     logging.disable(logging.CRITICAL)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.duckdb.gate.records import check_mode
-from pkdp_pipeline.duckdb.tables import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units, read_through
@@ -39,12 +39,8 @@ _SERVE = "import sys; from pkdp_pipeline.duckdb.gate.worker import serve; serve(
 def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
     """Open the DuckDB file with the data, read-only.
 
-    Raises
-    ------
-    ConfigError
-        If it is no DuckDB file, other users can read or write it, or this process has it open otherwise.
-    TemporaryError
-        If another process is writing to it.
+    Raises `ConfigError` if it is no DuckDB file, other users can read or write it, or this process has it open
+    otherwise; `TemporaryError` if another process is writing to it.
     """
     import duckdb
 
@@ -92,7 +88,6 @@ class Job:
         Read all that the requests need, ask them of no rows at all, or count the first of them.
     table : str
         As SQL.
-    requests : tuple of Question
     columns : tuple of str
         Further columns to be read.
     """
@@ -106,15 +101,8 @@ class Job:
 class Workers:
     """The processes of one gate: started when they are needed, and used again.
 
-    A statement that DuckDB runs cannot always be interrupted, such as one with LIKE; a process can be ended.
-
-    Parameters
-    ----------
-    database : path-like
-    memory : str
-        The memory that DuckDB may use in each of them.
-    most : int
-        How many there are at once.
+    A statement that DuckDB runs cannot always be interrupted, such as one with LIKE; a process can be ended. `memory`:
+    the memory that DuckDB may use in each of them. `most`: how many there are at once.
     """
 
     def __init__(self, database: str | os.PathLike[str], *, memory: str, most: int) -> None:
@@ -130,10 +118,7 @@ class Workers:
     def taken(self, *, wait: float | None) -> Iterator[Worker]:
         """Give a worker, after waiting for this many seconds at most.
 
-        Raises
-        ------
-        TemporaryError
-            If all are busy for so long, or none can be started.
+        Raises `TemporaryError` if all are busy for so long, or none can be started.
         """
         if not self._places.acquire(timeout=wait):
             raise TemporaryError("the gate is busy; ask the same again later.")
@@ -195,11 +180,8 @@ class Worker:
     def do(self, job: Job, *, seconds: float | None) -> Counted | None:
         """Do a job within this many seconds, without limit if None.
 
-        Raises
-        ------
-        ArgumentError
-            If the question cannot be asked of this table, whatever its rows are.
-        UnfinishedError, TableFailedError
+        Raises `ArgumentError` if the question cannot be asked of this table, whatever its rows are; `UnfinishedError`
+        or `TableFailedError` where there is no answer.
         """
         try:
             self._connection.send(job)

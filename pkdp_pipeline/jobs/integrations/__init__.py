@@ -52,10 +52,7 @@ def public(published: JobRelease) -> dict[str, Any]:
 def day_of(text: object) -> date:
     """Read the day that a scheduler names.
 
-    Raises
-    ------
-    ConfigError
-        If it is not a date; the message says where such a thing comes from.
+    Raises `ConfigError` if it is not a date; the message says where such a thing comes from.
     """
     if type(text) is date:
         return text

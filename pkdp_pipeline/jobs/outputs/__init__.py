@@ -43,12 +43,8 @@ DATABASES = MappingProxyType({"duckdb": in_duckdb, "postgres": in_postgres})
 def check_outputs(job: Job) -> None:
     """Refuse whatever is wrong with a job's outputs, before anything is charged; nothing is written.
 
-    Raises
-    ------
-    ConfigError
-        If a place cannot be used, or holds what is not this job's.
-    TemporaryError
-        If a database is locked or cannot be reached.
+    Raises `ConfigError` if a place cannot be used, or holds what is not this job's; `TemporaryError` if a database is
+    locked or cannot be reached.
     """
     _in_databases(job, lambda store: check_tables(store, job))
 
@@ -58,25 +54,13 @@ def write_outputs(
 ) -> Mapping[str, tuple[Path, ...]]:
     """Write releases of one period to all of a job's outputs; what is there already is left or replaced.
 
-    Parameters
-    ----------
-    job : Job
-    day : datetime.date
-        In the period.
-    releases : sequence of (ReleaseTable, Release)
-        All of the period's releases, or those that exist so far.
+    `day`: in the period. `releases`: all of the period's releases, or those that exist so far. Raises `ConfigError` if
+    an output cannot hold a release, `TemporaryError` if a database is locked or cannot be reached.
 
     Returns
     -------
     mapping of str to tuple of pathlib.Path
         The files of each release, by its name.
-
-    Raises
-    ------
-    ConfigError
-        If an output cannot hold a release.
-    TemporaryError
-        If a database is locked or cannot be reached.
     """
     folder = job.folder(day)
     make_folder(folder)

@@ -35,13 +35,7 @@ _LEFTOVER = re.compile(r"\.[A-Za-z0-9].*\.partial")
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
-    """Create a folder and those above it, unless they exist.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be created.
-    """
+    """Create a folder and those above it, unless they exist."""
     if folder.is_dir():
         return
     try:
@@ -65,12 +59,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write a file so that a reader, or a crash, sees the old file or the new one and nothing between.
 
     A file that holds this content already is left as it is. Its mode does not depend on the curator's umask: by default
-    it is public.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be written.
+    it is public. Raises `ConfigError` if the file cannot be written.
     """
     # Always the same name, so that what a killed run leaves is overwritten by the next one.
     temporary = path.with_name(f".{path.name}.partial")
@@ -96,13 +85,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove what killed runs have left of files in the folders of an output directory.
-
-    Raises
-    ------
-    ConfigError
-        If a leftover cannot be removed.
-    """
+    """Remove what killed runs have left of files in the folders of an output directory."""
     for folder in day_folders(directory):
         remove_leftovers_in(folder)
 
@@ -141,14 +124,8 @@ LOCK_FILE = ".pkdp.lock"
 def job_lock(folder: Path) -> Iterator[None]:
     """Hold the lock of an output folder, which must exist.
 
-    The operating system takes the lock away from a process that ends, however it ends.
-
-    Raises
-    ------
-    TemporaryError
-        If another run holds it.
-    ConfigError
-        If the folder cannot be locked.
+    The operating system takes the lock away from a process that ends, however it ends. Raises `TemporaryError` if
+    another run holds it, `ConfigError` if the folder cannot be locked.
     """
     from filelock import FileLock, Timeout
 

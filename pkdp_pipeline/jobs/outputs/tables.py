@@ -34,7 +34,6 @@ class PublicColumn:
 
     Parameters
     ----------
-    name : str
     kind : str
         ``text``, ``boolean``, ``integer``, ``natural`` (above a signed 64-bit integer), ``decimal``, ``real``,
         ``date``, ``timestamp`` or ``instant``.
@@ -107,12 +106,7 @@ class TableStore(Protocol):
 def check_names(job: Job, key: str, *, longest: int, reserved: Sequence[str] = ()) -> None:
     """Refuse names of releases and columns that a database cannot have, without opening it.
 
-    Parameters
-    ----------
-    longest : int
-        Of names, in bytes; the database cuts longer ones.
-    reserved : sequence of str
-        Names that no column can have.
+    `longest`: of names, in bytes; the database cuts longer ones. `reserved`: names that no column can have.
     """
     own = {*_OWN, *reserved}
     for release in job.release:

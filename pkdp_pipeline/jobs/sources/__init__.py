@@ -18,11 +18,7 @@ __all__ = ["Kind", "Source", "needed_columns", "open_source"]
 def open_source(job: Job) -> Source:
     """Return what the job reads from, open for reading; it is one state of the data until it is closed.
 
-    Raises
-    ------
-    ConfigError
-        If the data cannot be read, or what reads them is not installed.
-    TemporaryError
-        If the database is locked or cannot be reached.
+    Raises `ConfigError` if the data cannot be read, or what reads them is not installed; `TemporaryError` if the
+    database is locked or cannot be reached.
     """
     return job.source.open(job)

@@ -54,22 +54,17 @@ class CsvSource(FetchedSource):
     """CSV files, open for reading until `close`; see `Source`.
 
     The first day is read from the files, and kept. With the second it is clear that more than one is asked for:
-    what is needed of the files is kept in memory, as text, where it fits.
+    what is needed of the files is kept in memory, as text, where it fits. Raises `ConfigError` if the files cannot be
+    read as CSV.
 
     Parameters
     ----------
-    table : FileSourceTable
     needed : callable
         Returns which of the columns that it is given are needed.
     period : PeriodTable, optional
         Without one the files are only read `whole`.
     spark : object, optional
         The Spark session that counts the rows.
-
-    Raises
-    ------
-    ConfigError
-        If the files cannot be read as CSV.
     """
 
     def __init__(
@@ -132,10 +127,7 @@ class CsvSource(FetchedSource):
     def whole(self) -> Any:
         """Return all rows, with all columns, as an Arrow table.
 
-        Raises
-        ------
-        ConfigError
-            If the files cannot be read to their end; the message holds no value.
+        Raises `ConfigError` if the files cannot be read to their end; the message holds no value.
         """
         typed = self._typed(list(self.columns))
         table = self._of_texts(lambda texts: texts.project(typed).to_arrow_table())

@@ -91,12 +91,7 @@ _UNREADABLE = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
 
 
 class Utf8:
-    """Files as UTF-8: what is something else, such as a workbook, is read into memory, until `close`.
-
-    Parameters
-    ----------
-    table : FileSourceTable
-    """
+    """Files as UTF-8: what is something else, such as a workbook, is read into memory, until `close`."""
 
     def __init__(self, table: FileSourceTable) -> None:
         self._table = table
@@ -105,10 +100,7 @@ class Utf8:
     def header(self, file: str) -> tuple[str, ...]:
         """Return the names of a file's columns; a workbook is read for it.
 
-        Raises
-        ------
-        ConfigError
-            If it has no header, or one that the declared delimiter or encoding does not fit.
+        Raises `ConfigError` if it has no header, or one that the declared delimiter or encoding does not fit.
         """
         if self._table.format != "excel":
             return _read_header(file, self._table)
@@ -119,10 +111,7 @@ class Utf8:
     def path(self, file: str) -> tuple[str, bool]:
         """Return the path under which a file is UTF-8, and whether it is compressed there.
 
-        Raises
-        ------
-        ConfigError
-            If it is no text in the declared encoding.
+        Raises `ConfigError` if it is no text in the declared encoding.
         """
         if file not in self._held and self._table.encoding == "utf-8":
             return file, _is_compressed(file)
@@ -183,10 +172,7 @@ def _in_memory() -> tuple[str, IO[bytes]]:
 def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     """Return the names of a file's columns.
 
-    Raises
-    ------
-    ConfigError
-        If it has no header, or one that the declared delimiter or encoding does not fit.
+    Raises `ConfigError` if it has no header, or one that the declared delimiter or encoding does not fit.
     """
     header: list[str] = []
     why = ""

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 def write_as_csv(file: str, table: FileSourceTable, text: codecs.StreamWriter) -> tuple[str, ...]:
     """Write a workbook's sheet as CSV, and return the names of its columns; rows that are empty are left out.
 
-    Raises
-    ------
-    ConfigError
-        If openpyxl is not installed, there is no such sheet, its first row does not name its columns, or a column has
-        cells of several kinds, a formula or an error.
+    Raises `ConfigError` if openpyxl is not installed, there is no such sheet, its first row does not name its columns,
+    or a column has cells of several kinds, a formula or an error.
     """
     rows = [row for row in _rows(file, table.sheet) if any(value is not None for value in row)]
     header = [value for value in rows[0] if value is not None] if rows else []

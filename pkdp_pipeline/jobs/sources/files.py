@@ -33,11 +33,8 @@ _NO_COLUMNS: Mapping[str, Kind] = MappingProxyType({})
 def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
     """Return Parquet files, open for reading: one relation of the columns on which they agree.
 
-    Raises
-    ------
-    ConfigError
-        If they do not exist, are no Parquet files, disagree on what the job needs, or do not lie in the folders that
-        name columns.
+    Raises `ConfigError` if they do not exist, are no Parquet files, disagree on what the job needs, or do not lie in
+    the folders that name columns.
     """
     import duckdb
 
@@ -61,17 +58,8 @@ def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
 def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ...]:
     """Return the files that paths and patterns stand for, each once, by name.
 
-    Parameters
-    ----------
-    patterns : sequence of str
-        Absolute paths. The path of a file is no pattern.
-    folders : bool
-        Whether a path may be a folder.
-
-    Raises
-    ------
-    ConfigError
-        If one of them stands for no file, or a file may not be read.
+    `patterns`: absolute paths. The path of a file is no pattern. `folders`: whether a path may be a folder. Raises
+    `ConfigError` if one of them stands for no file, or a file may not be read.
     """
     found: dict[str, None] = {}
     for pattern in patterns:
@@ -111,12 +99,9 @@ def agreed_columns(
 ) -> tuple[str, ...]:
     """Return the columns that all files have under one type, in the order of the first file.
 
-    `schemas` holds for each file its column names and their types; `needed` returns which columns are needed.
-
-    Raises
-    ------
-    ConfigError
-        Naming a column that is needed and some files lack, or hold under another type, and one of these files.
+    `schemas` holds for each file its column names and their types; `needed` returns which columns are needed. Raises
+    `ConfigError`, naming a column that is needed and some files lack, or hold under another type, and one of these
+    files.
     """
     first = next(iter(schemas.values()))
     somewhere = list(dict.fromkeys(column for schema in schemas.values() for column in schema))
@@ -136,11 +121,8 @@ def agreed_columns(
 def check_parquet_columns(files: Sequence[str], job: Job) -> None:
     """Refuse files whose columns an engine would read as others, or as other values.
 
-    Raises
-    ------
-    ConfigError
-        If two columns have one name, letter case aside, or one that the job needs holds decimals of more than 38
-        digits, which DuckDB reads as floating-point numbers: several would be one.
+    Raises `ConfigError` if two columns have one name, letter case aside, or one that the job needs holds decimals of
+    more than 38 digits, which DuckDB reads as floating-point numbers: several would be one.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -164,10 +146,7 @@ def agreed_parquet_columns(
 ) -> tuple[str, ...]:
     """Return the columns that all Parquet files have under one type.
 
-    Raises
-    ------
-    ConfigError
-        If one is no Parquet file, or they do not agree on a column that the job needs.
+    Raises `ConfigError` if one is no Parquet file, or they do not agree on a column that the job needs.
     """
     import duckdb
 

@@ -48,19 +48,9 @@ _FIXES = {"42501": "its user may not read it; grant SELECT on what is read", "":
 class IbisSource:
     """A table or a query of a database that Ibis connects to, open for reading until `close`; see `Source`.
 
-    Each question is one statement. In PostgreSQL, and of a DuckDB file, all see one state of the data.
-
-    Parameters
-    ----------
-    job : Job
-    table : IbisSourceTable
-
-    Raises
-    ------
-    ConfigError
-        If Ibis or the database's client is not installed, the database refuses, or there is no such table or query.
-    TemporaryError
-        If the database cannot be reached, or is locked.
+    Each question is one statement. In PostgreSQL, and of a DuckDB file, all see one state of the data. Raises
+    `ConfigError` if Ibis or the database's client is not installed, the database refuses, or there is no such table or
+    query; `TemporaryError` if the database cannot be reached, or is locked.
     """
 
     def __init__(self, job: Job, table: IbisSourceTable) -> None:

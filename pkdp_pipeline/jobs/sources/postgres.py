@@ -119,18 +119,8 @@ class PostgresSource(FetchedSource):
 
     All is asked in one read-only transaction, which sees one state of the database; after a failure, which ends it, the
     next question is asked in a new one. The database selects the rows of a day and the columns that the job needs; only
-    these come over, into memory.
-
-    Parameters
-    ----------
-    job : Job
-
-    Raises
-    ------
-    ConfigError
-        If the driver is not installed, the server refuses, or there is no such table or query.
-    TemporaryError
-        If the server cannot be reached.
+    these come over, into memory. Raises `ConfigError` if the driver is not installed, the server refuses, or there is
+    no such table or query; `TemporaryError` if the server cannot be reached.
     """
 
     def __init__(self, job: Job, table: PostgresSourceTable) -> None:
@@ -176,11 +166,9 @@ class PostgresSource(FetchedSource):
         described = [(quoted(column), self._described[column]) for column in columns]
         fetched = ", ".join(f"{column.fetched} AS {name}" for name, column in described)
         counted = ", ".join(f"{column.counted} AS {name}" for name, column in described)
-        rows = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {self._on(period, day)}")
+        condition = in_period(quoted(period.column), period_kind(self.columns, period), period, day)
+        rows = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {condition}")
         return self._asked(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
-
-    def _on(self, period: PeriodTable, day: date) -> str:
-        return in_period(quoted(period.column), period_kind(self.columns, period), period, day)
 
     def _check(self, columns: Iterable[str]) -> None:
         """Refuse columns that cannot be fetched."""

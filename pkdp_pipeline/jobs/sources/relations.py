@@ -50,13 +50,7 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
 class DaySource:
     """A source of whose periods a DuckDB connection of its own makes relations; see `Source`.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Closed with the source.
-    columns : mapping of str to Kind
-    broken : PkdpError
-        The error where the rows cannot be read to their end.
+    `connection`: closed with the source. `broken`: the error where the rows cannot be read to their end.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Kind], broken: PkdpError) -> None:
@@ -268,12 +262,8 @@ def _plain(kind: Any) -> Any:
 def open_duckdb(table: DuckDBSourceTable) -> RelationSource:
     """Return the table or the query, open for reading; nobody writes to the file until it is closed.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such file or table, or the query cannot be answered.
-    TemporaryError
-        If another process writes to the file.
+    Raises `ConfigError` if there is no such file or table, or the query cannot be answered; `TemporaryError` if another
+    process writes to the file.
     """
     what = "the query" if table.table is None else f"table {table.table!r}"
     connection = connect()

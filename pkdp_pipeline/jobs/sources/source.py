@@ -58,20 +58,14 @@ class Source(Protocol):
     def day(self, period: PeriodTable, day: date) -> Any:
         """Return the rows of a period as a frame of the engine, unread; usable while the source is open.
 
-        Raises
-        ------
-        ConfigError
-            If the period column does not hold days, or the time zone does not fit what it holds.
+        Raises `ConfigError` if the period column does not hold days, or the time zone does not fit what it holds.
         """
         ...
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """Return how many rows a period has, and how many of them lack a value of the unit; NaN is no value.
 
-        Raises
-        ------
-        ConfigError
-            As `day` does, and if the data cannot be read to their end.
+        Raises `ConfigError` as `day` does, and if the data cannot be read to their end.
         """
         ...
 
@@ -79,22 +73,15 @@ class Source(Protocol):
         """Return the latest day in a column over the whole source, None where it holds none.
 
         Days of instants are cut in the period's time zone, or in UTC where it has none. Days outside the years 1 to
-        9999, such as infinity, do not count.
-
-        Raises
-        ------
-        ConfigError
-            If there is no such column, it does not hold days, or the data cannot be read to their end.
+        9999, such as infinity, do not count. Raises `ConfigError` if there is no such column, it does not hold days, or
+        the data cannot be read to their end.
         """
         ...
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
         """Return the rows of a period with these columns, under dtypes that do not depend on the rows.
 
-        Raises
-        ------
-        ConfigError
-            As `counts` does.
+        Raises `ConfigError` as `counts` does.
         """
         ...
 
@@ -110,10 +97,7 @@ class Source(Protocol):
 def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
     """Return what the period column holds: "date", "timestamp" or "instant".
 
-    Raises
-    ------
-    ConfigError
-        If there is no such column, it holds something else, or the time zone does not fit.
+    Raises `ConfigError` if there is no such column, it holds something else, or the time zone does not fit.
     """
     kind = newest_kind(columns, period.column, "period.column")
     if kind == "instant" and period.time_zone is None:
@@ -132,10 +116,7 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
 def newest_kind(columns: Mapping[str, Kind], column: str, key: str = "checks.fresh") -> Kind:
     """Return what a column of days holds: "date", "timestamp" or "instant"; `key` is where the job names it.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such column, or it holds something else.
+    Raises `ConfigError` if there is no such column, or it holds something else.
     """
     if column not in columns:
         raise no_such_column({column: key}, columns)

@@ -72,16 +72,8 @@ _EPOCH = date(1970, 1, 1)
 class SparkSource:
     """Parquet data, open for reading until `close`; see `Source`.
 
-    Parameters
-    ----------
-    job : Job
-    table : FileSourceTable
-        Files, folders of files, or addresses that Spark reads, such as ``s3a://…``.
-
-    Raises
-    ------
-    ConfigError
-        If PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
+    `table`: files, folders of files, or addresses that Spark reads, such as ``s3a://…``. Raises `ConfigError` if
+    PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
     """
 
     def __init__(self, job: Job, table: FileSourceTable) -> None:

@@ -20,12 +20,7 @@ from pkdp_pipeline.jobs.sources.source import Kind, check_unique
 class WholeFile:
     """One file, and how it is read.
 
-    Parameters
-    ----------
-    table : FileSourceTable
-        Of one Parquet, CSV or Excel file.
-    columns : mapping of str to Kind
-        Its columns and what they hold; no row was read to find out.
+    `table`: of one Parquet, CSV or Excel file. `columns`: its columns and what they hold; no row was read to find out.
     """
 
     table: FileSourceTable
@@ -36,12 +31,8 @@ class WholeFile:
     def of(cls, path: Path, **keys: Any) -> WholeFile:
         """Return a file by its path and the keys of a job's `source`; no row is read, but of a workbook.
 
-        Raises
-        ------
-        ArgumentError
-            If a key is not one of a file, or has a value that it cannot have.
-        ConfigError
-            If the file cannot be read, or has no such columns.
+        Raises `ArgumentError` if a key is not one of a file, or has a value that it cannot have; `ConfigError` if the
+        file cannot be read, or has no such columns.
         """
         from pydantic import ValidationError
 
@@ -68,10 +59,7 @@ class WholeFile:
     def rows(self) -> Any:
         """Return all rows: a DuckDB relation of Parquet, an Arrow table of others.
 
-        Raises
-        ------
-        ConfigError
-            If the file cannot be read to its end; the message holds no value.
+        Raises `ConfigError` if the file cannot be read to its end; the message holds no value.
         """
         if self.table.format != "parquet":
             with closing(CsvSource(self.table, tuple)) as source:

@@ -112,10 +112,7 @@ _PRODUCTS = 2_000_000
 def noise_side(parts: Sequence[tuple[float, int]]) -> LossSide:
     """Return the losses above 0 of independent counts with two-sided geometric noise, which all differ by 1.
 
-    Parameters
-    ----------
-    parts : sequence of (float, int)
-        ε0 and how many counts have it; at most `MOST_COUNTS` in all.
+    `parts`: ε0 and how many counts have it; at most `MOST_COUNTS` in all.
 
     Notes
     -----
@@ -178,10 +175,7 @@ _NEAR_ONE = Fraction(1, 10**9)
 def explicit_sides(first: Law, second: Law) -> tuple[LossSide, LossSide]:
     """Return the losses above 0 of `first` against `second`, and of `second` against `first`.
 
-    Raises
-    ------
-    ArgumentError
-        If one is not a law, or they are lists of different length.
+    Raises `ArgumentError` if one is not a law, or they are lists of different length.
     """
     if isinstance(first, Mapping) != isinstance(second, Mapping):
         raise ArgumentError("first and second must both be lists of probabilities, or both dicts by outcome.")

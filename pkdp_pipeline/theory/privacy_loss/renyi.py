@@ -32,12 +32,8 @@ _FAR = 1e300
 def renyi_above(first: LossSide, second: LossSide, order: float) -> float:
     """Return at or above the Rényi divergence of order ``1 + order`` of P from Q; the KL divergence at 0.
 
-    Parameters
-    ----------
-    first, second : LossSide
-        Losses above 0 of P against Q, and of Q against P.
-    order : float
-        ``α - 1``, at least 0; `math.inf` is the largest loss.
+    `first` and `second`: losses above 0 of P against Q, and of Q against P. `order`: ``α - 1``, at least 0; `math.inf`
+    is the largest loss.
 
     Notes
     -----

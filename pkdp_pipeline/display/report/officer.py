@@ -13,14 +13,20 @@ from pkdp_pipeline.certificates.statement import Scenario, Statement
 from pkdp_pipeline.display.content import BudgetLine, Promise, Report
 from pkdp_pipeline.display.ledger.words import amount, number_of
 from pkdp_pipeline.display.report.plain_words import (
+    DECLARED,
     absent_note,
     anyone,
     argued,
+    attackers,
     chance,
     factor,
+    is_about_the_attacker,
+    leak,
+    ledger_total,
     meaning,
     named,
     noise_sentence,
+    strength,
     sureness,
     whom,
     worst_meaning,
@@ -29,7 +35,6 @@ from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
 _MOST_ROWS = 12
-_ATTACKER = "The attacker is "
 
 Kind = Literal["text", "lead", "list", "quote", "table", "steps", "codes", "sign"]
 
@@ -70,17 +75,6 @@ def sections(report: Report) -> tuple[Section, ...]:
     return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in parts.items())
 
 
-def strength(epsilon: float) -> str:
-    """Return an ε beside its word."""
-    return f"ε (strength of the strongest hint) = {rounded_up(epsilon)}"
-
-
-def leak(delta: float) -> str:
-    """Return a δ beside its word."""
-    rare = f", {chance(delta)}" if chance(delta) else ""
-    return f"δ (probability that the hint leaks everything) = {rounded_up(delta)}{rare}"
-
-
 def _published(report: Report) -> Blocks:
     for release in report.releases:
         asked = release.asked.replace("at least k = ", "at least ")
@@ -105,9 +99,8 @@ def _attacker(statement: Statement) -> Blocks:
     if anyone(statement):
         yield "text", f"{capital(statement.anyone)}."
         return
-    found = [one.removeprefix(_ATTACKER) for one in statement.assumptions if one.startswith(_ATTACKER)]
-    for one in found or ["whoever fits what is assumed below."]:
-        yield "text", capital(one)
+    for one in attackers(statement) or ["anyone who fits what is assumed below"]:
+        yield "text", f"{capital(one)}."
 
 
 def _promised(report: Report, first: Promise) -> Blocks:
@@ -123,7 +116,7 @@ def _promised(report: Report, first: Promise) -> Blocks:
 
 
 def _assumed(report: Report, statement: Statement) -> Blocks:
-    said = [one for one in statement.assumptions if not one.startswith(_ATTACKER)]
+    said = [one for one in statement.assumptions if not is_about_the_attacker(one)]
     yield "list", [one.replace("p_max is", "How sure the attacker is at most (p_max) is") for one in said]
     about = report.about
     if who := argued(about):
@@ -160,21 +153,14 @@ def _left(one: Scenario) -> tuple[str, str]:
 
 
 def _together(report: Report) -> Blocks:
-    account, total = report.ledger, report.ledger.total
-    held = f"The ledger holds {number_of(account.releases, 'release')} about these people"
-    if total is None:
-        yield "text", f"{held}. They do not add up to one number: {account.reason}"
-    else:
-        pair = named(total)
-        none = f"no strength is certified at {leak(total.delta)}"
-        alone = total.sentence.startswith("Any one of")
-        of = "Each of them for itself, and nothing about several together" if alone else "Together"
-        yield "text", f"{held}. {of}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
+    account = report.ledger
+    yield "text", ledger_total(account)
     for remark in account.remarks:
         yield "text", remark
-    yield "list", [_budget(one, total) for one in account.budgets] or ["No budget is declared."]
+    yield "list", [_budget(one, account.total) for one in account.budgets] or ["No budget is declared."]
     if account.declared:
-        yield "text", f"How they add up rests on what is declared, and argued: {' '.join(account.declared)}"
+        yield "text", DECLARED
+        yield "list", account.declared
 
 
 def _budget(budget: BudgetLine, total: Statement | None) -> str:

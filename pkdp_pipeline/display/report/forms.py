@@ -177,7 +177,7 @@ def for_officer(report: Report, form: Literal["html", "md"]) -> str:
 
 
 _PIECES = re.compile(
-    r"<!--.*?-->|<(head|svg)\b.*?</\1>|<t[dh]\b[^>]*>[\w.,%± -]*</t[dh]>|<[^>]*>|"
+    r"<!--.*?-->|<(head|svg)\b.*?</\1>|<t[dh]\b[^>]*>[\w.,%±-]*</t[dh]>|<[^>]*>|"
     r"[εδk] = [\w.-]*\w|\d[\d.]* %|\b\d[\d.]*e-\d+|(?<![\w-])\d{4}-(?:Q\d|W?\d\d(?:-\d\d)?)(?![\w-])",
     re.DOTALL,
 )

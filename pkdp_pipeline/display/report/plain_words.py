@@ -22,8 +22,8 @@ _ATTACKER = "The attacker is "
 _EVERYTHING = "everything published"
 
 DECLARED = (
-    "How releases add up rests on what the publisher declares and argues. Nothing checks it: the program never compares "
-    "the people of one release with those of another."
+    "How releases add up rests on what the publisher declares and argues. Nothing checks it: the program never "
+    "compares the people of one release with those of another."
 )
 """What a reader has to know about evidence."""
 

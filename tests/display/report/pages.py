@@ -29,13 +29,14 @@ def page(name: str) -> str:
 
 
 def drawn(report: Report) -> dict[int, Promise]:
-    """Return the promises that have figures of their own, by their number: not those with an earlier one's curves."""
+    """Return the promises that have figures of their own, by their number: not those with an earlier one's numbers."""
     found: dict[int, Promise] = {}
     for number, promise in enumerate(report.promises, start=1):
-        numbers = [(one.values, one.epsilons) for one in promise.knowledge]
-        if all(
-            (earlier.curve, [(one.values, one.epsilons) for one in earlier.knowledge]) != (promise.curve, numbers)
-            for earlier in found.values()
-        ):
+        if all(_numbers(earlier) != _numbers(promise) for earlier in found.values()):
             found[number] = promise
     return found
+
+
+def _numbers(promise: Promise) -> object:
+    rows = [(one.kind, one.epsilon, one.delta_at_one) for one in promise.scenarios]
+    return promise.curve, [(one.values, one.epsilons) for one in promise.knowledge], rows

@@ -163,7 +163,8 @@ def ledger_total(account: LedgerAccount) -> str:
         return f"{held}. They do not add up to one number: {account.reason}"
     pair = named(total)
     none = f"no strength is certified at {leak(total.delta)}"
-    return f"{held}. {scope(total)}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
+    about = "It promises" if account.releases == 1 else scope(total)
+    return f"{held}. {about}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
 
 
 def meaning(statement: Statement) -> str:

@@ -61,7 +61,7 @@ def test_no_symbol_is_without_its_word(report):
         for kind, value in section.blocks:
             if kind not in ("quote", "lead"):  # a lead says the meaning around the symbol
                 text = json.dumps(value, ensure_ascii=False)
-                assert not re.search(r"ε(?! \(|\))|\bk =", text.replace("worst-case ε and δ", "")), text
+                assert not re.search(r"[εδ](?! \(|\))|epsilon|\bk =|p_max(?!\))", text), text
     (listed,) = [value for s in sections(report()) if s.title == "What is not protected" for _, value in s.blocks]
     assert 3 <= len(listed) <= 5
 
@@ -140,3 +140,24 @@ def test_the_report_says_who_publishes_and_plain_words_and_numbers_before_the_se
     assert "<p>Argued by A registrar.</p>\n<" in render(only, "html")
     assert "<blockquote>" not in render(only, "html")
     assert render(only, "md").startswith("# clinic, ")
+
+
+def test_what_there_is_no_room_for_is_in_the_report():
+    report = clinic_report()
+    (one,) = report.releases
+    rows = dataclasses.replace(one.table, keys=tuple((f"a {row}",) for row in range(40)), counts=tuple(range(60, 100)))
+    about = dataclasses.replace(report.about, argument="reason " * 300 + "end")
+    much = dataclasses.replace(report, releases=(dataclasses.replace(one, table=rows),) * 5, about=about)
+    text = render(much, "md", "officer")
+    assert text.count("| a 0 | 60 |") == 3
+    assert "And 2 more tables: see the report." in text
+    assert "And 36 more rows: see the report." in text
+    assert "And 2 more ids: see the report." in text
+    assert "reason reason …" in text
+    assert "end\n" not in text
+    assert "read the rest of it there before you sign" in text
+
+
+def test_numbers_stand_below_one_another():
+    assert '<td class="number">110</td>' in render(clinic_report(), "html", "officer")
+    assert "| --- | ---: |\n| Harbour | 110 |" in render(clinic_report(), "md", "officer")

@@ -34,8 +34,8 @@ from pkdp_pipeline.display.report.plain_words import (
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
-_MOST_TABLES = 3
-_MOST_ROWS = 24  # of all tables together, and half as many of one; beside a long argument half of it
+_MOST_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
+_MOST_TABLES = len(_MOST_ROWS)
 _MOST_COLUMNS = 4
 _MOST_LETTERS = 32  # of a name in a table
 _LONG, _LONGEST = 700, 1000  # letters of an argument
@@ -114,7 +114,7 @@ def sections(report: Report) -> tuple[Section, ...]:
 def _published(report: Report) -> Blocks:
     releases, more_tables = few(report.releases, "table", _MOST_TABLES)
     long = report.about is not None and len(report.about.argument) > _LONG
-    most = _MOST_ROWS // max(2, len(releases)) // (2 if long else 1)
+    most = _MOST_ROWS[len(releases) - 1] // (2 if long else 1)
     for release in releases:
         note = absent_note(release, report.promises[release.promise].certificate)
         noise = "" if release.error is None else noise_sentence(release.error)

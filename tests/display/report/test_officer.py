@@ -151,7 +151,7 @@ def test_what_there_is_no_room_for_is_in_the_report():
     text = render(much, "md", "officer")
     assert text.count("| a 0 | 60 |") == 3
     assert "And 2 more tables: see the report." in text
-    assert "And 36 more rows: see the report." in text
+    assert "And 38 more rows: see the report." in text
     assert "And 2 more ids: see the report." in text
     assert "reason reason …" in text
     assert "end\n" not in text

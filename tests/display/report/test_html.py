@@ -19,7 +19,7 @@ from pages import REPORTS, drawn, page
 
 from pkdp_pipeline.display.content import CheckLine, LedgerAccount, Report
 from pkdp_pipeline.display.report.forms import to_html, to_markdown
-from pkdp_pipeline.display.report.plain_words import attackers, meaning, titled
+from pkdp_pipeline.display.report.plain_words import DECLARED, attackers, ledger_total, meaning, titled
 from pkdp_pipeline.model.wording import rounded_up
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -291,8 +291,9 @@ def test_the_ledger_over_time_and_its_budgets(name):
             if budget.spent is not None and budget.spent < math.inf:
                 assert budget.spent <= float(row[2]) <= budget.spent * 1.02
     section = root.one("section", id="ledger").text
-    for words in (*ledger.declared, *ledger.remarks):
+    for words in (*ledger.declared, *ledger.remarks, ledger_total(ledger)):
         assert plain(words) in section
+    assert (plain(DECLARED) in section) == bool(ledger.declared)
     assert plain(ledger.verify) in root.text
     assert ledger.head in root.text
 

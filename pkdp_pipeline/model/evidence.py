@@ -194,7 +194,8 @@ class OncePerUnit(Evidence):
     The whole schedule is then one histogram whose cells are (part, cell), and a year costs one release. The
     declared numbers must be about that histogram: ``p_max`` bounds the probability of this cell of this part,
     told that the person is there or in *no* part at all; ``p_max_between`` that of one of two cells of any two
-    parts. *Source*: `docs/composition.md`, rule 8.
+    parts. Nothing checks that nobody appears twice: releases are never compared person by person. *Source*:
+    `docs/composition.md`, rule 8.
     """
 
     key: ClassVar[str] = "once_per_unit"

@@ -123,7 +123,7 @@ def fewer_unknown(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str
 
 
 def more_sure(found: tuple[ReleaseCertificate, ...], change: Change) -> str:
-    """Return the clause for an attacker who is twice as sure; empty where that changes nothing."""
+    """Return the clause for an attacker of twice the odds; empty where that changes nothing."""
     clauses: dict[str, None] = {}
     for leaf in found:
         for clause in _surer(leaf, change(leaf)):
@@ -131,8 +131,8 @@ def more_sure(found: tuple[ReleaseCertificate, ...], change: Change) -> str:
     if not clauses:
         return ""
     if len(found) > 1 and len(clauses) > 1:
-        return "is twice as sure in each release (the odds are doubled)"
-    return f"is twice as sure {listed(clauses)}"
+        return "is surer in each release, at twice the odds"
+    return f"is surer, at twice the odds, {listed(clauses)}"
 
 
 def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:

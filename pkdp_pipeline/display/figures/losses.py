@@ -12,10 +12,12 @@ from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.style import (
     ATTAINED,
     CERTIFIED,
+    DASHDOTTED,
     DASHED,
     DOTTED,
     NOISE,
     dress,
+    edged,
     is_narrow,
     mark,
     noise_words,
@@ -97,7 +99,7 @@ def draw_guarantee(curve: GuaranteeCurve, axes: Axes, *, given: bool = False) ->
         under = np.exp(np.interp(fine, epsilons, np.log(lower)))
         look: dict[str, Any] = {"color": style.ACCENT_SOFT, "linewidth": 0, "zorder": 2, "label": "between"}
         axes.fill_between(fine, under, upper, step="post", **look)
-        (below,) = axes.plot(epsilons, lower, **ATTAINED, label="attained")
+        (below,) = axes.plot(epsilons, lower, **ATTAINED, path_effects=edged(), label="attained")
         seen = certified >= bottom
         equal = bool(np.allclose(attained[seen], certified[seen], rtol=5e-4, atol=0.0))
         words = "attained" if narrow else "attained by an attack"
@@ -186,6 +188,9 @@ def draw_knowledge(curve: KnowledgeCurve, axes: Axes, *, given: bool = False) ->
         x=curve.words + ("" if narrow else "  (knows more →)"),
         y=f"ε certified at δ = {rounded_up(curve.delta)}" + (" (log scale)" if axes.get_yscale() == "log" else ""),
     )
+    if curve.field == "known" and 0.0 < values[0] == curve.declared:  # who knows fewer people is declared as well
+        values, epsilons = np.append(0.0, values), np.append(declared, epsilons)
+        finite = np.isfinite(epsilons)
     low, high = float(values[0]), float(values[-1])
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -245,7 +250,7 @@ def draw_spending(
     delta: float,
     given: bool = False,
 ) -> None:
-    """Draw the total ε after each period as steps, and the budgets as lines.
+    """Draw the total's ε after each period as steps, and the budgets as lines.
 
     Parameters
     ----------
@@ -265,7 +270,7 @@ def draw_spending(
     if not points:
         raise ArgumentError("points must not be empty: nothing has been published yet, so nothing is spent.")
     narrow = is_narrow(axes)
-    dress(axes, x="end of period", y=f"ε of everything up to then, at δ = {rounded_up(delta)}")
+    dress(axes, x="end of period", y=f"ε certified up to then, at δ = {rounded_up(delta)}")
     places, _ = put_periods(axes, [point.period for point in points])
     epsilons = np.array([point.epsilon for point in points])
     worst = np.array([point.worst_case for point in points])
@@ -296,7 +301,7 @@ def draw_spending(
         group = [budget for budget in budgets if budget.epsilon == limit]
         is_other = all(budget.window_days is not None or budget.delta != delta for budget in group)
         only_worst = all(budget.part == "worst_case" for budget in group)
-        dashes = DOTTED if is_other else DASHED if only_worst else "-"
+        dashes = DOTTED if is_other else DASHED if only_worst else DASHDOTTED
         line = axes.axhline(limit, color=style.WARN, linewidth=1.4, linestyle=dashes, zorder=3, label="budget")
         shown[_budget_text(group, delta, narrow=narrow)] = line
     put_legend(axes, [(artist, text) for text, artist in shown.items()])

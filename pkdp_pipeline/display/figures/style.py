@@ -48,8 +48,11 @@ WARN = _LIGHT["warn"]
 WARN_SOFT = _LIGHT["warn-soft"]
 SERIES = (ACCENT, *(_LIGHT[f"series-{number}"] for number in (2, 3, 4)))
 """One colour for each line among several; after these they are repeated."""
+DASHED = (0, (5, 3))
+DOTTED = (0, (1, 2))
+DASHDOTTED = (0, (7, 2, 1.5, 2))
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)), (0, (1, 1)))
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), DASHDOTTED, (0, (1, 1)))
 """One mark, and one kind of line, for each line among several: no two have both in common."""
 
 SMALL = 11.0
@@ -64,9 +67,6 @@ CSS_DARK: Mapping[str, str] = MappingProxyType({f"--{name}": dark for name, (_, 
 VARIABLES: Mapping[str, str] = MappingProxyType({light: name for name, light in CSS_LIGHT.items()})
 """The variable that stands for each colour in inline SVG."""
 
-
-DASHED = (0, (5, 3))
-DOTTED = (0, (1, 2))
 
 CERTIFIED: dict[str, Any] = {"color": ACCENT, "linewidth": 2.8, "zorder": 5}
 """How a line of what is certified is drawn."""
@@ -173,6 +173,13 @@ def noise_words(*, narrow: bool, given: bool) -> str:
     """Return what the line of the noise is called; `given` says whether something may be known exactly besides."""
     whom = "given what is known" if given else "against anyone" if narrow else "against anyone at all"
     return f"noise alone, {whom}" if narrow else f"the noise alone, {whom}"
+
+
+def edged() -> list[Any]:
+    """Return edges in the colour of the paper: a line over another one is seen without colours too."""
+    from matplotlib.patheffects import Normal, Stroke
+
+    return [Stroke(linewidth=5.0, foreground=SURFACE), Normal()]
 
 
 def is_narrow(axes: Axes) -> bool:

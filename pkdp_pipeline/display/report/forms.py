@@ -22,9 +22,13 @@ from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jinja2 import Environment
     from markupsafe import Markup
     from matplotlib.axes import Axes
+
+    from pkdp_pipeline.certificates.statement import KnowledgeCurve
 
 
 SCHEMA = "pkdp-report/1"
@@ -140,7 +144,7 @@ def to_html(report: Report) -> str:
         numbers[kind] += 1
         return numbers[kind]
 
-    return _filled(
+    text = _filled(
         "report.html.jinja",
         report,
         content=Markup(carrying(report)),
@@ -148,7 +152,11 @@ def to_html(report: Report) -> str:
         number=number,
         drawn_above=lambda promise: _drawn_above(promise, report.promises),
         said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
+        whom_declared=plain_words.attackers(report.lead),
+        briefly=lambda text: _briefly(text, plain_words.attackers(report.lead)),
+        last_certified=_last_certified,
     )
+    return _bound(text)
 
 
 def to_markdown(report: Report) -> str:
@@ -165,7 +173,42 @@ def for_officer(report: Report, form: Literal["html", "md"]) -> str:
     content = carrying(report, "officer")
     more = {"sections": officer.sections(report), "heading": heading, "content": Markup(content)}
     text = _filled(f"officer.{form}.jinja", report, **more)
-    return text if form == "html" else _tidied(text, content)
+    return _bound(text) if form == "html" else _tidied(text, content)
+
+
+_PIECES = re.compile(
+    r"<!--.*?-->|<(head|svg)\b.*?</\1>|<t[dh]\b[^>]*>[\w.,%±-]*</t[dh]>|<[^>]*>|"
+    r"[εδk] = [\w.-]*\w|\d[\d.]* %|\b\d[\d.]*e-\d+|(?<![\w-])\d{4}-(?:Q\d|W?\d\d(?:-\d\d)?)(?![\w-])",
+    re.DOTALL,
+)
+"""What a page is left as it is in; and in its texts, numbers and dates within which no line may end."""
+
+
+def _bound(page: str) -> str:
+    return _PIECES.sub(lambda found: found[0] if found[0][0] == "<" else f'<span class="n">{found[0]}</span>', page)
+
+
+def _briefly(text: str, whom: Sequence[str]) -> Markup:
+    """Return a sentence that leads to the description of the attacker, which the page has once."""
+    from markupsafe import Markup, escape
+
+    told = escape(text)
+    for one in whom:
+        for before, after, words in (
+            ("against ", "", "the attacker described above"),
+            ("The attacker is ", ".", "as described above"),
+        ):
+            link = Markup('{}<a href="#attacker">{}</a>{}').format(before, words, after)
+            told = told.replace(escape(before + one + after), link)
+    return told
+
+
+def _last_certified(curve: KnowledgeCurve) -> float | None:
+    """Return the most knowledge against which an ε is certified, where there is more of it; else None."""
+    certified = [value for value, epsilon in zip(curve.values, curve.epsilons, strict=True) if epsilon < math.inf]
+    if not certified or len(certified) == len(curve.values):
+        return None
+    return min(certified) if curve.field == "unknown" else max(certified)
 
 
 def _tidied(text: str, content: str) -> str:
@@ -176,7 +219,7 @@ def _tidied(text: str, content: str) -> str:
 def _filled(template: str, report: Report, **more: Any) -> str:
     def about(promise: Promise) -> str:
         """Return what tells a promise's figures and tables from those of others; empty where there is one."""
-        return f" ({promise.name})" if len(report.promises) > 1 else ""
+        return f" ({plain_words.titled(promise)})" if len(report.promises) > 1 else ""
 
     return _environment().get_template(template).render(report=report, about=about, **more)
 
@@ -235,14 +278,15 @@ def _drawn(
     return Markup("".join(made))
 
 
-def _drawn_above(promise: Promise, promises: tuple[Promise, ...]) -> str:
-    """Return the name of an earlier promise with equal curves, as one day's is that of every day; empty without one."""
+def _drawn_above(promise: Promise, promises: tuple[Promise, ...]) -> Promise | None:
+    """Return an earlier promise with equal numbers, as one day's are those of every day; None without one."""
 
     def shape(one: Promise) -> object:
-        return one.curve, [(curve.field, curve.values, curve.epsilons, curve.floor) for curve in one.knowledge]
+        curves = [(curve.field, curve.values, curve.epsilons, curve.floor) for curve in one.knowledge]
+        return one.curve, curves, [(row.kind, row.epsilon, row.delta_at_one) for row in one.scenarios]
 
     earlier = promises[: next(place for place, one in enumerate(promises) if one is promise)]
-    return next((one.name for one in earlier if shape(one) == shape(promise)), "")
+    return next((one for one in earlier if shape(one) == shape(promise)), None)
 
 
 def _points(promise: Promise, most: int = 9) -> list[tuple[float, float, float | None]]:

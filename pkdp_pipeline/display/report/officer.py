@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pkdp_pipeline.certificates.sentences import capital
 from pkdp_pipeline.certificates.statement import Scenario, Statement
 from pkdp_pipeline.display.content import BudgetLine, Promise, Report
 from pkdp_pipeline.display.ledger.words import amount, number_of
 from pkdp_pipeline.display.report.plain_words import (
+    DECLARED,
     absent_note,
     anyone,
     argued,
+    attackers,
     chance,
     factor,
+    is_about_the_attacker,
+    leak,
+    ledger_total,
     meaning,
     named,
     noise_sentence,
+    strength,
     sureness,
     whom,
     worst_meaning,
@@ -28,8 +34,30 @@ from pkdp_pipeline.display.report.plain_words import (
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
-_MOST_ROWS = 12
-_ATTACKER = "The attacker is "
+_MOST_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
+_MOST_TABLES = len(_MOST_ROWS)
+_MOST_COLUMNS = 4
+_MOST_LETTERS = 32  # of a name in a table
+_LONG, _LONGEST = 700, 1000  # letters of an argument
+_MOST = 8  # items of a list
+
+_WORDED = {
+    r"at least k = ": "at least ",
+    r"two-sided geometric noise with epsilon = (\S+) is added": r"random noise is added, for a hint strength (ε) of \1",
+    r" of (k = \d+|its threshold k)": " of the threshold",
+    r"^p_max is ": "How sure the attacker is at most (p_max) is ",
+    r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
+    r" \(e to the power [^)]*\)": "",
+    r"\bprobability δ = ": "probability (δ) of ",
+    r"\bε = ": "strength (ε) = ",
+    r"\bδ = ": "leak probability (δ) = ",
+    r"\b(no|whatever) ε\b": r"\1 strength (ε)",
+    r"\bδ includes": "the leak (δ) includes",
+    r"\bat other δ": "at other leak probabilities (δ)",
+}
+"""Symbols, as sentences of certificates have them, and words."""
+
+_Item = TypeVar("_Item")
 
 Kind = Literal["text", "lead", "list", "quote", "table", "steps", "codes", "sign"]
 
@@ -53,6 +81,19 @@ class Section:
     blocks: tuple[Block, ...]
 
 
+def worded(text: str) -> str:
+    """Return a sentence with words in the place of its symbols, or beside them."""
+    for symbol, words in _WORDED.items():
+        text = re.sub(symbol, words, text)
+    return text
+
+
+def few(items: Sequence[_Item], kind: str, most: int = _MOST) -> tuple[Sequence[_Item], list[str]]:
+    """Return the first items, and a sentence on the others; the pages are two, whatever a job does."""
+    more = len(items) - most
+    return items[:most], [f"And {number_of(more, f'more {kind}')}: see the report."] if more > 0 else []
+
+
 def sections(report: Report) -> tuple[Section, ...]:
     """Return the pages, all but their heading."""
     first = report.promises[0]
@@ -70,44 +111,43 @@ def sections(report: Report) -> tuple[Section, ...]:
     return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in parts.items())
 
 
-def strength(epsilon: float) -> str:
-    """Return an ε beside its word."""
-    return f"ε (strength of the strongest hint) = {rounded_up(epsilon)}"
-
-
-def leak(delta: float) -> str:
-    """Return a δ beside its word."""
-    rare = f", {chance(delta)}" if chance(delta) else ""
-    return f"δ (probability that the hint leaks everything) = {rounded_up(delta)}{rare}"
-
-
 def _published(report: Report) -> Blocks:
-    for release in report.releases:
-        asked = release.asked.replace("at least k = ", "at least ")
-        yield "text", f"{asked} {absent_note(release, report.promises[release.promise].certificate)}".rstrip()
-        if release.error is not None:
-            yield "text", noise_sentence(release.error)
+    releases, more_tables = few(report.releases, "table", _MOST_TABLES)
+    long = report.about is not None and len(report.about.argument) > _LONG
+    most = _MOST_ROWS[len(releases) - 1] // (2 if long else 1)
+    for release in releases:
+        note = absent_note(release, report.promises[release.promise].certificate)
+        noise = "" if release.error is None else noise_sentence(release.error)
+        yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
+        table = release.table
         rows = [
-            (*key, "suppressed" if count is None else f"{count:,}")
-            for key, count in zip(release.table.keys, release.table.counts, strict=True)
+            (*_few_columns(key), "suppressed" if count is None else f"{count:,}")
+            for key, count in zip(table.keys[:most], table.counts, strict=False)
         ]
-        head = (*release.table.columns, "count")
-        yield "table", (f"{release.name}, {release.period}", head, rows[:_MOST_ROWS])
-        more = len(rows) - _MOST_ROWS
-        if more > 0 or release.table.more:
-            yield "text", f"{number_of(max(more, 0) + release.table.more, 'more row')} in the files."
-    dates = [f"{one.name} for {number_of(len(one.periods) + one.more_periods, 'period')}" for one in report.series]
-    if dates:
-        yield "text", f"These are the newest. Published so far, {report.period}: {'; '.join(dates)}."
+        yield "table", (f"{release.name}, {release.period}", (*_few_columns(table.columns), "count"), rows)
+        if more := len(table.counts) + table.more - len(rows):
+            yield "text", f"And {number_of(more, 'more row')}: see the report."
+        elif not rows:
+            yield "text", "Nothing reached the rule for publishing."
+    yield from (("text", one) for one in more_tables)
+    periods = [len(one.periods) + one.more_periods for one in report.series]
+    if max(periods, default=1) > 1:
+        yield "text", f"These are the newest. Published so far, {report.period}: {number_of(sum(periods), 'table')}."
+
+
+def _few_columns(names: Sequence[str]) -> list[str]:
+    """Return what names a row, or its columns, short enough for a page."""
+    short = [name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…" for name in names]
+    return short if len(short) <= _MOST_COLUMNS else [*short[: _MOST_COLUMNS - 1], "…"]
 
 
 def _attacker(statement: Statement) -> Blocks:
     if anyone(statement):
         yield "text", f"{capital(statement.anyone)}."
         return
-    found = [one.removeprefix(_ATTACKER) for one in statement.assumptions if one.startswith(_ATTACKER)]
-    for one in found or ["Anyone who fits the assumptions below."]:
-        yield "text", capital(one)
+    described, more = few(attackers(statement) or ["anyone who fits the assumptions below"], "attacker", 2)
+    yield from (("text", f"{capital(worded(one))}.") for one in described)
+    yield from (("text", one) for one in more)
 
 
 def _promised(report: Report, first: Promise) -> Blocks:
@@ -115,21 +155,23 @@ def _promised(report: Report, first: Promise) -> Blocks:
     if report.lead is None:
         yield "lead", f"The releases do not add up to one promise: {report.lead_reason}"
         yield "text", f"The rest of this page is about {first.name} alone."
-    yield "lead", meaning(statement)
+    yield "lead", worded(meaning(statement))
     if pair is not None:
         yield "text", f"In numbers: {strength(pair[0])}; {leak(pair[1])}. Both are certified, and rounded up."
     if not anyone(statement):
-        yield "text", worst_meaning(statement)
+        yield "text", worded(worst_meaning(statement))
 
 
 def _assumed(report: Report, statement: Statement) -> Blocks:
-    said = [one for one in statement.assumptions if not one.startswith(_ATTACKER)]
-    yield "list", [one.replace("p_max is", "How sure the attacker is at most (p_max) is") for one in said]
+    said, more = few([worded(one) for one in statement.assumptions if not is_about_the_attacker(one)], "assumption")
+    yield "list", [*said, *more]
     about = report.about
     if who := argued(about):
         yield "text", who
     if about is not None and about.argument:
-        yield "quote", about.argument
+        yield "quote", _shortened(about.argument)
+        if len(about.argument) > _LONGEST:
+            yield "text", "The argument goes on in the report: read the rest of it there before you sign."
     elif not anyone(statement):
         yield "text", "The job file has no argument for it: ask the publisher."
 
@@ -140,11 +182,12 @@ def _wrong(first: Promise) -> Blocks:
         return
     yield "text", "The hint comes with the same leak as above, unless the row names another."
     head = ("if the attacker …", "the hint may change the odds by a factor of at most", "fifty-fifty becomes at most")
-    yield "table", ("", head, [(_worded(one.words), *_left(one)) for one in first.scenarios if one.kind != "declared"])
+    yield "table", ("", head, [(worded(one.words), *_left(one)) for one in first.scenarios if one.kind != "declared"])
 
 
-def _worded(words: str) -> str:
-    return re.sub(r" of (k = \d+|its threshold k)", " of the threshold", words)
+def _shortened(text: str) -> str:
+    """Return so much of a text as there is room for, up to the end of a word."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rpartition(' ')[0]} …"
 
 
 def _left(one: Scenario) -> tuple[str, str]:
@@ -160,21 +203,15 @@ def _left(one: Scenario) -> tuple[str, str]:
 
 
 def _together(report: Report) -> Blocks:
-    account, total = report.ledger, report.ledger.total
-    held = f"The ledger holds {number_of(account.releases, 'release')} about these people"
-    if total is None:
-        yield "text", f"{held}. They do not add up to one number: {account.reason}"
-    else:
-        pair = named(total)
-        none = f"no strength is certified at {leak(total.delta)}"
-        alone = total.sentence.startswith("Any one of")
-        of = "Each of them for itself, and nothing about several together" if alone else "Together"
-        yield "text", f"{held}. {of}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
+    account = report.ledger
+    yield "text", ledger_total(account)
     for remark in account.remarks:
         yield "text", remark
-    yield "list", [_budget(one, total) for one in account.budgets] or ["No budget is declared."]
+    budgets, more = few([_budget(one, account.total) for one in account.budgets], "budget", 4)
+    yield "list", [*budgets, *more] or ["No budget is declared."]
     if account.declared:
-        yield "text", f"How they add up rests on what is declared, and argued: {' '.join(account.declared)}"
+        yield "text", DECLARED
+        yield "list", [worded(one) for one in account.declared]
 
 
 def _budget(budget: BudgetLine, total: Statement | None) -> str:
@@ -207,6 +244,7 @@ def _checking(report: Report) -> Blocks:
         steps.append(("A published file, its hash, and every number of its certificate:", f"pkdp verify {files[0]}"))
     steps.append(("With the ledger: nothing in it was altered or cut off:", report.ledger.verify))
     yield "steps", steps
-    ids = [(f"Id of {one.name}, {one.period}:", one.id) for one in report.releases]
-    yield "codes", [*ids, ("SHA-256 of what the job file says:", report.provenance.digest)]
+    releases, more = few(report.releases, "id", _MOST_TABLES)
+    ids = [(f"Id of {one.name}, {one.period}:", one.id) for one in releases]
+    yield "codes", [*ids, *more, ("SHA-256 of what the job file says:", report.provenance.digest)]
     yield "text", "Nobody can check from outside whether the assumptions are true. Judge the argument."

@@ -9,14 +9,23 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
+from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.display.content import About, ReleaseView, Report
+    from pkdp_pipeline.display.content import About, LedgerAccount, Promise, ReleaseView, Report
     from pkdp_pipeline.model.mechanisms import Mechanism
     from pkdp_pipeline.releases.derived import ExpectedError
 
 _IF = ", if what was declared is true"
+_ATTACKER = "The attacker is "
+_EVERYTHING = "everything published"
+
+DECLARED = (
+    "How releases add up rests on what the publisher declares and argues. Nothing checks it: the program never "
+    "compares the people of one release with those of another."
+)
+"""What a reader has to know about evidence."""
 
 
 def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:
@@ -93,6 +102,18 @@ def whom(statement: Statement | None) -> str:
     return "anyone at all" if statement is None else statement.anyone.replace(", whatever they know", "")
 
 
+def attackers(statement: Statement | None) -> list[str]:
+    """Return whom a statement is about, in its own words; empty where that is anyone, or not said in one place."""
+    if statement is None or anyone(statement):
+        return []
+    return [one.removeprefix(_ATTACKER).rstrip(".") for one in statement.assumptions if is_about_the_attacker(one)]
+
+
+def is_about_the_attacker(assumption: str) -> bool:
+    """Return whether an assumption says whom the statement is about."""
+    return assumption.startswith(_ATTACKER)
+
+
 def protected(statement: Statement) -> str:
     """Return what is protected, in the words of the sentence."""
     said, _, _ = (statement.limits or ("",))[0].partition(";")
@@ -103,6 +124,47 @@ def protected(statement: Statement) -> str:
     return (
         "which of two published cells a person is in" if statement.protects == "value" else "whether a person is there"
     )
+
+
+def strength(epsilon: float) -> str:
+    """Return an ε beside its word."""
+    return f"ε (strength of the strongest hint) = {rounded_up(epsilon)}"
+
+
+def leak(delta: float) -> str:
+    """Return a δ beside its word."""
+    rare = f", {chance(delta)}" if chance(delta) else ""
+    return f"δ (probability that the hint leaks everything) = {rounded_up(delta)}{rare}"
+
+
+def apart(total: Statement | None) -> str:
+    """Return what a total protects one at a time, ``release`` or ``period``; empty where it is about all together."""
+    found = None if total is None else re.match(r"Any one (period of|of) ", total.sentence)
+    return "" if found is None else "release" if found[1] == "of" else "period"
+
+
+def scope(total: Statement) -> str:
+    """Return what a total is about."""
+    one = apart(total)
+    return f"Each {one} by itself, and nothing about several together" if one else "Everything together"
+
+
+def titled(promise: Promise) -> str:
+    """Return what a promise is about: a total that protects one release at a time is not about everything."""
+    if promise.name.startswith(_EVERYTHING) and (one := apart(promise.statement)):
+        return promise.name.replace(_EVERYTHING, f"each {one} by itself", 1)
+    return promise.name
+
+
+def ledger_total(account: LedgerAccount) -> str:
+    """Return what the ledger holds, and what that adds up to."""
+    total, held = account.total, f"The ledger holds {number_of(account.releases, 'release')} about these people"
+    if total is None:
+        return f"{held}. They do not add up to one number: {account.reason}"
+    pair = named(total)
+    none = f"no strength is certified at {leak(total.delta)}"
+    about = "It promises" if account.releases == 1 else scope(total)
+    return f"{held}. {about}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
 
 
 def meaning(statement: Statement) -> str:

@@ -22,6 +22,14 @@ def test_the_steps_hold_the_value_at_which_more_is_known():
     assert panel.get_xlim() == (0.0, 2.0)
 
 
+def test_the_axis_of_people_known_starts_at_nobody():
+    panel = axes()
+    draw_knowledge(knowledge((1.0, 1.5, 2.5), values=(20, 21, 22), declared=20), panel)
+    assert [list(side) for side in drawn(panel, "certified").get_data()] == [[0, 20, 21, 22], [1.0, 1.0, 1.5, 2.5]]
+    assert panel.get_xlim() == (0.0, 22.0)
+    assert drawn(panel, "mark").get_data() == ([20], [1.0])
+
+
 def test_fewer_unknown_people_are_more_knowledge():
     panel = axes()
     draw_knowledge(knowledge((9.0, 3.0, 1.0), field="unknown", values=(10, 50, 100), declared=100), panel)

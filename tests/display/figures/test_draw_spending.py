@@ -30,7 +30,9 @@ def test_budgets_are_lines_with_words():
     draw_spending(points([1.0, 2.0], [3.0, 4.0]), [budget(5.0), budget(8.0, "worst_case")], panel, delta=1e-6)
     lines = [line for line in panel.get_lines() if line.get_label() == "budget"]
     assert [list(line.get_ydata()) for line in lines] == [[5.0, 5.0], [8.0, 8.0]]
-    assert [line.is_dashed() for line in lines] == [False, True]
+    total = next(line for line in panel.get_lines() if line.get_label() == "total")
+    assert len({line.get_linestyle() for line in (total, *lines)}) == 2  # dashed, and not as the total is
+    assert len({str(line._dash_pattern) for line in (total, *lines)}) == 3  # nor as one another
     assert "budget: ε = 5 at δ = 1e-6 for the total" in texts(panel)
 
 

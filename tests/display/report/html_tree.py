@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 __all__ = ["Element", "read"]
 
-VOID = {"meta", "br", "hr", "img", "input", "link"}
+VOID = {"meta", "br", "hr", "img", "input", "link", "wbr"}
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pages import REPORTS, drawn, page
+from pages import OFFICERS, REPORTS, drawn, page
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("report")]
 
@@ -275,8 +275,9 @@ def test_a_page_can_be_printed(opened, name, tmp_path):
         assert content.count(b"/Type /Page\n") + content.count(b"/Type /Page/") + content.count(b"/Type /Page ") >= 4
 
 
-def test_for_the_officer_there_are_two_sheets_of_paper(opened, tmp_path):
-    with opened("officer") as shown:
+@pytest.mark.parametrize("name", OFFICERS)
+def test_for_the_officer_there_are_two_sheets_of_paper(opened, name, tmp_path):
+    with opened(name) as shown:
         paper = Path(tmp_path, "officer.pdf")
         shown.pdf(path=paper, prefer_css_page_size=True, tagged=True)
         assert len(re.findall(rb"/Type ?/Page[^s]", paper.read_bytes())) == 2
@@ -289,14 +290,26 @@ def test_for_the_officer_there_are_two_sheets_of_paper(opened, tmp_path):
         assert shown.locator("main section[aria-labelledby] > h2").count() == shown.locator("h2").count() == 9
 
 
-@pytest.mark.parametrize("name", ["day", "year"])
+@pytest.mark.parametrize("name", ["day", "noisy", "year"])
 def test_usual_tables_fit_a_telephone(opened, name):
     with opened(name, width=390) as shown:
         wide = shown.evaluate(
-            "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
+            "[...document.querySelectorAll('.scroll')]"
+            ".filter(one => one.checkVisibility() && one.scrollWidth > one.clientWidth)"
             ".map(one => one.innerText.slice(0, 60))"
         )
         assert wide == []
+
+
+def test_no_number_is_broken_over_two_lines(opened):
+    for width in (320, 390, 1440):
+        with opened("noisy", width=width) as shown:
+            assert shown.locator("span.n").count() > 50
+            broken = shown.evaluate(
+                "[...document.querySelectorAll('span.n')].filter(one => one.getClientRects().length > 1)"
+                ".map(one => one.innerText)"
+            )
+            assert broken == [], width
 
 
 def test_names_that_wish_no_good_run_nothing(opened):

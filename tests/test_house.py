@@ -396,8 +396,8 @@ def prose() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield f"{inside(path)}:{node.lineno}", node.value
     package = ROOT / "pkdp_pipeline"
-    others = [*package.rglob("*.json"), *package.rglob("*.toml"), *(package / "display" / "ledger").glob("*.jinja")]
-    for path in (*others, ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+    others = [*package.rglob("*.json"), *package.rglob("*.toml"), *package.rglob("*.jinja")]
+    for path in (*others, *(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
         yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 

@@ -181,7 +181,7 @@ _PIECES = re.compile(
     r"[εδk] = [\w.-]*\w|\d[\d.]* %|\b\d[\d.]*e-\d+|(?<![\w-])\d{4}-(?:Q\d|W?\d\d(?:-\d\d)?)(?![\w-])",
     re.DOTALL,
 )
-"""What a page is left as it is in; and in its texts, numbers and dates within which no line may end."""
+"""The parts of a page that are left as they are; and in its texts, numbers and dates within which no line may end."""
 
 
 def _bound(page: str) -> str:

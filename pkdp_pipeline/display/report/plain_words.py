@@ -25,7 +25,7 @@ DECLARED = (
     "How releases add up rests on what the publisher declares and argues. Nothing checks it: the program never "
     "compares the people of one release with those of another."
 )
-"""What a reader has to know about evidence."""
+"""The caution that stands beside evidence."""
 
 
 def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:

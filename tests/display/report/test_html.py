@@ -140,7 +140,7 @@ def test_a_picture_says_what_it_shows_and_how_to_read_it(name):
         caption = figure.one("figcaption")
         assert caption.text.startswith("Figure ")
         assert any("reading" in span.classes for span in caption.all("span"))
-    assert sum("What to see: " in figure.one("figcaption").text for figure in figures) >= len(figures) - 2
+    assert sum("In short: " in figure.one("figcaption").text for figure in figures) >= len(figures) - 2
 
 
 @every_report

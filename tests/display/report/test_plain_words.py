@@ -137,7 +137,7 @@ def test_what_is_known_besides_is_named_wherever_noise_holds_against_anyone():
     assert whom(told) == "anyone at all, given the number of voters"
     assert "even knowing everybody else's records and the number of voters, learns" in meaning(told)
     assert meaning(told).endswith(
-        "What the number of voters and everybody else's records tell by themselves is not protected."
+        "It does not protect what the number of voters and everybody else's records tell by themselves."
     )
     assert "knows everybody else's records and the number of voters learns" in worst_meaning(told)
     alone = Statement.of(pkdp.certify(noisy, pkdp.AttackerModel(), protects="value"))

@@ -129,7 +129,8 @@ class ExplainOptions(_Cells, total=False):
 def shows(options: Any) -> Callable[[F], F]:
     """Return a decorator that writes the fields of a TypedDict into the signature and the docstring of ``**options``.
 
-    A call that does not fit the signature is a TypeError, as with every function.
+    A call that does not fit the signature is a TypeError, as with every function; without a unit it is our error, which
+    says what to write.
     """
     types = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
     meanings = re.split(r"\n(?=\w)", _MEANINGS.strip())
@@ -152,6 +153,13 @@ def shows(options: Any) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def called(*values: Any, **given: Any) -> Any:
+            if "unit" not in given:
+                from pkdp_pipeline.errors import ArgumentError
+
+                raise ArgumentError(
+                    'unit is needed: name the column of the protected person, as in unit="patient", or write '
+                    "unit=pkdp.EACH_ROW where every row is a person of its own."
+                )
             signature.bind(*values, **given)
             return function(*values, **given)
 

@@ -73,8 +73,8 @@ def as_iso(name: str, date_format: str) -> str:
 
 
 ENCODED = (
-    ' It is no text in the declared encoding, or none at all: write encoding = "windows-1252" or another one in '
-    "source, or --encoding with a file."
+    ' It is no text in the declared encoding, or none at all: write encoding = "windows-1252" in source, or '
+    "another one."
 )
 
 
@@ -198,7 +198,7 @@ def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     if len(header) == 1 and (other := next((sign for sign in ";\t|," if sign in header[0]), None)) is not None:
         raise ConfigError(
             f"source {file!r} has one column when it is cut at {table.delimiter!r}, and {other!r} in its name: write "
-            f"delimiter = {json.dumps(other)} in source, or --delimiter {json.dumps(other)} with a file."
+            f"delimiter = {json.dumps(other)} in source."
         )
     if not header or not all(header):
         raise no_csv(file, why)

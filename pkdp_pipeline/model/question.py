@@ -208,12 +208,12 @@ class Question(Selection):
         if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
             raise ArgumentError(
                 "without a declared domain, noise needs release_threshold: otherwise a cell's mere appearance has no "
-                "noise. Give release_threshold, or the public cells, as in domain=[\"A\", \"B\"]."
+                'noise. Give release_threshold, or the public cells, as in domain=["A", "B"].'
             )
         if self.mechanism.k is None:
             raise ArgumentError(
                 "without a declared domain, the cells are found in the data, which needs k: only cells that reach k "
-                "may appear. Give k, or the public cells, as in domain=[\"A\", \"B\"]."
+                'may appear. Give k, or the public cells, as in domain=["A", "B"].'
             )
         if self.undeclared != "error":
             raise ArgumentError("undeclared is about a declared domain; give domain, or leave undeclared out.")

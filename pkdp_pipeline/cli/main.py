@@ -212,7 +212,7 @@ def _complain(message: str) -> None:
     text = f"pkdp: {message}"
     if sys.stderr.isatty():
         wrap = textwrap.TextWrapper(shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
-        pasted = re.compile(r"\[|[\w\"-]+ = ")
+        pasted = re.compile(r"\[|[\w\"-]+ = |pkdp \w")
         text = "\n".join(line if pasted.match(line) else wrap.fill(line) for line in text.split("\n"))
     typer.echo(text, err=True)
 

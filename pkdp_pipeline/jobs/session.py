@@ -120,8 +120,8 @@ class JobSession:
         if self._day is not None and start is not None and self._day < start:
             # The ledger's first period is public; whether one has rows is not.
             self.remarks = (
-                f"{job.period.text(self._day)} is before {begins.period}, with which data set {job.dataset!r} begins in "
-                "the ledger. Is the date right? A period without rows is published, and charged, as any other.",
+                f"{job.period.text(self._day)} is before {begins.period}, with which data set {job.dataset!r} begins "
+                "in the ledger. Is the date right? A period without rows is published, and charged, as any other.",
             )
         with self._as_recorded() as ledger:
             known = ledger.terms

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -20,6 +21,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.period import Every
+from pkdp_pipeline.model.spelling import exactly
 
 if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_dialogue import Asker
@@ -93,15 +95,25 @@ def init(
     screen, missing = Screen(), _missing(given)
     if missing and not at_a_terminal():
         raise ArgumentError(_how(file, whole, typed, missing))
+
+    @cache
+    def newest(column: str) -> date | None:
+        """Return the newest date in the file; a `ConfigError` where they are no dates as declared."""
+        asked = {"unit": [column], "period": column, "every": "year", "by": [], "noise": 1.0, "evidence": ()}
+        asked |= {"attacker": AttackerModel(), "budget": None, "about": {}, "domain": None, "time_zone": time_zone}
+        looks = read_job(_job_text(file, keys, whole, place, asked), place)
+        with closing(looks.source.open(looks)) as source:
+            return source.newest(looks.period, column)
+
     with leaving():
         from pkdp_pipeline.cli.plan_dialogue import Asker
 
         asker = Asker(screen, input)
-        answers = asker.replayed(lambda: _answers(given, whole, asker if missing else None))
+        answers = asker.replayed(lambda: _answers(given, whole, newest, asker if missing else None))
     answers |= {"time_zone": time_zone, "domain": _domain(domain or [], answers["by"], whole)}
     text = _job_text(file, keys, whole, place, answers)
     made = read_job(text, place)  # what the file says is checked before it is written
-    day = _day_to_publish(made)
+    day = _day_to_publish(made, newest(answers["period"]))
     place.write_text(text, encoding="utf-8")
     screen.head("Written")
     screen.say(
@@ -171,8 +183,10 @@ def _check_days(whole: WholeFile, period: str | None) -> None:
         raise ArgumentError(f"--period: column {period!r} holds no dates or times, but {kind}: name another.")
 
 
-def _answers(given: Mapping[str, Any], whole: WholeFile, asker: Asker | None) -> dict[str, Any]:
-    """Return what is given and, where there is somebody to ask, what is answered."""
+def _answers(
+    given: Mapping[str, Any], whole: WholeFile, look: Callable[[str], object], asker: Asker | None
+) -> dict[str, Any]:
+    """Return what is given and, where there is somebody to ask, what is answered; `look` reads the column of dates."""
     from pkdp_pipeline.cli.plan_dialogue import ask_attacker, ask_evidence, ask_known
 
     def columns(text: str) -> list[str]:
@@ -194,6 +208,7 @@ def _answers(given: Mapping[str, Any], whole: WholeFile, asker: Asker | None) ->
         listed = ", ".join(f"{name} ({kind})" for name, kind in whole.columns.items())
         asker.begin("pkdp init: a first job file", f"Columns: {listed}.")
     found: dict[str, Any] = {"unit": answer("unit", read=columns), "period": answer("period", read=period)}
+    look(found["period"])  # before more is asked: another option may be needed to read it
     found |= {"every": answer("every", "day"), "by": answer("by", [], columns)}
 
     def can_be_had(noise: bool) -> None:
@@ -243,7 +258,7 @@ def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) ->
             if words := {name: text for name, text in words.items() if text}:
                 AboutTable.model_validate(words)
         except ValidationError as error:
-            raise ArgumentError(f"--about: {'; '.join(complaints(error))}") from None
+            raise ArgumentError(f"{'; '.join(complaints(error))}") from None
 
     found = {key.strip(): text.strip() for key, _, text in (one.partition("=") for one in given or ())}
     if asker is not None and given is None:
@@ -251,21 +266,17 @@ def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) ->
         for name in ("title", "publisher", "contact", *(() if noised else argued)):
             if name == "argued_on" and not (found["argued_by"] or found["argument"]):
                 continue
-            default = {"default": date.today().isoformat()} if name == "argued_on" else {}
-            question = f"{AboutTable.model_fields[name].description}"
-            found[name] = asker(
-                "init_about", check=lambda text, name=name: check(**{name: text}), question=question, **default
-            )
+            words = {"question": f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"}
+            words |= {"default": date.today().isoformat()} if name == "argued_on" else {}
+            found[name] = asker("init_about", check=lambda text, name=name: check(**{name: text}), **words)
     check(**found)
     return {name: text for name, text in found.items() if text}
 
 
-def _day_to_publish(job: Job) -> str:
+def _day_to_publish(job: Job, newest: date | None) -> str:
     """Return the first day of the newest period in the file that is over; a `PkdpError` where it would be refused."""
     from pkdp_pipeline.jobs.dry_run import plan_job
 
-    with closing(job.source.open(job)) as source:
-        newest = source.newest(job.period, job.period.column)
     over = job.period.span(job.period.today())[0] - timedelta(1)
     day = job.period.span(over if newest is None else min(newest, over))[0]
     if (refused := plan_job(job, [day]).refused) is not None and refused.refused is not None:
@@ -334,7 +345,7 @@ def _assumed(answers: Mapping[str, Any]) -> list[str]:
     part = "" if "noise" in answers else ', part = "partial_knowledge"'
     mark = "# " if answers["budget"] is None else ""
     lines = [
-        f"{mark}budget = {{ epsilon = {answers['budget'] or 1.0!r}, delta = {_DELTA!r}{part} }}   "
+        f"{mark}budget = {{ epsilon = {answers['budget'] or 1.0!r}, delta = {exactly(_DELTA)}{part} }}   "
         "# the most that all of it may add up to"
     ]
     evidence: Sequence[Evidence] = answers["evidence"]

@@ -51,7 +51,7 @@ FORMS: Mapping[Kind, Form] = {
 }
 
 _PARTS: Mapping[str, str] = {"%Y": "([0-9]{4})", "%m": "([0-9]{1,2})", "%d": "([0-9]{1,2})"}
-DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d")
+DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m", "%m/%Y")
 """Forms of dates that are told apart in an error."""
 
 DECIMAL_COMMA = r"[+-]?[0-9]*,[0-9]+"
@@ -63,10 +63,13 @@ def date_pattern(date_format: str) -> str:
 
 
 def as_iso(name: str, date_format: str) -> str:
-    """Return SQL that writes what begins with a date of a format as ISO 8601 does; NULL for what does not."""
+    """Return SQL that writes what begins with a date of a format as ISO 8601 does; NULL for what does not.
+
+    A month stands for its first day.
+    """
     pattern, parts = date_pattern(date_format), re.findall(r"%[Ymd]", date_format)
     groups = {part: f"regexp_extract({name}, {literal('^' + pattern)}, {parts.index(part) + 1})" for part in parts}
-    padded = [f"lpad({groups[part]}, 2, '0')" for part in ("%m", "%d")]
+    padded = [f"lpad({groups[part]}, 2, '0')" if part in groups else "'01'" for part in ("%m", "%d")]
     rest = f"regexp_replace({name}, {literal('^' + pattern)}, '')"
     iso = " || '-' || ".join([groups["%Y"], *padded])
     return f"CASE WHEN regexp_matches({name}, {literal('^' + pattern)}) THEN {iso} || {rest} END"

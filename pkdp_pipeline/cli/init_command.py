@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -157,16 +157,17 @@ def _how(file: Path, whole: WholeFile, typed: Mapping[str, Any], missing: Sequen
         known, evidence = typed["known"], typed["evidence"] or ["none"]
         guessed |= {"known": 1 if known is None else known, "evidence": evidence} if exact else {"noise": 1}
     words = ["pkdp", "init", str(file)]
-    for name, value in (typed | guessed).items():
+    for name, value in {**typed, **guessed}.items():
         option = "--type" if name == "types" else f"--{name.replace('_', '-')}"
         several = [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
         for one in several if isinstance(several, list) else [several]:
             words += [] if one is None or one is False else [option] if one is True else [option, str(one)]
     claims = [f"{', '.join(map(repr, unit))} names a person", f"{period!r} says of which day a row is"]
     claims += [f"people are counted by {by[0]!r}"] if by and not typed["by"] else []
+    once = "" if days or typed["period"] else " Rows of one occasion are published once, by pkdp histogram FILE."
     return (
-        f"without a terminal there is nobody to ask: give {', '.join(missing)}. If {' and '.join(claims)}, this would "
-        f"do:\n{shlex.join(words)}"
+        f"without a terminal there is nobody to ask: give {', '.join(missing)}.{once} If "
+        f"{' and '.join(claims)}, this would do:\n{shlex.join(words)}"
     )
 
 
@@ -253,23 +254,29 @@ def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) ->
     from pkdp_pipeline.jobs.about import AboutTable
     from pkdp_pipeline.releases.complaints import complaints
 
-    def check(**words: str) -> None:
+    def check(table: Mapping[str, str]) -> None:
         try:
-            if words := {name: text for name, text in words.items() if text}:
+            if words := {name: text for name, text in table.items() if text}:
                 AboutTable.model_validate(words)
         except ValidationError as error:
-            raise ArgumentError(f"{'; '.join(complaints(error))}") from None
+            raise ArgumentError("; ".join(complaints(error))) from None
+
+    def check_one(name: str, text: str) -> None:
+        check({name: text})
 
     found = {key.strip(): text.strip() for key, _, text in (one.partition("=") for one in given or ())}
-    if asker is not None and given is None:
-        argued = ("argued_by", "argument", "argued_on")
-        for name in ("title", "publisher", "contact", *(() if noised else argued)):
-            if name == "argued_on" and not (found["argued_by"] or found["argument"]):
+    asked = ("title", "publisher", "contact", *(() if noised else ("argued_by", "argument", "argued_on")))
+    for name in asked:
+        if asker is None or given is not None:
+            break
+        words: dict[str, Any] = {}
+        if name == "argued_on":
+            if not (found["argued_by"] or found["argument"]):
                 continue
-            words = {"question": f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"}
-            words |= {"default": date.today().isoformat()} if name == "argued_on" else {}
-            found[name] = asker("init_about", check=lambda text, name=name: check(**{name: text}), **words)
-    check(**found)
+            words = {"default": date.today().isoformat()}
+        words["question"] = f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"
+        found[name] = asker("init_about", None, partial(check_one, name), **words)
+    check(found)
     return {name: text for name, text in found.items() if text}
 
 

@@ -1,14 +1,20 @@
-"""The output of commands with ``--json``: a document on standard output, and one about the error where they fail."""
+"""The output of commands with ``--json``, a document, and what is told of an error: with options, as they are typed."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
+from typer.models import OptionInfo
 
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import PkdpError, exit_code
@@ -25,9 +31,52 @@ def print_document(document: dict[str, Any]) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
-def error_document(error: BaseException) -> dict[str, Any]:
+_NONE: Mapping[str, str] = MappingProxyType({})
+_STARTS, _ENDS = r"""(?<![\w'"-])""", r"""(?![\w'"-])"""
+_VALUE = r"""\s?=\s?(\{[^}]*\}|\[[^\]]*\]|"[^"]*"|'[^']*'|[\w.+-]*\w)( in source)?"""
+_RESULTS = ("epsilon", "delta")
+"""Options of these names say what is asked for, messages what is reached."""
+
+
+def option_names(command: Callable[..., None]) -> dict[str, str]:
+    """Return how the arguments of a command are typed, by their names."""
+    found = {}
+    for name, one in inspect.signature(command, eval_str=True).parameters.items():
+        for option in (hint for hint in get_args(one.annotation) if isinstance(hint, OptionInfo)):
+            typed = [text for text in (option.default, *(option.param_decls or ())) if isinstance(text, str)]
+            found[name] = (*typed, f"--{name.replace('_', '-')}")[0]
+    return found
+
+
+def message_of(error: PkdpError, options: Mapping[str, str] = _NONE) -> str:
+    """Return what an error says; an argument that it names is written as the option of a command.
+
+    It is one where it is set (``missing_unit="drop"``, ``types = { age = "number" } in source``), where its name is no
+    word of a sentence (``one_cell``, ``source.types``), and where the message begins with it.
+    """
+    message = worded_for(error, COMMAND)
+    for name, option in options.items():
+        if name in _RESULTS:
+            continue
+        message = re.sub(_STARTS + rf"(?<!\.){name}" + _VALUE, partial(_typed, option), message)
+        message = re.sub(_STARTS + rf"{name}\.(?=\w)", f"{option} ", message)
+        alone = name if "_" in name else rf"(?:(?<=source\.)|^){name}"
+        message = re.sub(_STARTS + alone + _ENDS, option, message)
+    return message.replace("source.--", "--")
+
+
+def _typed(option: str, found: re.Match[str]) -> str:
+    """Return an option with its value, or once with each of several."""
+    value = found[1]
+    values = [value] if value[0] not in "{[\"'" else re.findall(r"""["']([^"']*)["']""", value)
+    if value[0] == "{":
+        values = [f"{key.strip()}={one}" for key, one in zip(re.findall(r"([^{},]+?) = ", value), values, strict=False)]
+    return " ".join(option + (" ','" if one == "," else f" {shlex.quote(one)}") for one in values)
+
+
+def error_document(error: BaseException, options: Mapping[str, str] = _NONE) -> dict[str, Any]:
     """Return what is told of an error; one that is not ours keeps its words, which may quote data, to itself."""
-    message = worded_for(error, COMMAND) if isinstance(error, PkdpError) else None
+    message = message_of(error, options) if isinstance(error, PkdpError) else None
     return {"error": {"kind": type(error).__name__, "message": message}, "exit_code": exit_code(error)}
 
 

@@ -60,7 +60,7 @@ _OF_BOTH: Options = {
 }
 _OF_HISTOGRAMS: Options = {
     "by": flag(list[str], ..., "The column whose values are the cells; again for several.", "COLUMN"),
-    "cells": flag(
+    "domain": flag(
         list[str] | None, None, "A public cell, in its order; without any, those that reach k.", "TEXT", "--cell"
     ),
     "protects": flag(str, "presence", "Whether a person is there, or which cell she is in.", "presence|value"),
@@ -89,7 +89,7 @@ def _file_keys(types: list[str] | None, **others: Any) -> dict[str, Any]:
 
 
 def _asked(
-    unit: list[str], by: list[str] | None = None, cells: list[str] | None = None, **others: Any
+    unit: list[str], by: list[str] | None = None, domain: list[str] | None = None, **others: Any
 ) -> dict[str, Any]:
     """Return the options of `pkdp_pipeline.histogram` or `count` that are given."""
     from pkdp_pipeline.model.question import EACH_ROW
@@ -98,10 +98,10 @@ def _asked(
     asked["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
     if by is not None:
         asked["by"] = by
-    if cells:
+    if domain:
         if by is None or len(by) > 1:
             raise ArgumentError("--cell declares the cells of one column: name one with --by, or leave --cell out.")
-        asked["domain"] = cells
+        asked["domain"] = domain
     return asked
 
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from contextlib import closing
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from pkdp_pipeline.cli.file_commands import file_options, typed_cells
-from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share
+from pkdp_pipeline.cli.init_text import ONE_NUMBER, job_text, stem_of
+from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share, read_evidence_flags
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.period import Every
 
 if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_dialogue import Asker
+    from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
-_DELTA = 1e-6
-_EVIDENCE = ("independent_given_habits", "one_day_protected", "once_per_unit", "disjoint_units", "none")
 _EVERY = get_args(Every)
+_DAYS = ("date", "timestamp", "instant")
+_LIKE_DAYS = re.compile(r"dat[eu]|day|tag|time|month|when", re.IGNORECASE)
 
 
 @file_options
@@ -38,10 +43,14 @@ def init(
     every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="The period of one release.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
     noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,
-    p_max: Annotated[float | None, of_share("Without noise: how sure they can be.")] = None,
+    p_max: Annotated[float | None, of_share("Without noise: how sure the attacker can be, at most, of a cell;")] = None,
+    known: Annotated[int | None, typer.Option(help="how many people there the attacker knows,")] = None,
+    influence: Annotated[
+        str | None, typer.Option(metavar="passive|active", help="for other reasons, or because they are there (usual).")
+    ] = None,
     evidence: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help=f"How a person's periods depend on each other: {', '.join(_EVIDENCE)}."),
+        list[str] | None,
+        typer.Option(metavar="KIND", help="How a person's periods depend on each other, as for pkdp plan; or none."),
     ] = None,
     time_zone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Where a day begins, for times with a zone; without it UTC.")
@@ -53,10 +62,14 @@ def init(
     budget: Annotated[
         float | None, typer.Option(metavar="EPSILON", help="The most that all releases may add up to, at delta = 1e-6.")
     ] = None,
+    about: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=TEXT", help="A text that reports print, as title=Visits or publisher=City; again for more."),
+    ] = None,
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
-    """Write a first job file for a Parquet, CSV or Excel file: looks at column names and types, and asks."""
+    """Write a first job file for a Parquet, CSV or Excel file: looks at columns and the newest date, and asks."""
     from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs.job import read_job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
@@ -64,80 +77,210 @@ def init(
     if noise is not None and p_max is not None:
         raise ArgumentError("--noise needs no --p-max: it protects against anybody. Drop one of them.")
     whole = WholeFile.of(file, **keys)
-    place = Path(f"{_stem(file)}.toml") if job is None else job
+    place = Path(f"{stem_of(file)}.toml") if job is None else job
     if place.exists() and not force:
         raise ArgumentError(f"--job {str(place)!r} exists: name another file, or write over it with --force.")
-    given = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise, "p_max": p_max}
-    screen = Screen()
+    given = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise, "p_max": p_max, "known": known}
+    given |= {"influence": influence, "evidence": evidence, "domain": domain, "budget": budget, "about": about}
+    typed = keys | given | {"time_zone": time_zone, "job": job, "force": force}
+    for name, columns in (("unit", unit), ("period", period and [period]), ("by", by)):
+        _columns(whole, f"--{name}", columns or [])
+    _check_days(whole, period)
+    if every not in (None, *_EVERY):
+        raise ArgumentError(f"--every must be one of {', '.join(_EVERY)}.")
+    screen, missing = Screen(), _missing(given)
+    if missing and not at_a_terminal():
+        raise ArgumentError(_how(file, whole, typed, missing))
+
+    @cache
+    def newest(column: str) -> date | None:
+        """Return the newest date in the file; a `ConfigError` where they are no dates as declared."""
+        asked = {"unit": [column], "period": column, "every": "year", "by": [], "noise": 1.0, "evidence": ()}
+        asked |= {"attacker": AttackerModel(), "budget": None, "about": {}, "domain": None, "time_zone": time_zone}
+        looks = read_job(job_text(file, keys, whole, place, asked), place)
+        with closing(looks.source.open(looks)) as source:
+            return source.newest(looks.period, column)
+
     with leaving():
         from pkdp_pipeline.cli.plan_dialogue import Asker
 
         asker = Asker(screen, input)
-        answers = asker.replayed(lambda: _answers(given | {"evidence": evidence}, whole, asker))
-    answers |= {"time_zone": time_zone, "budget": budget, "domain": _domain(domain or [], answers["by"] or (), whole)}
-    text = _job_text(file, keys, whole, place, answers)
-    asked = read_job(text, place).period  # what the file says is checked before it is written
+        answers = asker.replayed(lambda: _answers(given, whole, newest, asker if missing else None))
+    answers |= {"time_zone": time_zone, "domain": _domain(domain or [], answers["by"], whole)}
+    text = job_text(file, keys, whole, place, answers)
+    made = read_job(text, place)  # what the file says is checked before it is written
+    day = _day_to_publish(made, newest(answers["period"]))
     place.write_text(text, encoding="utf-8")
     screen.head("Written")
-    # A workbook is read to learn the names of its columns.
-    unread = "" if whole.table.format == "excel" else " No row of the data was read."
-    screen.say(f"{place}: read it, argue what it assumes, and correct it.{unread}")
+    screen.say(
+        f"{place}: read it, argue what it assumes, and correct it. Of the rows only the newest date was looked for."
+    )
     screen.head("Then")
     screen.say(
-        f"Publish the {asked.every} of a date: here the latest that is over, or another one that your data have. First "
-        "without reading, charging or writing anything:"
+        f"Publish the {made.period.every} of a date, here the newest in the file that is over; first without charging "
+        "or writing anything:"
     )
-    latest = asked.span(asked.today())[0] - timedelta(1)
-    named = f"{shlex.quote(str(place))} --date {'yesterday' if asked.every == 'day' else latest.isoformat()}"
-    screen.command(f"pkdp run {named} --dry-run")
-    screen.command(f"pkdp run {named}")
+    screen.command(f"pkdp run {shlex.quote(str(place))} --date {day} --dry-run")
+    screen.command(f"pkdp run {shlex.quote(str(place))} --date {day}")
 
 
-def _stem(file: Path) -> str:
-    return file.name.partition(".")[0] or "job"
+def _missing(given: Mapping[str, Any]) -> list[str]:
+    """Return which options are needed, and not given."""
+    missing = [f"--{name}" for name in ("unit", "period") if not given[name]]
+    if given["noise"] is None and given["p_max"] is None:
+        return [*missing, "--noise (or --p-max, --known and --evidence)"]
+    exact = ("known", "evidence") if given["noise"] is None else ()
+    return missing + [f"--{name}" for name in exact if given[name] is None]
 
 
-def _answers(given: Mapping[str, Any], whole: WholeFile, asker: Asker) -> dict[str, Any]:
-    """Return what is given and, at a terminal, what is answered."""
-    ask = _asker(asker, whole)
+def _how(file: Path, whole: WholeFile, typed: Mapping[str, Any], missing: Sequence[str]) -> str:
+    """Say what is missing, with a command that would do if a guess about the columns is right."""
+    left = [
+        name for name in whole.columns if name not in [*(typed["unit"] or ()), typed["period"], *(typed["by"] or ())]
+    ]
+    days = [name for name in left if whole.columns[name] in _DAYS] or [name for name in left if _LIKE_DAYS.search(name)]
+    period = typed["period"] or (days or left or ["COLUMN"])[-1]
+    left = [name for name in left if name != period]
+    unit = typed["unit"] or [left.pop(0) if left else "COLUMN"]
+    exact = typed["p_max"] is not None
+    by = typed["by"] or left[:1]
+    guessed: dict[str, Any] = {"unit": unit, "period": period, "by": by}
+    if typed["noise"] is None:
+        known, evidence = typed["known"], typed["evidence"] or ["none"]
+        guessed |= {"known": 1 if known is None else known, "evidence": evidence} if exact else {"noise": 1}
+    words = ["pkdp", "init", str(file)]
+    for name, value in {**typed, **guessed}.items():
+        option = "--type" if name == "types" else f"--{name.replace('_', '-')}"
+        several = [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
+        for one in several if isinstance(several, list) else [several]:
+            words += [] if one is None or one is False else [option] if one is True else [option, str(one)]
+    claims = [f"{', '.join(map(repr, unit))} names a person", f"{period!r} says of which day a row is"]
+    claims += [f"people are counted by {by[0]!r}"] if by and not typed["by"] else []
+    once = "" if days or typed["period"] else " Rows of one occasion are published once, by pkdp histogram FILE."
+    return (
+        f"without a terminal there is nobody to ask: give {', '.join(missing)}.{once} If "
+        f"{' and '.join(claims)}, this would do:\n{shlex.join(words)}"
+    )
+
+
+def _columns(whole: WholeFile, option: str, named: Sequence[str]) -> list[str]:
+    if unknown := [name for name in named if name not in whole.columns]:
+        columns = ", ".join(map(repr, whole.columns))
+        raise ArgumentError(f"{option}: The file has no column {unknown[0]!r}: it has {columns}.".removeprefix(": "))
+    return list(named)
+
+
+def _check_days(whole: WholeFile, period: str | None) -> None:
+    kind = whole.columns[period] if period else "date"
+    if whole.table.format == "parquet" and kind not in _DAYS:
+        raise ArgumentError(f"--period: column {period!r} holds no dates or times, but {kind}: name another.")
+
+
+def _answers(
+    given: Mapping[str, Any], whole: WholeFile, look: Callable[[str], object], asker: Asker | None
+) -> dict[str, Any]:
+    """Return what is given and, where there is somebody to ask, what is answered; `look` reads the column of dates."""
+    from pkdp_pipeline.cli.plan_dialogue import ask_attacker, ask_evidence, ask_known
 
     def columns(text: str) -> list[str]:
-        named = [name for name in map(str.strip, text.split(",")) if name]
-        if unknown := [name for name in named if name not in whole.columns]:
-            raise ArgumentError(f"The file has no column {unknown[0]!r}: it has {', '.join(map(repr, whole.columns))}.")
-        return named
+        return _columns(whole, "", [name for name in map(str.strip, text.split(",")) if name])
 
-    def column(text: str) -> str:
+    def period(text: str) -> str:
         named = columns(text)
         if len(named) != 1:
             raise ArgumentError("Name one column.")
+        _check_days(whole, named[0])
         return named[0]
 
-    def or_asked(name: str, read: Callable[[str], Any] | None = None) -> Any:
-        return given[name] if given[name] is not None else ask(name, read)
+    def answer(name: str, usual: Any = None, read: Callable[[str], Any] | None = None, **words: Any) -> Any:
+        if given[name] is not None or asker is None:
+            return usual if given[name] is None else given[name]
+        return asker(f"init_{name}", read, **words)
 
-    for name in ("unit", "by", "period"):
-        value = given[name]
-        columns(",".join([value] if isinstance(value, str) else value or ()))
-    complete = given["unit"] and given["period"] and (given["noise"] is not None or given["p_max"] is not None)
-    found: dict[str, Any] = {"unit": or_asked("unit", columns), "period": or_asked("period", column)}
-    kind = whole.columns[found["period"]]
-    if whole.table.format == "parquet" and kind not in ("date", "timestamp", "instant"):
-        raise ArgumentError(f"--period: column {found['period']!r} holds no dates or times, but {kind}: name another.")
-    found["every"] = given["every"] or ("day" if complete else ask("every", None))
-    if found["every"] not in _EVERY:
-        raise ArgumentError(f"--every must be one of {', '.join(_EVERY)}.")
-    found["by"] = given["by"] if given["by"] is not None or complete else ask("by", columns)
-    noised = given["noise"] is not None or (given["p_max"] is None and ask("noise", None))
+    if asker is not None:
+        listed = ", ".join(f"{name} ({kind})" for name, kind in whole.columns.items())
+        asker.begin("pkdp init: a first job file", f"Columns: {listed}.")
+    found: dict[str, Any] = {"unit": answer("unit", read=columns), "period": answer("period", read=period)}
+    look(found["period"])  # before more is asked: another option may be needed to read it
+    found |= {"every": answer("every", "day"), "by": answer("by", [], columns)}
+
+    def can_be_had(noise: bool) -> None:
+        if not noise and not found["by"]:
+            raise ArgumentError(f"{ONE_NUMBER[0].upper()}{ONE_NUMBER[1:]}.")
+
+    noised = given["noise"] is not None
+    if asker is not None and not noised and given["p_max"] is None:
+        noised = asker("init_noised", check=can_be_had)
     if noised:
-        found["noise"] = given["noise"] if given["noise"] is not None else ask("epsilon", None)
+        # Noise adds up without evidence; with some that can be argued it adds up to less.
+        found |= {"noise": answer("noise"), "attacker": AttackerModel()}
     else:
-        found["p_max"] = or_asked("p_max")
-    # Noise adds up without evidence; with some that can be argued it adds up to less.
-    found["evidence"] = (given["evidence"] or "none") if noised else or_asked("evidence")
-    if found["evidence"] not in _EVIDENCE:
-        raise ArgumentError(f"--evidence must be one of {', '.join(_EVIDENCE)}.")
+        found["attacker"] = AttackerModel(p_max=given["p_max"]) if given["p_max"] is not None else None
+        if found["attacker"] is None and asker is not None:
+            found["attacker"] = ask_attacker(asker, table=True, protects="presence", noise=False)
+        elif given["known"] is not None:
+            told = {"known": given["known"], "influence": given["influence"] or "active"}
+            found["attacker"] = replace(found["attacker"], **(told if given["known"] else {}))
+        elif asker is not None:
+            found["attacker"] = ask_known(asker, found["attacker"], "in the table")
+    declared = given["evidence"]
+    if declared is not None or noised or asker is None:
+        found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared)
+    else:
+        found["evidence"] = ask_evidence(asker, lambda _: None)
+    found["budget"] = answer("budget", read=_budget_of)
+    found["about"] = _about(given["about"], asker, noised=noised)
     return found
+
+
+def _budget_of(answer: str) -> float | None:
+    from pkdp_pipeline.cli.plan_dialogue import above_zero
+
+    return above_zero(answer) if answer else None
+
+
+def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) -> dict[str, str]:
+    """Return the table ``[about]``."""
+    from pydantic import ValidationError
+
+    from pkdp_pipeline.jobs.about import AboutTable
+    from pkdp_pipeline.releases.complaints import complaints
+
+    def check(table: Mapping[str, str]) -> None:
+        try:
+            if words := {name: text for name, text in table.items() if text}:
+                AboutTable.model_validate(words)
+        except ValidationError as error:
+            raise ArgumentError("; ".join(complaints(error))) from None
+
+    def check_one(name: str, text: str) -> None:
+        check({name: text})
+
+    found = {key.strip(): text.strip() for key, _, text in (one.partition("=") for one in given or ())}
+    asked = ("title", "publisher", "contact", *(() if noised else ("argued_by", "argument", "argued_on")))
+    for name in asked:
+        if asker is None or given is not None:
+            break
+        words: dict[str, Any] = {}
+        if name == "argued_on":
+            if not (found["argued_by"] or found["argument"]):
+                continue
+            words = {"default": date.today().isoformat()}
+        words["question"] = f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"
+        found[name] = asker("init_about", None, partial(check_one, name), **words)
+    check(found)
+    return {name: text for name, text in found.items() if text}
+
+
+def _day_to_publish(job: Job, newest: date | None) -> str:
+    """Return the first day of the newest period in the file that is over; a `PkdpError` where it would be refused."""
+    from pkdp_pipeline.jobs.dry_run import plan_job
+
+    over = job.period.span(job.period.today())[0] - timedelta(1)
+    day = job.period.span(over if newest is None else min(newest, over))[0]
+    if (refused := plan_job(job, [day]).refused) is not None and refused.refused is not None:
+        raise refused.refused
+    return day.isoformat()
 
 
 def _domain(given: list[str], by: Sequence[str], whole: WholeFile) -> Any:
@@ -151,97 +294,3 @@ def _domain(given: list[str], by: Sequence[str], whole: WholeFile) -> Any:
     if lists and set(lists) != set(by):
         raise ArgumentError(f"--domain is needed for all columns of --by: {', '.join(map(repr, by))}; or for none.")
     return lists[by[0]] if len(lists) == 1 else {column: lists[column] for column in by if lists}
-
-
-def _asker(asker: Asker, whole: WholeFile) -> Callable[[str, Callable[[str], Any] | None], Any]:
-    """Return what asks one question; without a terminal it says which option answers it."""
-
-    def ask(name: str, read: Callable[[str], Any] | None) -> Any:
-        if not at_a_terminal():
-            option = "--noise or --p-max" if name in ("noise", "epsilon") else f"--{name.replace('_', '-')}"
-            raise ArgumentError(f"without a terminal there is nobody to ask: say it with {option}.")
-        columns = ", ".join(f"{name} ({kind})" for name, kind in whole.columns.items())
-        asker.begin("pkdp init: a first job file", f"Columns: {columns}.")
-        return asker(f"init_{name}", read)
-
-    return ask
-
-
-def _job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path, answers: Mapping[str, Any]) -> str:
-    """Return the text of the job file."""
-    from pkdp_pipeline.display.toml_text import toml_text
-
-    name, period = _stem(file), answers["period"]
-    source = _seen_from(file, place)
-    csv = {key: value for key, value in keys.items() if key != "types"}
-    table = {"files": source, **csv, **({"types": keys["types"]} if "types" in keys else {})}
-    place_of_days = answers["time_zone"] or ("UTC" if whole.columns[period] == "instant" else None)
-    zone = "" if place_of_days is None else f", time_zone = {toml_text(place_of_days)}"
-    every = "" if answers["every"] == "day" else f', every = "{answers["every"]}"'
-    by, release = answers["by"], f"people_by_{'_'.join(answers['by'])}" if answers["by"] else "people"
-    release = re.sub(r"[^A-Za-z0-9_-]", "_", release)
-    lines = [
-        f"# Releases about each {answers['every']} of {file.name}.",
-        "",
-        f"dataset = {toml_text(name)}",
-        f"source = {toml_text(source if len(table) == 1 else table)}",
-        f"period = {{ column = {toml_text(period)}{every}{zone} }}",
-        f"unit = {toml_text(answers['unit'] if len(answers['unit']) > 1 else answers['unit'][0])}",
-        'missing_unit = "error"            # or "drop": rows that name nobody are not counted',
-        *(['one_cell = "error"                # or "hash": somebody in several cells is counted in one'] if by else []),
-        f"ledger = {toml_text(f'private/{name}.sqlite')}",
-        *_budget(answers),
-        *_assumed(answers),
-        "",
-        "[[release]]",
-        f"name = {toml_text(release)}",
-        *([f"by = {toml_text(by if len(by) > 1 else by[0])}"] if by else []),
-        *([f"domain = {toml_text(answers['domain'])}"] if answers["domain"] else []),
-        *_mechanism(answers, bool(by)),
-        "",
-        "[output]",
-        f"directory = {toml_text(f'public/{name}')}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _budget(answers: Mapping[str, Any]) -> list[str]:
-    if answers["budget"] is None:
-        return []
-    # Without noise there is no guarantee against everybody that could be held to it.
-    part = "" if "noise" in answers else ', part = "partial_knowledge"'
-    return [f"budget = {{ epsilon = {answers['budget']!r}, delta = {_DELTA!r}{part} }}   # argued"]
-
-
-def _assumed(answers: Mapping[str, Any]) -> list[str]:
-    evidence = [f'evidence = {{ kind = "{answers["evidence"]}" }}   # argued; see attacker.md']
-    attacker = (
-        ["", "[attacker]", f"p_max = {answers['p_max']!r}   # argued, never computed"] if "p_max" in answers else []
-    )
-    return [*(evidence if answers["evidence"] != "none" else []), *attacker]
-
-
-def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
-    """Return the lines of the mechanism: noise, and where cells are found what hides them; or the smallest k."""
-    from pkdp_pipeline.model.attacker import AttackerModel
-    from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
-    from pkdp_pipeline.planning import smallest_k, smallest_release_threshold
-
-    if "noise" not in answers:
-        attacker = AttackerModel(p_max=answers["p_max"])
-        if not table:
-            raise ArgumentError(
-                "one number without noise takes more than p_max: plan it with pkdp plan count, name a column with "
-                "--by, or use --noise."
-            )
-        return [f"k = {smallest_k(attacker, epsilon=1.0, delta=_DELTA)}   # the smallest with ε = 1 at δ = 1e-6"]
-    noise = GeometricNoise(answers["noise"])
-    lines = [f"noise = {{ epsilon = {noise.epsilon!r} }}"]
-    if not table or answers["domain"]:
-        return lines
-    threshold = smallest_release_threshold(Histogram(k=1, noise=noise), epsilon=noise.epsilon, delta=_DELTA)
-    return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]
-
-
-def _seen_from(file: Path, place: Path) -> str:
-    return Path(os.path.relpath(file.resolve(), place.resolve().parent)).as_posix()

@@ -22,6 +22,7 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.display.screen import Screen
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs import Job, JobRelease, JobResult
 from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
@@ -257,6 +258,12 @@ def print_repairs(repairs: Repairs) -> None:
         screen.head("Nothing has to change")
         aim = "" if repairs.target is None else f" and reaches {_aim(repairs.target)}"
         screen.say(f"The job is certifiable as it is, on {_days(repairs, repairs.days)}{aim}.")
+        try:
+            repairs.job.period.check_open(repairs.days[-1])
+        except ArgumentError as error:  # which is planned ahead, and not run
+            screen.head("But not now")
+            of = _days(repairs, repairs.days[-1:])
+            screen.say(f"pkdp run publishes nothing of {of}: {str(error).partition(': ')[2]}")
         return
     if repairs.short and repairs.target is not None:
         screen.head("It is not refused, but promises less than you ask for")

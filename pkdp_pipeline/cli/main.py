@@ -19,14 +19,13 @@ from rich.console import Console
 
 from pkdp_pipeline.cli.assurance_commands import audit_app, verify
 from pkdp_pipeline.cli.demo_command import demo
-from pkdp_pipeline.cli.documents import error_document, print_document
+from pkdp_pipeline.cli.documents import error_document, message_of, option_names, print_document
 from pkdp_pipeline.cli.file_commands import add_file_commands
 from pkdp_pipeline.cli.gate_commands import gate_app
 from pkdp_pipeline.cli.init_command import init
 from pkdp_pipeline.cli.job_commands import backfill, report, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import (
-    COMMAND,
     INTERRUPTED,
     SEVERAL,
     AsJson,
@@ -41,7 +40,6 @@ from pkdp_pipeline.errors import PkdpError, exit_code
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
-from pkdp_pipeline.model.wording import worded_for
 
 
 def schema(
@@ -98,9 +96,10 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
                 _complain("interrupted.")
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            _complain(worded_for(error, COMMAND) if isinstance(error, PkdpError) else _defect(error))
+            options = option_names(command)
+            _complain(message_of(error, options) if isinstance(error, PkdpError) else _defect(error))
             if given.get("as_json"):
-                print_document(error_document(error))
+                print_document(error_document(error, options))
             raise typer.Exit(exit_code(error)) from None
 
     return run
@@ -213,7 +212,7 @@ def _complain(message: str) -> None:
     text = f"pkdp: {message}"
     if sys.stderr.isatty():
         wrap = textwrap.TextWrapper(shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
-        pasted = re.compile(r"\[|[\w\"-]+ = ")
+        pasted = re.compile(r"\[|[\w\"-]+ = |pkdp \w")
         text = "\n".join(line if pasted.match(line) else wrap.fill(line) for line in text.split("\n"))
     typer.echo(text, err=True)
 

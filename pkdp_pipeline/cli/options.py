@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -110,11 +111,13 @@ def flag(
 def share(given: str | float) -> float:
     """Return a probability, written as 0.2 or as 20%; a default is one already."""
     text = str(given).replace(" ", "")
+    value = math.nan
     with suppress(ValueError, ZeroDivisionError, OverflowError):
         value = float(Fraction(text[:-1]) / 100 if text.endswith("%") else text)
-        if 0.0 <= value <= 1.0:
-            return value
-    raise ArgumentError("It must be a probability: a number from 0 to 1, or one from 0 to 100 followed by %.")
+    if 0.0 <= value <= 1.0:
+        return value
+    meant = f" Write {value / 100:g} or {value:g}%." if 1.0 < value <= 100.0 and not text.endswith("%") else ""
+    raise ArgumentError(f"It must be a probability: a number from 0 to 1, or one from 0 to 100 followed by %.{meant}")
 
 
 def percentage(given: str | float) -> float:

@@ -80,7 +80,8 @@ class Asker:
 
         A question is asked again where `check` raises an `ArgumentError`, or the reader refuses the answer.
         """
-        asked = {"note": "", "options": {}, "default": None, "reads": "text", **_questions()[name], **words}
+        usual: dict[str, Any] = {"note": "", "options": {}, "default": None, "empty": "cannot say", "reads": "text"}
+        asked = {**usual, **_questions()[name], **words}
         options: dict[str, str] = asked["options"]
         made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])
         self._place += 1
@@ -92,7 +93,7 @@ class Asker:
         for place, meaning in enumerate(options.values(), start=1):
             self._screen.hanging(f"{place}  {meaning}", margin=5)
         default = "1" if options else asked["default"]
-        prompt = "  > " if default is None else f"  [{default or 'cannot say'}] > "
+        prompt = "  > " if default is None else f"  [{default or asked['empty']}] > "
         while True:
             answer = self._read(prompt).strip()
             if answer == "?":
@@ -126,7 +127,7 @@ def ask_question(asker: Asker) -> Question:
     protects: Any = asker("protects") if table else "presence"
     noise = asker("noise")
     declared_cells = not (table and noise) or asker("declared_cells")
-    attacker = _attacker(asker, table, protects, noise)
+    attacker = ask_attacker(asker, table=table, protects=protects, noise=noise)
     days = asker("days")
 
     def adds_up(evidence: tuple[Evidence, ...]) -> None:
@@ -144,7 +145,7 @@ def ask_question(asker: Asker) -> Question:
         attacker=attacker,
         protects=protects,
         days=days,
-        evidence=_evidence(asker, adds_up) if days > 1 else (),
+        evidence=ask_evidence(asker, adds_up) if days > 1 else (),
         epsilon=asker("epsilon"),
         delta=asker("delta"),
         counts=_counts(asker, table),
@@ -173,7 +174,7 @@ def _exact(kind: str, attacker: AttackerModel, protects: str) -> ReleaseCertific
     return certify(MECHANISMS[kind](k=attacker.known + _LARGE), attacker, protects=cast("Any", protects))
 
 
-def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> AttackerModel:
+def ask_attacker(asker: Asker, *, table: bool, protects: str, noise: bool) -> AttackerModel:
     """Ask what can be argued; where noise is acceptable nothing has to be."""
     name = asked = "p_max"
     if table:
@@ -202,7 +203,11 @@ def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> Attacker
             attacker = _declared(asker, "unknown", attacker)
     if attacker.p_max is None and attacker.p_max_between is None:
         return attacker  # one about whom nothing is argued may know everybody
-    where = "in the table" if table else "counted"
+    return ask_known(asker, attacker, "in the table" if table else "counted")
+
+
+def ask_known(asker: Asker, attacker: AttackerModel, where: str) -> AttackerModel:
+    """Ask how many people the attacker knows, and why."""
     known = asker("known", question=_questions()["known"]["question"].format(where=where))
     return replace(attacker, known=known, influence=asker("influence")) if known else attacker
 
@@ -225,7 +230,7 @@ def _declared(
     return made
 
 
-def _evidence(asker: Asker, adds_up: Callable[[tuple[Evidence, ...]], None]) -> tuple[Evidence, ...]:
+def ask_evidence(asker: Asker, adds_up: Callable[[tuple[Evidence, ...]], None]) -> tuple[Evidence, ...]:
     """Ask for what is declared; where nothing can add up by the answer, the question is put again before any other."""
     kind = asker("evidence", check=lambda kind: adds_up(()) if kind == "none" else None)
     if kind == "none":
@@ -309,7 +314,7 @@ def _at_least_zero(answer: str) -> float:
     return value
 
 
-def _above_zero(answer: str) -> float:
+def above_zero(answer: str) -> float:
     """Return a probability that is not 0."""
     value = share(answer)
     if value == 0.0:
@@ -322,7 +327,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "yes": _yes,
     "probability": share,
     "epsilon": _at_least_zero,
-    "delta": _above_zero,
+    "delta": above_zero,
     "whole": whole(0),
     "several": whole(1),
     "cells": lambda answer: Assumed(cells=whole(1)(answer), people=0).cells,

@@ -228,6 +228,10 @@ class Job(Declarations):
     @model_validator(mode="after")
     def _the_engine_reads_the_source(self) -> Self:
         self.source.check_engine(self.engine)
+        if "%d" not in (getattr(self.source, "date_format", None) or "%d") and self.period.every in ("day", "week"):
+            raise ValueError(
+                'source.date_format has no %d, so a value is a whole month: write every = "month" in period, or longer.'
+            )
         asks_for_rows = self.retention is not None or self.checks.expect or self.checks.expectations is not None
         if self.source.rows_stay and asks_for_rows:
             raise ValueError(self.source.rows_stay)

@@ -50,7 +50,7 @@ class JobSession:
     Attributes
     ----------
     remarks : tuple of str
-        Remarks for the curator before the first day: a ledger that holds other terms.
+        Remarks for the curator before the first day: one before all of the ledger, a ledger that holds other terms.
 
     Raises
     ------
@@ -110,13 +110,21 @@ class JobSession:
         if job.output.report:
             need_matplotlib()
         forget_rows(job)
-        self._new_ledger = next(self._ledger.entries(), None) is None
-        if self._new_ledger:
+        begins = next(self._ledger.entries(), None)
+        self._new_ledger = begins is None
+        if begins is None:
             return
+        start = job.period.start(begins.period)
+        if self._day is not None and start is not None and self._day < start:
+            # The ledger's first period is public; whether one has rows is not.
+            self.remarks = (
+                f"{job.period.text(self._day)} is before {begins.period}, with which data set {job.dataset!r} begins "
+                "in the ledger. Is the date right? A period without rows is published, and charged, as any other.",
+            )
         with self._as_recorded() as ledger:
             known = ledger.terms
         terms = (("evidence", evidence, known.evidence), ("budget", budgets, known.budgets))
-        self.remarks = tuple(
+        self.remarks += tuple(
             f"the job declares another {key} than the ledger has recorded for data set {job.dataset!r}: the next "
             "release is charged under the job's, and so is everything before it. The old one: pkdp ledger show."
             for key, declared, before in terms

@@ -86,7 +86,7 @@ class FileSourceTable(SourceTable):
     date_format: str | None = Field(
         default=None,
         description="CSV: how dates are written, with %d, %m and %Y, and the dates before times; as ISO 8601 has them "
-        "when left out.",
+        "when left out. Without %d a value is a whole month.",
         examples=["%d.%m.%Y"],
     )
     null: Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = (
@@ -139,8 +139,12 @@ class FileSourceTable(SourceTable):
     def _has_day_month_and_year(cls, form: str | None) -> str | None:
         parts = re.findall("%.?", form or "")
         signs = re.sub("%.?", "", form or "")
-        if form is not None and (sorted(parts) != ["%Y", "%d", "%m"] or re.search(r"[\w+:]", signs)):
-            raise ValueError("must hold %d, %m and %Y, each once, and signs between them, as in '%d.%m.%Y'.")
+        months = sorted(parts) == ["%Y", "%m"]
+        if form is not None and (not (months or sorted(parts) == ["%Y", "%d", "%m"]) or re.search(r"[\w+:]", signs)):
+            raise ValueError(
+                "must hold %d, %m and %Y, each once, and signs between them, as in '%d.%m.%Y'; without %d a value is a "
+                "whole month."
+            )
         return form
 
     @model_validator(mode="after")

@@ -98,14 +98,14 @@ class Charging:
         return certificate
 
 
-def name_others(records: Records) -> None:
-    """Name the ledger's other data sets where one starts: a name mistyped would be about other people."""
+def name_others(records: Records, does: str = "starts in") -> None:
+    """Name the ledger's other data sets where one is new: a name mistyped would be about other people."""
     others = [name for name in records.datasets() if name != records.dataset]
     if others:
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         named = ", ".join(map(repr, others[:_NAMED])) + more
         warnings.warn(
-            f"data set {records.dataset!r} starts in a ledger that holds {named}; "
+            f"data set {records.dataset!r} {does} a ledger that holds {named}; "
             "releases of different data sets are never added up. Where the same people are meant, give that name.",
             stacklevel=2,
         )

@@ -183,8 +183,15 @@ class Ledger:
         ------
         NoEvidenceError
             If they do not add up without evidence, which the message names.
+
+        Warns
+        -----
+        UserWarning
+            If the ledger holds nothing of the data set, but others.
         """
         with self.records.snapshot():
+            if self.head() == GENESIS:
+                name_others(self.records, "has nothing in")
             totals = self.totals()
             return totals.total(totals.asked_unit(unit))
 

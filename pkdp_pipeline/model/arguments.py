@@ -59,7 +59,8 @@ def probability(name: str, value: object) -> float:
         raise ArgumentError(f"{name} must be a number between 0 and 1, not {type(value).__name__}.")
     number = _as_float(value)
     if not 0.0 <= number <= 1.0:
-        raise ArgumentError(f"{name} must be a probability between 0 and 1, got {number!r}.")
+        percents = f": {number:g} % is {number / 100:g}" if 1.0 < number <= 100.0 else ""
+        raise ArgumentError(f"{name} must be a probability between 0 and 1, got {number!r}{percents}.")
     return number + 0.0
 
 

@@ -342,8 +342,8 @@ def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
         if family == "text" and ordered and any(_DATE.match(str(constant)) for constant in condition.constants):
             raise ArgumentError(
                 f"where asks whether column {name!r} is before or after a date, and it holds text, which is ordered by "
-                f"its letters: cast it first, as in pd.to_datetime(frame[{name!r}]), CAST({name} AS DATE) in a query, "
-                f'or types = {{ {name} = "date" }} for CSV.'
+                f'its letters. Of CSV files declare types = {{ {name} = "date" }} in source; else cast it first, as in '
+                f"pd.to_datetime(frame[{name!r}]), or CAST({name} AS DATE) in a query."
             )
         # Without an offset, each session's time zone makes another instant of a text.
         if family == "instant" and not all(_OFFSET.fullmatch(str(constant)) for constant in condition.constants):

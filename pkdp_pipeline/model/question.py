@@ -202,13 +202,13 @@ class Question(Selection):
             object.__setattr__(self, "mechanism", self.mechanism.of_found_cells())
         if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
             raise ArgumentError(
-                "without domain, noise needs release_threshold: otherwise a cell's mere appearance has no noise. "
-                "Give release_threshold, or declare the public cells in domain."
+                "without a declared domain, noise needs release_threshold: otherwise a cell's mere appearance has no "
+                'noise. Give release_threshold, or the public cells, as in domain=["A", "B"].'
             )
         if self.mechanism.k is None:
             raise ArgumentError(
-                "without domain, the cells are found in the data, which needs k: only cells that reach k may appear. "
-                "Give k, or declare the public cells in domain."
+                "without a declared domain, the cells are found in the data, which needs k: only cells that reach k "
+                'may appear. Give k, or the public cells, as in domain=["A", "B"].'
             )
         if self.undeclared != "error":
             raise ArgumentError("undeclared is about a declared domain; give domain, or leave undeclared out.")

@@ -52,7 +52,8 @@ units : {"checked", "exact"}, default "checked"
     Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
     people.
 one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
-    Which of its own cells a person with rows in several is counted in; see `Question`.
+    Which of its own cells a person with rows in several is counted in; see `Question`. A hash draws by the text of
+    her name: text 0017 that is read as a number is 17, and draws otherwise.
 order_by : str or sequence of str, optional
     For ``one_cell="first"``.
 cells_per_unit : int, default 1
@@ -129,7 +130,8 @@ class ExplainOptions(_Cells, total=False):
 def shows(options: Any) -> Callable[[F], F]:
     """Return a decorator that writes the fields of a TypedDict into the signature and the docstring of ``**options``.
 
-    A call that does not fit the signature is a TypeError, as with every function.
+    A call that does not fit the signature is a TypeError, as with every function; without a unit it is our error, which
+    says what to write.
     """
     types = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
     meanings = re.split(r"\n(?=\w)", _MEANINGS.strip())
@@ -152,6 +154,13 @@ def shows(options: Any) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def called(*values: Any, **given: Any) -> Any:
+            if "unit" not in given:
+                from pkdp_pipeline.errors import ArgumentError
+
+                raise ArgumentError(
+                    'unit is needed: name the column of the protected person, as in unit="patient", or write '
+                    "unit=pkdp.EACH_ROW where every row is a person of its own."
+                )
             signature.bind(*values, **given)
             return function(*values, **given)
 

@@ -145,8 +145,8 @@ def _message(detail: ErrorDetails, key: str, written: str | None) -> str:
     if sort == "union_tag_invalid":
         return f"kind: {_choice(str(context['expected_tags']), given.get('kind') if isinstance(given, dict) else None)}"
     if sort in ("int_type", "int_from_float"):
-        whole = int(given) if isinstance(given, float) and given.is_integer() else 50
-        return f"must be a whole number: write {key} = {whole}."
+        meant = isinstance(given, float) and given.is_integer()
+        return f"must be a whole number{f': write {key} = {given:.0f}' if meant else f', such as {key} = 50'}."
     if sort == "float_type":
         quoted = ", without quotes, and in YAML 1.0e-6 instead of 1e-6" if isinstance(given, str) else ""
         return f"must be a number{quoted}: write {key} = 0.5."

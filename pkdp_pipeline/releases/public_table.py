@@ -81,8 +81,8 @@ class Counted:
             )
         if self.undeclared_cells and question.undeclared == "error":
             problems.append(
-                f"{by} has values that domain does not list (a missing value is None in a domain). Add them, or take "
-                'such units as absent with undeclared="absent".'
+                f"{by} has values that the declared domain does not list (a missing value is None there). Add them, "
+                'or take such units as absent with undeclared="absent".'
             )
         return problems
 

@@ -1,7 +1,9 @@
-"""``pkdp init FILE``: a job file that runs, made without a look at any row."""
+"""``pkdp init FILE``: a job file that runs, made without a look at any row but for the newest date."""
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -9,13 +11,15 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import init_command
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.plan_dialogue import Asker
 
 VISITS = "person;Stadt/Ort;tag\n" + "".join(f"p{number};Köln;02.02.2025\n" for number in range(60))
 CSV = ["--delimiter", ";", "--encoding", "windows-1252", "--date-format", "%d.%m.%Y"]
-EXACT = ["--unit", "person", "--period", "tag", "--by", "Stadt/Ort", "--p-max", "20%", "--evidence", "once_per_unit"]
+EXACT = ["--unit", "person", "--period", "tag", "--by", "Stadt/Ort", "--p-max", "20%", "--known", "3"]
+EXACT += ["--evidence", "once_per_unit"]
 NOISED = ["--unit", "person", "--period", "tag", "--by", "Stadt/Ort", "--noise", "1"]
 
 
@@ -36,9 +40,13 @@ def run(*words):
 def test_the_job_runs_as_it_is_written(folder, how, every):
     made = run("init", "besuche.csv", *CSV, *how, "--every", every)
     assert made.exit_code == 0, made.stderr
-    words = made.stdout.rsplit("pkdp ", 1)[1].split()
-    planned = run(*words, "--dry-run")  # it proposes a period that is over
-    assert planned.exit_code == 0, planned.stdout
+    dry, then = (words.split() for words in made.stdout.split("pkdp ")[-2:])
+    assert dry == [*then, "--dry-run"]
+    assert then[:3] == ["run", "besuche.toml", "--date"]
+    assert run(*dry).exit_code == 0
+    done = run(*then)
+    assert done.exit_code == 0, done.stderr
+    assert ("Köln" if "--by" in how else "people, 2025") in done.stdout  # of the newest period there is
     job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
     assert job["source"] == {
         "files": "besuche.csv",
@@ -46,11 +54,11 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
         "encoding": "windows-1252",
         "date_format": "%d.%m.%Y",
     }
-    for more in ([], ["--dry-run"]):
-        done = run("run", "besuche.toml", "--date", "2025-02-02", *more)
-        assert done.exit_code == 0, done.stderr
-    if how is EXACT:
-        assert "Köln" in run("run", "besuche.toml", "--date", "2025-02-02").stdout
+    exact = {"p_max": 0.2, "known": 3, "influence": "active"}
+    assert job.get("attacker") == (exact if how is EXACT else None)
+    assert (job["missing_unit"], job.get("one_cell")) == ("drop", "hash" if "--by" in how else None)
+    assert "budget" not in job
+    assert "about" not in job
 
 
 @pytest.mark.parametrize("how", [EXACT, NOISED])
@@ -107,47 +115,144 @@ def test_evidence_lets_noise_add_up_to_less_and_each_job_has_a_folder(folder):
     assert "private at ε = 3, " in told["other"]
 
 
-def test_what_is_not_given_is_asked_at_a_terminal(folder, monkeypatch):
-    answers = iter(["person", "x", "tag", "2", "Stadt/Ort", "no", "20 %", "2"])
-    asked = []
+@pytest.fixture
+def typed(monkeypatch):
+    """Return what gives answers at a terminal, and lists what was asked."""
+    asked, answers = [], []
 
-    def ask(self, name, read=None, **words):
-        asked.append(name)
-        return Asker.real(self, name, read, **words)
+    def ask(self, name, read=None, check=None, **words):
+        asked.append(words.get("question", name).partition("?")[0] if name == "init_about" else name)
+        return Asker.real(self, name, read, check, **words)
 
     monkeypatch.setattr(Asker, "real", Asker.__call__, raising=False)
     monkeypatch.setattr(Asker, "__call__", ask)
     monkeypatch.setattr(init_command, "at_a_terminal", lambda: True)
-    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))
+
+    def answering(*given):
+        answers[:] = given
+        asked.clear()
+        return asked
+
+    return answering
+
+
+def test_all_that_is_declared_is_asked_at_a_terminal(folder, typed):
+    asked = typed(
+        *("person", "x", "tag", "2", "Stadt/Ort", "no", "20 %", "7", "", "5", "0.9"),
+        *("Besuche", "", "a@b.example", "Me", "Private against anyone", "One in eight comes.", "2025-01-31"),
+    )
     made = run("init", "besuche.csv", *CSV)
     assert made.exit_code == 0, made.stderr
-    names = ["unit", "period", "every", "by", "noise", "p_max", "evidence"]
-    assert asked == [f"init_{name}" for name in names]
+    names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "p_max_of_cells", "known", "influence"]
+    about = ["Title", "Publisher", "Contact", "Argued by", "Argument", "Argued on"]
+    assert asked == [*names, "evidence", "init_budget", *about]
     assert "The file has no column 'x'" in made.stdout
     assert "Columns: person (text), Stadt/Ort (text), tag (text)" in " ".join(made.stdout.split())
+    assert "argument: must hold words, and none that promise" in " ".join(made.stdout.split())
     job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
     assert job["period"] == {"column": "tag", "every": "week"}
     assert job["evidence"] == {"kind": "one_day_protected"}
-    assert job["release"][0]["k"] == 35
+    assert job["attacker"] == {"p_max": 0.2, "known": 7, "influence": "active"}
+    assert job["budget"] == {"epsilon": 0.9, "delta": 1e-6, "part": "partial_knowledge"}
+    assert job["about"] == {
+        "title": "Besuche",
+        "contact": "a@b.example",
+        "argued_by": "Me",
+        "argument": "One in eight comes.",
+        "argued_on": "2025-01-31",
+    }
+    least = pkdp.AttackerModel(p_max=0.2, known=7, influence="active")
+    assert job["release"][0]["k"] == pkdp.smallest_k(least, epsilon=0.9, delta=1e-6)
 
 
-def test_no_row_is_read(folder):
-    (folder / "bad.csv").write_text('person;tag\n"broken;\n', encoding="utf-8")
-    made = run("init", "bad.csv", "--delimiter", ";", "--unit", "person", "--period", "tag", "--noise", "1")
+def test_enter_assumes_nothing_that_has_to_be_argued(folder, typed):
+    asked = typed("person", "tag", "", "Stadt/Ort", "no", "20 %", *[""] * 9)
+    made = run("init", "besuche.csv", *CSV)
     assert made.exit_code == 0, made.stderr
+    assert "Argued on" not in asked
+    job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
+    assert not {"evidence", "budget", "about"} & {*job}
+    typed("person", "tag", "", "", "no", "yes", *[""] * 5)  # one number needs noise
+    made = run("init", "besuche.csv", *CSV, "--force")
+    assert made.exit_code == 0, made.stderr
+    assert "One number without noise takes more than p_max" in " ".join(made.stdout.split())
+    assert "noise" in tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["release"][0]
+
+
+def test_what_is_given_is_not_asked(folder, typed):
+    asked = typed("", "", "1", *[""] * 5)
+    made = run("init", "besuche.csv", *CSV, *EXACT[:-4], "--every", "month", "--about", "title=Besuche")
+    assert made.exit_code == 0, made.stderr
+    assert asked == ["known", "influence", "evidence", "init_budget"]
+
+
+def test_without_a_terminal_all_that_is_missing_is_said_with_a_command_that_works(folder):
+    for given, missing in (
+        ([], "--unit, --period, --noise (or --p-max, --known and --evidence)"),
+        (["--unit", "person", "--every", "week", "--force"], "--period, --noise (or --p-max, --known and --evidence)"),
+        (EXACT[:-4], "--known, --evidence"),
+        ([*EXACT[2:8], "--type", "tag=date", "--force"], "--unit, --known, --evidence"),
+    ):
+        asked = run("init", "besuche.csv", *CSV, *given)
+        assert asked.exit_code == 2
+        said, command = asked.stderr.strip().split("\n")
+        assert f"nobody to ask: give {missing}. If 'person' names a person and 'tag' says of which day a row is" in said
+        assert not Path("besuche.toml").exists()
+        made = run(*shlex.split(command)[1:])
+        assert made.exit_code == 0, made.stderr
+        done = run(*made.stdout.rsplit("pkdp ", 1)[1].split())
+        assert done.exit_code == 0, done.stderr
+        assert "Köln" in done.stdout
+        Path("besuche.toml").unlink()
+        shutil.rmtree("private")
+        shutil.rmtree("public")
+
+
+def test_the_first_run_passes_with_rows_of_nobody_several_cells_and_other_cells(folder):
+    rows = "".join(f"2025-0{month}-03,{unit},{town}\n" for month in (1, 2) for unit in ("a", "b", "") for town in "xyz")
+    (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
+    made = run(
+        "init", "log.csv", "--unit", "id", "--period", "when", "--by", "town", "--noise", "1", "--domain", "town=x,y"
+    )
+    assert made.exit_code == 0, made.stderr
+    words = made.stdout.rsplit("pkdp ", 1)[1].split()
+    assert words[-1] == "2025-02-03"
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+
+
+def test_months_are_read_where_the_form_says_so(folder):
+    (folder / "registry.csv").write_text("id,month\n1,2025-01\n2,2025-02\n", encoding="utf-8")
+    how = ["init", "registry.csv", "--unit", "id", "--period", "month", "--noise", "1"]
+    assert "another form: write --date-format %Y-%m." in run(*how).stderr
+    assert "write --every month in period, or longer" in run(*how, "--date-format", "%Y-%m").stderr
+    made = run(*how, "--date-format", "%Y-%m", "--every", "month")
+    assert made.exit_code == 0, made.stderr
+    assert made.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-02-01")
+    assert run("run", "registry.toml", "--date", "2025-01-31").exit_code == 0
+
+
+def test_a_job_that_would_be_refused_is_not_written(folder):
+    done = run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0.5")
+    assert done.exit_code == 4
+    assert "would exceed the budget" in done.stderr
+    assert not Path("besuche.toml").exists()
 
 
 WRONG = [
-    (["besuche.csv", *CSV, "--unit", "person"], "say it with --period"),
+    (["besuche.csv", *CSV, *EXACT, "--about", "title=ε = 1, δ = 0"], "title: must hold words, and none that promise"),
+    (["besuche.csv", *CSV, *EXACT, "--about", "name=x"], "unknown key 'name'"),
+    (["besuche.csv", *CSV[:4], *EXACT], "write --date-format %d.%m.%Y"),
+    (["broken.csv", "--unit", "a", "--period", "b", "--noise", "1"], "cannot be read to its end as CSV"),
     (["besuche.csv", *CSV, "--unit", "id", "--period", "tag", "--noise", "1"], "The file has no column 'id'"),
     (["besuche.csv", *CSV, *NOISED, "--p-max", "0.1"], "--noise needs no --p-max"),
-    (["besuche.csv", *CSV, *EXACT[:-2]], "say it with --evidence"),
     (["besuche.csv", *CSV, *EXACT[:-1], "habit"], "--evidence must be one of"),
     (["besuche.csv", *CSV, *NOISED, "--every", "fortnight"], "--every must be one of"),
     (["besuche.csv", *CSV, *EXACT[:4], *EXACT[6:]], "name a column with --by"),
     (["besuche.csv", *CSV, *EXACT, "--job", "there.toml"], "exists: name another file"),
     (["numbers.parquet", "--unit", "person", "--period", "n", "--noise", "1"], "holds no dates or times"),
-    (["besuche.csv", *EXACT], "write encoding = "),
+    (["besuche.csv", *EXACT], "write --encoding windows-1252"),
     (["nowhere.csv", *EXACT], "does not exist"),
 ]
 
@@ -156,6 +261,7 @@ WRONG = [
 def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, told):
     (folder / "there.toml").write_text("mine", encoding="utf-8")
     pd.DataFrame({"person": ["a"], "n": [1]}).to_parquet(folder / "numbers.parquet")
+    (folder / "broken.csv").write_text('a,b\n"broken,\n', encoding="utf-8")
     before = sorted(folder.iterdir())
     done = run("init", *words)
     assert done.exit_code == 2

@@ -168,8 +168,8 @@ def test_where_nothing_does_without_noise_it_says_why():
 @pytest.mark.parametrize(
     ("arguments", "texts"),
     [
-        (("histogram", "--p-max", 1), ("p_max = 1 says that nobody is ever absent",)),
-        (("histogram",), ("k hides presence when p_max < 1 is declared",)),
+        (("histogram", "--p-max", 1), ("--p-max 1 says that nobody is ever absent",)),
+        (("histogram",), ("k hides presence when --p-max < 1 is declared",)),
         (("histogram", "--p-max", 0.1, "--days", 30), ("--evidence bounded_dependence:EPSILON,DELTA",)),
         (("count", "--p-max", 1), ("this count",)),
         (("histogram", "--p-max", 0.5, "--epsilon", 0), ("no threshold k", "at epsilon = 0")),

@@ -62,6 +62,18 @@ def test_a_job_that_is_fine_says_what_it_promises(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["job.toml"]
 
 
+def test_what_cannot_be_run_yet_is_said_where_it_is_planned_ahead(tmp_path):
+    path = written(tmp_path, k=60)
+    done = plan(path)  # today, which is not over
+    assert done.exit_code == 0, done.output
+    assert "But not now" in done.output
+    assert "is not over before the end of" in " ".join(done.output.split())
+    assert CliRunner().invoke(app, ["run", str(path), "--date", "today"]).exit_code == 2
+    path.write_text(path.read_text().replace('"day" }', '"day", closed = ["saturday"] }'), encoding="utf-8")
+    assert "2020-01-04 is closed" in plan(path, "--date", "2020-01-04").output
+    assert "But not now" not in plan(path, "--date", "2020-01-03").output
+
+
 def test_a_refused_job_is_told_what_to_write(tmp_path):
     done = plan(written(tmp_path), "--date", "2020-01-01", width=80)
     assert done.exit_code == 4

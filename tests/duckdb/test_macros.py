@@ -451,7 +451,10 @@ def test_rules_of_a_call_come_before_those_of_install(con):
 @pytest.mark.parametrize(
     ("call", "rule"),
     [
-        ("pkdp_histogram('events', 'country')", "ArgumentError: without domain, the cells are found in the data"),
+        (
+            "pkdp_histogram('events', 'country')",
+            "ArgumentError: without a declared domain, the cells are found in the data",
+        ),
         ("pkdp_histogram('events', 'country', k := '20')", "k must be a whole number"),
         ("pkdp_histogram('events', 'country', k := 20.5)", "k must be a whole number"),
         ("pkdp_histogram('events', 'country', k := -1)", "k must be at least"),

@@ -191,3 +191,15 @@ def test_a_session_says_where_a_job_declares_other_terms_than_the_ledger_has(job
     with JobSession(load_job(job_file(changed, visits()))) as other:
         (remark,) = other.remarks
         assert "another budget" in remark
+
+
+def test_a_session_asks_about_a_day_before_the_ledger_begins_and_never_whether_it_has_rows(job_file):
+    job = load_job(job_file(NOISED, visits([DAYS[1], DAYS[2]])))
+    run_job(job, DAYS[1])
+    for day in (DAYS[1], DAYS[2], DAYS[3]):  # the last has no rows
+        with JobSession(job, day=day) as session:
+            assert session.remarks == ()
+    for frame in (visits([DAYS[1]]), visits([DAYS[0], DAYS[1]])):
+        with JobSession(load_job(job_file(NOISED, frame)), day=DAYS[0]) as session:
+            (remark,) = session.remarks
+            assert remark.startswith(f"{DAYS[0]} is before {DAYS[1]}, with which data set 'visits' begins")

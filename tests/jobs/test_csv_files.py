@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+from contextlib import closing
 from datetime import date
 
 import duckdb
@@ -149,6 +150,25 @@ def test_a_row_whose_day_cannot_be_read_stops_every_period(opened, tmp_path, enc
     last = "Person;Tag\na;01.02.2026\nb\n"
     with pytest.raises(ConfigError, match="as many values as"):
         rows(opened({"files": written(tmp_path, last, encoding), "encoding": encoding, **KEYS}), ("Person",))
+
+
+def test_months_are_read_as_a_whole_and_belong_to_no_shorter_period(engine, tmp_path):
+    text = "Monat;Person\n2026-01;a\n2026-2;b\n2026-02;c\n2026-02-03;d\n"
+    source = {"files": written(tmp_path, text.rpartition("2026-02-03")[0]), "delimiter": ";", "date_format": "%Y-%m"}
+    month = PeriodTable(column="Monat", every="month")
+    for every in ("month", "quarter", "year"):
+        with closing(
+            open_source(job_of(source, engine, period={"column": "Monat", "every": every}, unit="Person"))
+        ) as one:
+            assert one.newest(month, "Monat") == date(2026, 2, 1)
+            assert one.counts(month, date(2026, 2, 20), ("Person",)) == (2, 0)
+    for every in ("day", "week"):
+        with pytest.raises(ValueError, match=r'source\.date_format has no %d.*write every = "month"'):
+            job_of(source, engine, period={"column": "Monat", "every": every}, unit="Person")
+    source["files"] = written(tmp_path, text)  # a day is no month
+    again = job_of(source, engine, period=month.model_dump(), unit="Person")
+    with closing(open_source(again)) as one, pytest.raises(ConfigError, match="must hold dates such as 2013-01,"):
+        one.newest(month, "Monat")
 
 
 def test_many_misshapen_rows_are_no_csv(opened, tmp_path):

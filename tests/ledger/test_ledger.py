@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import threading
+import warnings
 from dataclasses import FrozenInstanceError, replace
 
+import pandas as pd
 import pytest
 from ledger_samples import (
     NOISED,
@@ -15,6 +17,7 @@ from ledger_samples import (
     standing,
 )
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -541,3 +544,14 @@ def test_a_head_may_be_written_in_capitals(path):
     with Ledger.open(path) as ledger:
         publish(ledger)
         ledger.verify(ledger.head().upper(), contents=False)
+
+
+def test_the_total_of_a_data_set_that_is_not_there_names_those_that_are(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.open(path, dataset="visits") as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ledger.total().releases == 0  # a new one: nothing to be confused with
+        release = {"unit": "person", "noise": pkdp.GeometricNoise(1.0), "ledger": ledger, "period": "2013-01-02"}
+        pkdp.count(pd.DataFrame({"person": ["a"]}), **release)
+    with Ledger.open(path) as ledger, pytest.warns(UserWarning, match="'default' has nothing in .* holds 'visits'"):
+        assert ledger.total().releases == 0

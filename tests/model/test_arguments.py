@@ -55,6 +55,14 @@ def test_what_is_no_probability(value):
         probability("p_max", value)
 
 
+@pytest.mark.parametrize(
+    ("value", "meant"), [(20.0, r"20 % is 0\.2\."), (1.5, r"1\.5 % is 0\.015\."), (101, r"got 101\.0\.$")]
+)
+def test_a_percentage_is_told_as_the_probability_that_it_may_mean(value, meant):
+    with pytest.raises(ArgumentError, match=meant):
+        probability("p_max", value)
+
+
 @pytest.mark.parametrize("value", [1, 7, np.int8(7), np.uint64(7), 2**70, 2**1000])
 def test_whole_numbers(value):
     result = whole_number("k", value, least=1)

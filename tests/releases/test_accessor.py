@@ -25,6 +25,8 @@ def test_the_accessor_asks_what_the_functions_ask():
             assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", method.__doc__, re.MULTILINE)
         with pytest.raises(TypeError, match="kk"):
             function(pd.DataFrame({"u": [1]}), "u", unit="u", kk=5)
+        with pytest.raises(pkdp.ArgumentError, match=r"unit is needed: .*unit=pkdp\.EACH_ROW"):
+            function(pd.DataFrame({"u": [1]}), "u", k=5)
 
 
 def test_options_with_few_values_show_them():

@@ -308,10 +308,10 @@ class CsvSource(FetchedSource):
         if (form := self._elsewhere(column, kind)) is not None:
             return ConfigError(
                 f"column {column!r} must hold {words}; the file {file!r} writes them in another form: write {form} in "
-                f"source, or --{form.partition(' ')[0].replace('_', '-')} with a file."
+                "source."
             )
         kinds = f'types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source'
-        other = f"declare another type ({kinds}, or --type with a file)"
+        other = f"declare another type ({kinds})"
         if column == self._period:
             other = (
                 f'declare what it holds (types = {{ {column} = "timestamp" }} in source for times without an offset, '
@@ -319,7 +319,7 @@ class CsvSource(FetchedSource):
             )
         return ConfigError(
             f"column {column!r} must hold {words}, and holds something else; correct the file {file!r}, {other}, or "
-            "add what stands for a missing value to null."
+            'say what stands for a missing value (null = ["", "NA"] in source).'
         )
 
     def _elsewhere(self, column: str, kind: Kind) -> str | None:

@@ -51,7 +51,7 @@ FORMS: Mapping[Kind, Form] = {
 }
 
 _PARTS: Mapping[str, str] = {"%Y": "([0-9]{4})", "%m": "([0-9]{1,2})", "%d": "([0-9]{1,2})"}
-DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d")
+DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m", "%m/%Y")
 """Forms of dates that are told apart in an error."""
 
 DECIMAL_COMMA = r"[+-]?[0-9]*,[0-9]+"
@@ -63,18 +63,21 @@ def date_pattern(date_format: str) -> str:
 
 
 def as_iso(name: str, date_format: str) -> str:
-    """Return SQL that writes what begins with a date of a format as ISO 8601 does; NULL for what does not."""
+    """Return SQL that writes what begins with a date of a format as ISO 8601 does; NULL for what does not.
+
+    A month stands for its first day.
+    """
     pattern, parts = date_pattern(date_format), re.findall(r"%[Ymd]", date_format)
     groups = {part: f"regexp_extract({name}, {literal('^' + pattern)}, {parts.index(part) + 1})" for part in parts}
-    padded = [f"lpad({groups[part]}, 2, '0')" for part in ("%m", "%d")]
+    padded = [f"lpad({groups[part]}, 2, '0')" if part in groups else "'01'" for part in ("%m", "%d")]
     rest = f"regexp_replace({name}, {literal('^' + pattern)}, '')"
     iso = " || '-' || ".join([groups["%Y"], *padded])
     return f"CASE WHEN regexp_matches({name}, {literal('^' + pattern)}) THEN {iso} || {rest} END"
 
 
 ENCODED = (
-    ' It is no text in the declared encoding, or none at all: write encoding = "windows-1252" or another one in '
-    "source, or --encoding with a file."
+    ' It is no text in the declared encoding, or none at all: write encoding = "windows-1252" in source, or '
+    "another one."
 )
 
 
@@ -184,7 +187,7 @@ def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     if len(header) == 1 and (other := next((sign for sign in ";\t|," if sign in header[0]), None)) is not None:
         raise ConfigError(
             f"source {file!r} has one column when it is cut at {table.delimiter!r}, and {other!r} in its name: write "
-            f"delimiter = {json.dumps(other)} in source, or --delimiter {json.dumps(other)} with a file."
+            f"delimiter = {json.dumps(other)} in source."
         )
     if not header or not all(header):
         raise no_csv(file, why)

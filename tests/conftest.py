@@ -19,6 +19,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+# NumPy's own threads wait for one another by counting: of matrices as small as these that takes four times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings

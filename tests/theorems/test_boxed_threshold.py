@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.laws import BITS, coin_sum, exact_exp, lower_end
 from oracle.releases import count_losses
-from thorough import CLOSEST, examples, few
+from thorough import CLOSEST, examples, few, spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems import THEOREMS, bounds_of
@@ -180,9 +180,9 @@ def test_behind_noise_a_release_threshold_is_as_good_as_more_people(
     assert bound.bracket(np.array([noise]))[1][0] == 0.0
 
 
-@pytest.mark.parametrize("release", [0, 1, 2, 9, 20])
-@pytest.mark.parametrize("known", [0, 3, 9])
-@pytest.mark.parametrize("influence", ["active", "passive"])
+@pytest.mark.parametrize(
+    ("release", "known", "influence"), spread(3, [0, 1, 2, 9, 20], [0, 3, 9], ["active", "passive"])
+)
 def test_a_release_threshold_of_at_most_1_forbids_no_cutoff_and_known_people_take_it_down(
     release: int, known: int, influence: str
 ) -> None:

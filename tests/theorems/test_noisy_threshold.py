@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.laws import BITS, exact_exp, lower_end
 from oracle.releases import count_losses
-from thorough import CLOSEST, examples
+from thorough import CLOSEST, examples, spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
@@ -134,8 +134,12 @@ def test_more_knowledge_is_never_certified_less(shape: Any, epsilons: list[float
     assert np.all(np.diff(certified) <= certified[:-1] * (slack - 1.0))
 
 
-@pytest.mark.parametrize("shape", [(3, 0.3, 0.5, 9), (3, 0.3, 0.5, None), (6, 0.9, 2.0, 4), (1, 0.2, 1.0, 5)])
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 0.499, 0.5, 1.5])
+@pytest.mark.parametrize(
+    ("shape", "epsilon"),
+    spread(
+        2, [(3, 0.3, 0.5, 9), (3, 0.3, 0.5, None), (6, 0.9, 2.0, 4), (1, 0.2, 1.0, 5)], [0.01, 0.3, 0.499, 0.5, 1.5]
+    ),
+)
 def test_every_number_between_two_ends_is_covered(shape: Any, epsilon: float) -> None:
     bound = bound_of(*shape)
     k, p = shape[:2]
@@ -179,8 +183,7 @@ def test_people_merely_known_cost_little_more_than_nobody() -> None:
         assert 0.0 < attained <= certified <= 1.011 * attained
 
 
-@pytest.mark.parametrize("known", [1, 3, 4])
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.8, 2.0])
+@pytest.mark.parametrize(("known", "epsilon"), spread(2, [1, 3, 4], [0.05, 0.3, 0.8, 2.0]))
 def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(known: int, epsilon: float) -> None:
     shape = (6, 0.3, 0.7, 9)
     attained, certified = (float(side[0]) for side in bound_of(*shape, known=known).bracket(np.array([epsilon])))
@@ -188,11 +191,11 @@ def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(k
     assert attained <= max(exact) * (1.0 + 1e-12) <= certified <= 1.011 * max(exact)
 
 
-@pytest.mark.parametrize("days", [2, 30])
-@pytest.mark.parametrize(("k", "release", "noise", "p"), [(20, 20, 5.0, 0.1), (20, 40, 0.5, 0.1), (50, 50, 10.0, 0.3)])
-def test_a_total_is_never_above_that_of_the_threshold_alone(
-    days: int, k: int, release: int, noise: float, p: float
-) -> None:
+@pytest.mark.parametrize(
+    ("days", "shape"), spread(2, [2, 30], [(20, 20, 5.0, 0.1), (20, 40, 0.5, 0.1), (50, 50, 10.0, 0.3)])
+)
+def test_a_total_is_never_above_that_of_the_threshold_alone(days: int, shape: Any) -> None:
+    k, release, noise, p = shape
     attacker, habits = pkdp.AttackerModel(p_max=p), pkdp.IndependentGivenHabits()
     noisy = pkdp.certify(pkdp.Histogram(k=k, noise=pkdp.GeometricNoise(noise), release_threshold=release), attacker)
     alone = pkdp.compose([(pkdp.certify(pkdp.Histogram(k=k), attacker), days)], habits)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
 from functools import cache
 from itertools import product
 from typing import Any
 
-from oracle.laws import Law, coin_sum, losses, pushed, table_law
+import flint
 
-__all__ = ["count_losses", "noisy_cell", "table_losses"]
+from oracle.laws import BITS, Law, coin_sum, exact_exp, losses, lower_end, pushed, table_law
+
+__all__ = ["count_losses", "larger_loss", "noisy_cell", "table_losses"]
 
 Exp = Callable[[float], Any]
 Kernel = Callable[[Any], Law]
@@ -76,6 +79,18 @@ def count_losses(
         return losses(life(b + 1), life(b), exp(epsilon))
 
     return _averaged(known_law, compare)
+
+
+def larger_loss(
+    crowd: Sequence[tuple[int, float]], epsilon: float, *, known: Sequence[float] | int = 0, **shape: Any
+) -> Fraction:
+    """Return the larger divergence of a count beside a crowd, given as (people, chance of each), never above it."""
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(p) for people, p in crowd for _ in range(people)]
+        others = known if isinstance(known, int) else [flint.arb(p) for p in known]
+        people = len(coins) + (known if isinstance(known, int) else len(known)) + 1
+        sides = count_losses(coins, others, epsilon, exact_exp, population=people, **shape)
+        return max(lower_end(flint.arb(side)) for side in sides)
 
 
 def table_losses(

@@ -7,14 +7,12 @@ import math
 from pathlib import Path
 from typing import Any
 
-import flint
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.attacks import search
-from oracle.laws import BITS, exact_exp, lower_end
-from oracle.releases import count_losses
+from oracle.releases import larger_loss
 from thorough import CLOSEST, examples, spread
 
 import pkdp_pipeline as pkdp
@@ -36,10 +34,8 @@ def bound_of(k: int, p: float, noise: float, release: int | None, cap: int | Non
 
 def truth(k: int, p: float, noise: float, release: int | None, people: int, epsilon: float, known: int = 0) -> float:
     """Return the larger divergence of an attacker with so many equal people, in ball arithmetic, never above it."""
-    with flint.ctx.workprec(BITS):
-        coins, others = ([flint.arb(p)] * number for number in (people, known))
-        sides = count_losses(coins, others or 0, epsilon, exact_exp, k=k, noise=noise, release=release)
-        return float(max(lower_end(flint.arb(side)) for side in sides))
+    crowd, others = [(people, p)], [p] * known or 0
+    return float(larger_loss(crowd, epsilon, known=others, k=k, noise=noise, release=release))
 
 
 @examples(quick=60, full=400)
@@ -159,16 +155,8 @@ def test_controlled_people_take_both_thresholds_down() -> None:
     noise = pkdp.GeometricNoise(0.8)
     attacker = pkdp.AttackerModel(p_max=0.3, known=2, influence="active", unknown_max=9)
     attained, certified = pkdp.certify(pkdp.Count(k=5, noise=noise, release_threshold=9), attacker).delta_bounds(0.4)
-    with flint.ctx.workprec(BITS):
-        exact = max(
-            float(
-                max(
-                    lower_end(flint.arb(side))
-                    for side in count_losses([flint.arb(0.3)] * people, 2, 0.4, exact_exp, k=5, noise=0.8, release=9)
-                )
-            )
-            for people in range(10)
-        )
+    shape = {"known": 2, "k": 5, "noise": 0.8, "release": 9}
+    exact = max(float(larger_loss([(people, 0.3)], 0.4, **shape)) for people in range(10))
     assert attained <= exact <= certified <= 1.011 * exact
 
 

@@ -244,7 +244,7 @@ def test_what_is_published_stays(tmp_path):
 
 
 def test_the_second_day_needs_noise_or_evidence(tmp_path):
-    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    path = written(tmp_path, job(TOWNS + "k = 6\n"))
     found = repair(path, DAYS[:2])
     assert isinstance(found.error, DifferencingError)
     assert found.day == DAYS[1]

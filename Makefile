@@ -107,8 +107,7 @@ test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(ALONE)" -k "not (polars or pyarrow or narwhals)" \
 		$(wildcard tests/duckdb/test_*.py) $(addprefix tests/duckdb/gate/test_,gate.py escapes.py client.py) \
 		tests/engines \
-		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py running.py session.py)) \
-		$(addprefix tests/releases/test_,publish.py release.py)
+		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py running.py)) tests/releases/test_release.py
 
 # Test files give their marks themselves; those of jobs and of the contract of engines have them from others there.
 test-programs: $(ENGINES) $(DUCKDB1)

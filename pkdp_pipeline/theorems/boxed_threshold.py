@@ -184,7 +184,8 @@ class BoxedThreshold(Counting):
             below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
             above = np.ceil((above * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
             fewest, enough = np.maximum(fewest, below + 1.0), np.maximum(enough, above)
-        last, sure = enough.copy(), np.ones(len(high), dtype=bool)
+        # Of more people than are looked at, nothing is asked.
+        last, sure = np.minimum(enough, most), enough <= most
 
         def sides(rows: Whole, people: Array) -> tuple[Decided, Decided]:
             """Return where some threshold surely forbids the best cutoff, and where surely none does."""
@@ -202,7 +203,7 @@ class BoxedThreshold(Counting):
             fewest[rows[rising]] = middle[rising] + 1.0
             last[rows[~rising]], sure[rows[~rising]] = middle[~rising], reached[~rising]
         # Where two numbers are equally likely, one person more settles it.
-        if len(rows := np.flatnonzero(~sure)):
+        if len(rows := np.flatnonzero(~sure & (last < most))):
             last[rows] += 1.0
             sure[rows] = sides(rows, last[rows])[1]
         return np.minimum(fewest, most), np.where(sure, np.maximum(last, fewest), enough)

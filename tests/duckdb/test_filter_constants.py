@@ -82,7 +82,7 @@ def _selected(connection: duckdb.DuckDBPyConnection, kind: str, values: list[str
     return [row[0] for row in found.fetchall()]
 
 
-@pytest.mark.parametrize("kind", one_in(2, _EXACT))
+@pytest.mark.parametrize("kind", one_in(4, _EXACT))
 def test_numbers_are_compared_exactly_up_to_the_ends_of_each_type(connection, kind):
     values = [str(value) for value in _EXACT[kind]]
     exact = [Fraction(value) for value in values]

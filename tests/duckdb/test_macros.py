@@ -158,10 +158,10 @@ def test_every_key_of_every_type_comes_back_as_it_is(kind):
 
 
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
-@pytest.mark.parametrize("value", ["infinity", "-infinity", "0044-03-15 (BC)"])
-def test_points_in_time_beyond_the_calendar_are_missing(con, kind, value):
-    con.execute(f"CREATE TABLE moments AS SELECT uid, CAST('{value}' AS {kind}) AS moment FROM range(5) t(uid)")
-    assert con.sql("FROM pkdp_histogram('moments', 'moment', k := 2)").fetchall() == [(None, 5)]
+def test_points_in_time_beyond_the_calendar_are_missing(con, kind):
+    values = "['infinity', '-infinity', '0044-03-15 (BC)']"
+    con.execute(f"CREATE TABLE moments AS SELECT uid, {values}[1 + uid % 3]::{kind} AS moment FROM range(15) t(uid)")
+    assert con.sql("FROM pkdp_histogram('moments', 'moment', k := 2)").fetchall() == [(None, 15)]
 
 
 def test_an_enum_does_not_list_what_is_withheld(con):
@@ -172,8 +172,9 @@ def test_an_enum_does_not_list_what_is_withheld(con):
 
 
 @pytest.mark.parametrize("kind", ["HUGEINT", "INTEGER[]", "TIME", "INTERVAL", "BLOB", "STRUCT(a INTEGER)"])
-def test_types_that_cannot_name_cells_are_refused_when_bound(con, kind):
-    con.execute(f'CREATE TABLE odd (uid INTEGER, "A key" {kind})')
+def test_types_that_cannot_name_cells_are_refused_when_bound(refusing, kind):
+    con = refusing
+    con.execute(f'CREATE OR REPLACE TABLE odd (uid INTEGER, "A key" {kind})')
     with pytest.raises(duckdb.InvalidInputException, match=r"by column 'A key' has type .*cast it in a view"):
         con.sql("EXPLAIN FROM pkdp_histogram('odd', 'a KEY', k := 2)")
     with pytest.raises(pkdp.ArgumentError, match="cannot name cells"):
@@ -311,9 +312,9 @@ def test_a_filter_means_what_it_means_in_sql(con, condition, expected):
 @pytest.mark.parametrize(
     "condition", ["flag = 1 +", "uid IN (SELECT 1)", "random() < 0.5", "flag; DROP TABLE events", "nope"]
 )
-def test_other_filters_are_our_error(con, condition):
-    refused(con, f"SELECT pkdp_count('events', filter := '{condition}', k := 20)", "ArgumentError")
-    assert releases(con) == 0
+def test_other_filters_are_our_error(refusing, condition):
+    refused(refusing, f"SELECT pkdp_count('events', filter := '{condition}', k := 20)", "ArgumentError")
+    assert releases(refusing) == 0
 
 
 def test_the_same_request_is_published_once(con):
@@ -343,9 +344,9 @@ def test_a_first_request_of_many_rows_and_threads_is_published_once(con):
     assert releases(con) == 1
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_no_argument_comes_from_data(con):
+    """A certificate names the filter: one computed from a person's value would publish that value."""
+    for statement in (
         "SELECT pkdp_count('events', filter := 'uid >= ' || (SELECT max(uid) FROM events), k := 2)",
         "SELECT pkdp_count('events', filter := 'uid >= ' || max(uid), k := 2) FROM events",
         "SELECT pkdp_count('events', filter := 'uid = ' || uid, k := 2) FROM events",
@@ -354,13 +355,10 @@ def test_a_first_request_of_many_rows_and_threads_is_published_once(con):
         "FROM pkdp_count('events', filter := (SELECT 'uid >= ' || max(uid) FROM events), k := 2)",
         "FROM events, pkdp_count('events', filter := 'uid = ' || uid, k := 2)",
         "FROM pkdp_histogram('events', 'country', filter := (SELECT 'uid >= ' || max(uid) FROM events), k := 2)",
-    ],
-)
-def test_no_argument_comes_from_data(con, statement):
-    """A certificate names the filter: one computed from a person's value would publish that value."""
-    with pytest.raises(duckdb.Error):
-        con.execute(statement)
-    assert releases(con) == 0
+    ):
+        with pytest.raises(duckdb.Error):
+            con.execute(statement)
+        assert releases(con) == 0, statement
     assert con.sql("SELECT pkdp_count('events', filter := 'fl' || 'ag', k := 20 + 1)").fetchall() == [(50,)]
 
 

@@ -26,7 +26,7 @@ from pkdp_pipeline.errors import (
     PkdpError,
     exit_code,
 )
-from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs import changes, load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.changes import EPSILONS, _cross_tabulated
 from pkdp_pipeline.jobs.dry_run import plan_job
@@ -243,13 +243,18 @@ def test_what_is_published_stays(tmp_path):
     assert (found.short, found.tried_days, found.offers) == (True, (), ())
 
 
-def test_the_second_day_needs_noise_or_evidence(tmp_path):
+@pytest.mark.parametrize("noised", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_second_day_needs_noise_or_evidence(tmp_path, monkeypatch, noised):
+    if not noised:
+        # Which noise it is takes most of a minute.
+        monkeypatch.setattr(changes, "_noise_and_threshold", lambda *_: None)
     path = written(tmp_path, job(TOWNS + "k = 60\n"))
     found = repair(path, DAYS[:2])
     assert isinstance(found.error, DifferencingError)
     assert found.day == DAYS[1]
     offers = check(path, DAYS[:2], found=found)
-    assert {edit.path[-1] for edit in first(offers).edits} == {"noise", "release_threshold"}
+    if noised:
+        assert {edit.path[-1] for edit in first(offers).edits} == {"noise", "release_threshold"}
     assert first(offers, "less").last_day == DAY
     asked = {offer.edits[0].value["kind"] for offer in offers if offer.kind == "question"}
     assert asked == {"one_day_protected", "independent_given_habits", "once_per_unit", "disjoint_units"}

@@ -48,7 +48,7 @@ def test_worst_cases_add_up_rounded_up_for_presence():
     assert epsilon == pytest.approx(0.4)
     assert delta == certify(HISTOGRAM, AttackerModel()).worst_case.parameters[1] > 0
     sentence = together.sentence("2020-01-01")
-    for words in ("3 releases", "2020-01-01", "private at ε = 0.4", "whatever they know", "the ledger's total"):
+    for words in ("3 releases", "2020-01-01", "private at ε = 0.4", "whatever they know", "The ledger's total"):
         assert words in sentence
 
 

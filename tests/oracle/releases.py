@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
-from oracle.laws import Law, coin_sum, losses, pushed, table_law
+import flint
 
-__all__ = ["count_losses", "noisy_cell", "table_losses"]
+from oracle.laws import BITS, Law, coin_sum, exact_exp, losses, lower_end, pushed, table_law
+
+__all__ = ["count_losses", "larger_loss", "noisy_cell", "table_losses"]
 
 Exp = Callable[[float], Any]
 Kernel = Callable[[Any], Law]
@@ -23,7 +27,8 @@ def noisy_cell(count: int, alpha: Any, top: int, k: int | None, release: int | N
     if k is not None and count < k:
         return {None: 1}
     start = 0 if release is None else release
-    law: Law = {o: alpha ** abs(o - count) * (1 - alpha) / (1 + alpha) for o in range(start, top + 1)}
+    peak = (1 - alpha) / (1 + alpha)
+    law: Law = {o: alpha ** abs(o - count) * peak for o in range(start, top + 1)}
     law["above"] = alpha ** (max(start, top + 1) - count) / (1 + alpha)
     if release is None:
         law["below"] = alpha ** (count + 1) / (1 + alpha)
@@ -59,18 +64,33 @@ def count_losses(
     known_law: Law = {known: 1} if isinstance(known, int) else dict(enumerate(coin_sum(known)))
     top, alpha = len(sum_law) + max(known_law), None if noise is None else exp(-noise)
 
+    @cache
     def kernel(x: int) -> Law:
         hidden = k_complement is not None and population - x < k_complement
         if hidden or (k is not None and x < k):
             return {None: 1}
         return {x: 1} if noise is None else noisy_cell(x, alpha, top, None, release)
 
+    @cache
+    def life(ones: int) -> Law:
+        return pushed({s + ones: weight for s, weight in sum_law.items()}, kernel)
+
     def compare(b: int) -> tuple[Any, Any]:
-        present = pushed({s + b + 1: weight for s, weight in sum_law.items()}, kernel)
-        absent = pushed({s + b: weight for s, weight in sum_law.items()}, kernel)
-        return losses(present, absent, exp(epsilon))
+        return losses(life(b + 1), life(b), exp(epsilon))
 
     return _averaged(known_law, compare)
+
+
+def larger_loss(
+    crowd: Sequence[tuple[int, float]], epsilon: float, *, known: Sequence[float] | int = 0, **shape: Any
+) -> Fraction:
+    """Return the larger divergence of a count beside a crowd, given as (people, chance of each), never above it."""
+    with flint.ctx.workprec(BITS):
+        coins = [flint.arb(p) for people, p in crowd for _ in range(people)]
+        others = known if isinstance(known, int) else [flint.arb(p) for p in known]
+        people = len(coins) + (known if isinstance(known, int) else len(known)) + 1
+        sides = count_losses(coins, others, epsilon, exact_exp, population=people, **shape)
+        return max(lower_end(flint.arb(side)) for side in sides)
 
 
 def table_losses(
@@ -98,11 +118,13 @@ def table_losses(
     top = len(unknown) + 1 + max(max(b) for b in known_law)
     alpha = None if noise is None else exp(-noise)
 
+    @cache
     def cell(count: int) -> Law:
         if noise is not None:
             return noisy_cell(count, alpha, top, k, release)
         return {count if k is None or count >= k else None: 1}
 
+    @cache
     def kernel(counts: tuple[int, ...]) -> Law:
         if noise is None:
             shown: tuple[Hashable, ...] = tuple(x if k is None or x >= k else None for x in counts)
@@ -115,12 +137,13 @@ def table_losses(
             joint[tuple(output for output, _ in choice)] = weight
         return joint
 
-    def life(b: tuple[int, ...], place: int) -> Law:
-        added = tuple(x + (place == v) for v, x in enumerate(b))
+    @cache
+    def life(added: tuple[int, ...]) -> Law:
         moved = {tuple(x + y for x, y in zip(counts, added, strict=True)): w for counts, w in law.items()}
         return pushed(moved, kernel)
 
     def compare(b: tuple[int, ...]) -> tuple[Any, Any]:
-        return losses(life(b, lives[0]), life(b, lives[1]), exp(epsilon))
+        one, other = (life(tuple(x + (place == v) for v, x in enumerate(b))) for place in lives)
+        return losses(one, other, exp(epsilon))
 
     return _averaged(known_law, compare)

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.laws import BITS, coin_sum, exact_exp, lower_end
-from oracle.releases import count_losses
-from thorough import CLOSEST, examples, few
+from oracle.releases import count_losses, larger_loss
+from thorough import CLOSEST, examples, few, spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems import THEOREMS, bounds_of
@@ -39,11 +39,8 @@ def truth(
     k: int, others: int, low: float, likely: int, high: float, epsilon: float, noise: float | None = None
 ) -> Fraction:
     """Return the larger divergence of an attacker with so many people at either end, never above it."""
-    threshold = {"k": k} if noise is None else {"release": k}
-    with flint.ctx.workprec(BITS):
-        coins = [flint.arb(low)] * others + [flint.arb(high)] * likely
-        sides = count_losses(coins, 0, epsilon, exact_exp, noise=noise, **threshold)
-        return max(lower_end(flint.arb(side)) for side in sides)
+    threshold = {"k": k} if noise is None else {"release": k, "noise": noise}
+    return larger_loss([(others, low), (likely, high)], epsilon, **threshold)
 
 
 def worst(k: int, box: tuple[float, float], numbers: range, epsilon: float, noise: float | None = None) -> Fraction:
@@ -180,9 +177,9 @@ def test_behind_noise_a_release_threshold_is_as_good_as_more_people(
     assert bound.bracket(np.array([noise]))[1][0] == 0.0
 
 
-@pytest.mark.parametrize("release", [0, 1, 2, 9, 20])
-@pytest.mark.parametrize("known", [0, 3, 9])
-@pytest.mark.parametrize("influence", ["active", "passive"])
+@pytest.mark.parametrize(
+    ("release", "known", "influence"), spread(3, [0, 1, 2, 9, 20], [0, 3, 9], ["active", "passive"])
+)
 def test_a_release_threshold_of_at_most_1_forbids_no_cutoff_and_known_people_take_it_down(
     release: int, known: int, influence: str
 ) -> None:
@@ -288,21 +285,6 @@ def twice(k: int, rest: int, low: float, high: float, unknown: int, cap: int | N
     return replace(bound_of(k, low, high, unknown, cap), k_complement=rest)
 
 
-def truth_of_both(bound: BoxedThreshold, others: int, likely: int, epsilon: float) -> Fraction:
-    with flint.ctx.workprec(BITS):
-        coins = [flint.arb(bound.p_min)] * others + [flint.arb(bound.p_max)] * likely
-        sides = count_losses(
-            coins,
-            0,
-            epsilon,
-            exact_exp,
-            k=bound.k,
-            k_complement=bound.k_complement,
-            population=others + likely + 1,
-        )
-        return max(lower_end(flint.arb(side)) for side in sides)
-
-
 @settings(max_examples=few(60), deadline=None)
 @given(SHAPES, st.integers(2, 8), st.sampled_from([1e-6, 0.1, 0.5, 1.0, 3.0]), st.none() | st.integers(0, 4))
 def test_no_number_of_people_tells_more_under_both_thresholds(
@@ -315,7 +297,8 @@ def test_no_number_of_people_tells_more_under_both_thresholds(
     certified = float(bound.certified(point)[0])
     for people in range(unknown, unknown + 9 if cap is None else cap + 1):
         for likely in range(people + 1 if low < high else 1):
-            assert truth_of_both(bound, people - likely, likely, epsilon) <= Fraction(certified)
+            crowd = [(people - likely, low), (likely, high)]
+            assert larger_loss(crowd, epsilon, k=k, k_complement=rest) <= Fraction(certified)
     attacker = pkdp.AttackerModel(p_min=low, p_max=high, unknown=unknown, unknown_max=cap)
     for mechanism in (pkdp.Count(k=k), pkdp.Count(k_complement=rest)):
         both = pkdp.certify(pkdp.Count(k=k, k_complement=rest), attacker).delta(epsilon)
@@ -368,10 +351,7 @@ def test_known_people_take_the_threshold_down(influence: str) -> None:
     fewer = pkdp.certify(pkdp.Count(k=20), box_of())
     certified = known.delta(EPSILONS)
     assert np.all(certified <= fewer.delta(EPSILONS) * (1.0 + 1e-9))
-    with flint.ctx.workprec(BITS):
-        coins = [flint.arb(0.2)] * 40
-        sides = count_losses(coins, 3, 1.0, exact_exp, k=23)
-        assert max(lower_end(flint.arb(side)) for side in sides) <= Fraction(float(known.delta(1.0)))
+    assert larger_loss([(40, 0.2)], 1.0, known=3, k=23) <= Fraction(float(known.delta(1.0)))
 
 
 def test_it_is_left_out_where_others_may_be_known() -> None:

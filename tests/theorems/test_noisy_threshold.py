@@ -7,15 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-import flint
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.attacks import search
-from oracle.laws import BITS, exact_exp, lower_end
-from oracle.releases import count_losses
-from thorough import CLOSEST, examples
+from oracle.releases import larger_loss
+from thorough import CLOSEST, examples, spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
@@ -36,10 +34,8 @@ def bound_of(k: int, p: float, noise: float, release: int | None, cap: int | Non
 
 def truth(k: int, p: float, noise: float, release: int | None, people: int, epsilon: float, known: int = 0) -> float:
     """Return the larger divergence of an attacker with so many equal people, in ball arithmetic, never above it."""
-    with flint.ctx.workprec(BITS):
-        coins, others = ([flint.arb(p)] * number for number in (people, known))
-        sides = count_losses(coins, others or 0, epsilon, exact_exp, k=k, noise=noise, release=release)
-        return float(max(lower_end(flint.arb(side)) for side in sides))
+    crowd, others = [(people, p)], [p] * known or 0
+    return float(larger_loss(crowd, epsilon, known=others, k=k, noise=noise, release=release))
 
 
 @examples(quick=60, full=400)
@@ -134,8 +130,12 @@ def test_more_knowledge_is_never_certified_less(shape: Any, epsilons: list[float
     assert np.all(np.diff(certified) <= certified[:-1] * (slack - 1.0))
 
 
-@pytest.mark.parametrize("shape", [(3, 0.3, 0.5, 9), (3, 0.3, 0.5, None), (6, 0.9, 2.0, 4), (1, 0.2, 1.0, 5)])
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 0.499, 0.5, 1.5])
+@pytest.mark.parametrize(
+    ("shape", "epsilon"),
+    spread(
+        2, [(3, 0.3, 0.5, 9), (3, 0.3, 0.5, None), (6, 0.9, 2.0, 4), (1, 0.2, 1.0, 5)], [0.01, 0.3, 0.499, 0.5, 1.5]
+    ),
+)
 def test_every_number_between_two_ends_is_covered(shape: Any, epsilon: float) -> None:
     bound = bound_of(*shape)
     k, p = shape[:2]
@@ -155,16 +155,8 @@ def test_controlled_people_take_both_thresholds_down() -> None:
     noise = pkdp.GeometricNoise(0.8)
     attacker = pkdp.AttackerModel(p_max=0.3, known=2, influence="active", unknown_max=9)
     attained, certified = pkdp.certify(pkdp.Count(k=5, noise=noise, release_threshold=9), attacker).delta_bounds(0.4)
-    with flint.ctx.workprec(BITS):
-        exact = max(
-            float(
-                max(
-                    lower_end(flint.arb(side))
-                    for side in count_losses([flint.arb(0.3)] * people, 2, 0.4, exact_exp, k=5, noise=0.8, release=9)
-                )
-            )
-            for people in range(10)
-        )
+    shape = {"known": 2, "k": 5, "noise": 0.8, "release": 9}
+    exact = max(float(larger_loss([(people, 0.3)], 0.4, **shape)) for people in range(10))
     assert attained <= exact <= certified <= 1.011 * exact
 
 
@@ -179,8 +171,7 @@ def test_people_merely_known_cost_little_more_than_nobody() -> None:
         assert 0.0 < attained <= certified <= 1.011 * attained
 
 
-@pytest.mark.parametrize("known", [1, 3, 4])
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.8, 2.0])
+@pytest.mark.parametrize(("known", "epsilon"), spread(2, [1, 3, 4], [0.05, 0.3, 0.8, 2.0]))
 def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(known: int, epsilon: float) -> None:
     shape = (6, 0.3, 0.7, 9)
     attained, certified = (float(side[0]) for side in bound_of(*shape, known=known).bracket(np.array([epsilon])))
@@ -188,11 +179,11 @@ def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(k
     assert attained <= max(exact) * (1.0 + 1e-12) <= certified <= 1.011 * max(exact)
 
 
-@pytest.mark.parametrize("days", [2, 30])
-@pytest.mark.parametrize(("k", "release", "noise", "p"), [(20, 20, 5.0, 0.1), (20, 40, 0.5, 0.1), (50, 50, 10.0, 0.3)])
-def test_a_total_is_never_above_that_of_the_threshold_alone(
-    days: int, k: int, release: int, noise: float, p: float
-) -> None:
+@pytest.mark.parametrize(
+    ("days", "shape"), spread(2, [2, 30], [(20, 20, 5.0, 0.1), (20, 40, 0.5, 0.1), (50, 50, 10.0, 0.3)])
+)
+def test_a_total_is_never_above_that_of_the_threshold_alone(days: int, shape: Any) -> None:
+    k, release, noise, p = shape
     attacker, habits = pkdp.AttackerModel(p_max=p), pkdp.IndependentGivenHabits()
     noisy = pkdp.certify(pkdp.Histogram(k=k, noise=pkdp.GeometricNoise(noise), release_threshold=release), attacker)
     alone = pkdp.compose([(pkdp.certify(pkdp.Histogram(k=k), attacker), days)], habits)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.laws import BITS, exact_exp, lower_end
-from oracle.releases import count_losses, table_losses
+from oracle.releases import count_losses, larger_loss, table_losses
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.reached import Reached, ReachedBetween
@@ -32,20 +32,8 @@ SHAPES = st.fixed_dictionaries(
 
 def exact(bound: Reached, low: int, high: int, epsilon: float) -> float:
     """Return the larger divergence of one of the attackers, in ball arithmetic, never above it."""
-    with flint.ctx.workprec(BITS):
-        coins = [flint.arb(bound.p_min)] * low + [flint.arb(bound.p_max)] * high
-        sides = count_losses(
-            coins,
-            0,
-            epsilon,
-            exact_exp,
-            k=bound.k,
-            k_complement=bound.k_complement,
-            noise=bound.noise,
-            release=bound.release_threshold,
-            population=low + high + 1,
-        )
-        return float(max(lower_end(flint.arb(side)) for side in sides))
+    shape = {"k": bound.k, "k_complement": bound.k_complement, "noise": bound.noise, "release": bound.release_threshold}
+    return float(larger_loss([(low, bound.p_min), (high, bound.p_max)], epsilon, **shape))
 
 
 @settings(max_examples=40, deadline=None)

@@ -22,8 +22,6 @@ from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jinja2 import Environment
     from markupsafe import Markup
     from matplotlib.axes import Axes
@@ -139,6 +137,8 @@ def to_html(report: Report) -> str:
     from markupsafe import Markup
 
     numbers: Counter[str] = Counter()
+    described = plain_words.attackers(report.lead)
+    declared = described[0] if len(described) == 1 else None  # of several each is about some of the releases
 
     def number(kind: str) -> int:
         numbers[kind] += 1
@@ -152,8 +152,8 @@ def to_html(report: Report) -> str:
         number=number,
         drawn_above=lambda promise: _drawn_above(promise, report.promises),
         said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
-        whom_declared=plain_words.attackers(report.lead),
-        briefly=lambda text: _briefly(text, plain_words.attackers(report.lead)),
+        whom_declared=declared,
+        briefly=lambda text: _briefly(text, declared),
         last_certified=_last_certified,
     )
     return _bound(text)
@@ -188,18 +188,18 @@ def _bound(page: str) -> str:
     return _PIECES.sub(lambda found: found[0] if found[0][0] == "<" else f'<span class="n">{found[0]}</span>', page)
 
 
-def _briefly(text: str, whom: Sequence[str]) -> Markup:
-    """Return a sentence that leads to the description of the attacker, which the page has once."""
+def _briefly(text: str, whom: str | None) -> Markup:
+    """Return a sentence that leads to the description of the attacker, which the page has once where there is one."""
     from markupsafe import Markup, escape
 
     told = escape(text)
-    for one in whom:
+    if whom is not None:
         for before, after, words in (
             ("against ", "", "the attacker described above"),
             ("The attacker is ", ".", "as described above"),
         ):
             link = Markup('{}<a href="#attacker">{}</a>{}').format(before, words, after)
-            told = told.replace(escape(before + one + after), link)
+            told = told.replace(escape(before + whom + after), link)
     return told
 
 

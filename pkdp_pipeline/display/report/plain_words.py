@@ -173,12 +173,12 @@ def meaning(statement: Statement) -> str:
     Any two laws within (ε, δ) of each other are what somebody who sees the following can work out: with probability δ
     the truth, else a hint that changes the odds by a factor of e^ε. That is what the words say.
     """
-    pair = named(statement)
+    pair, alone = named(statement), f"{scope(statement)}. " if apart(statement) else ""
     if pair is None:
         some = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
         return (
-            f"At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left in "
-            f"which the published tables may tell anything about a person.{some}"
+            f"{alone}At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left "
+            f"in which the published tables may tell anything about a person.{some}"
         )
     always = anyone(statement)
     who = "Nobody who fits the assumptions"
@@ -187,7 +187,7 @@ def meaning(statement: Statement) -> str:
         who = f"{declared}, even knowing {_everything(statement)},"
     unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
     return (
-        f"Take any one person, and what is protected: {protected(statement)}. {who} learns more "
+        f"{alone}Take any one person, and what is protected: {protected(statement)}. {who} learns more "
         f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}{_apart(statement) if always else ''}"
     )
 

@@ -17,6 +17,8 @@ import pytest
 from html_tree import Element, read
 from pages import REPORTS, drawn, page
 
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import CheckLine, LedgerAccount, Report
 from pkdp_pipeline.display.report.forms import to_html, to_markdown
 from pkdp_pipeline.display.report.plain_words import DECLARED, attackers, ledger_total, meaning, titled
@@ -190,6 +192,24 @@ def test_the_lead_its_assumptions_and_its_limits_come_first(name):
         assert root.text.count(plain(whom)) == 1
 
 
+def test_of_several_attackers_none_is_said_to_be_enough():
+    histogram, evidence = pkdp.Histogram(k=40), pkdp.IndependentGivenHabits()
+    weak = pkdp.certify(histogram, pkdp.AttackerModel(p_max=0.1))
+    strong = pkdp.certify(histogram, pkdp.AttackerModel(p_max=0.2, known=5, influence="active"))
+    lead = Statement.of(pkdp.compose([weak, strong], evidence))
+    assert len(attackers(lead)) == 2
+    root = read(to_html(replace(REPORTS["day"](), lead=lead)))
+    assert "anyone who fits all assumptions below" in root.one("section", id="promise").text
+    assert plain(lead.sentence) in root.text
+    assert "described above" not in root.text
+
+
+def test_a_promise_about_each_release_says_so_first():
+    part = pkdp.certify(pkdp.Histogram(k=40), pkdp.AttackerModel(p_max=0.1))
+    apart = Statement.of(pkdp.compose([(part, 3)], pkdp.OneDayProtected()))
+    assert meaning(apart).startswith("Each release by itself, and nothing about several together. Take any one person")
+
+
 @every_report
 def test_claimed_numbers_are_rounded_up_and_attained_ones_down(name):
     root, report = tree(name), REPORTS[name]()
@@ -327,7 +347,7 @@ def test_where_noise_decides_what_is_published_the_numbers_are_said_to_lean_high
 
 @pytest.mark.usefixtures("undrawn")
 def test_input_checks_are_for_auditors():
-    report = REPORTS["auditor"]()
+    report = REPORTS["day"]()
     assert [row[0] for row in rows(tree("auditor"), "checks-list")] == [plain(check.rule) for check in report.checks]
     public = replace(report, audience="public", checks=(CheckLine(rule="no cell is called X", passed=True),))
     shown = read(to_html(public)).one("section", id="checks").text

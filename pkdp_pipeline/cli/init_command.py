@@ -64,7 +64,9 @@ def init(
     ] = None,
     about: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=TEXT", help="A text that reports print, as title=Visits or publisher=City; again for more."),
+        typer.Option(
+            metavar="KEY=TEXT", help="A text that reports print, as title=Visits or publisher=City; again for more."
+        ),
     ] = None,
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,

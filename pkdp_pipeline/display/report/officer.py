@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +44,9 @@ _WORDED = {
     r"at least k = ": "at least ",
     r"two-sided geometric noise with epsilon = (\S+) is added": r"random noise is added, for a hint strength (ε) of \1",
     r" of (k = \d+|its threshold k)": " of the threshold",
-    r"^p_max is ": "How sure the attacker is at most (p_max) is ",
+    r"^p_max is a conditional probability about .*": "Told that a person is either absent or in one given published "
+    "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for the "
+    "cells as they are published, after any grouping.",
     r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
     r" \(e to the power [^)]*\)": "",
     r"\bprobability δ = ": "probability (δ) of ",
@@ -56,6 +57,20 @@ _WORDED = {
     r"\bat other δ": "at other leak probabilities (δ)",
 }
 """Symbols, as sentences of certificates have them, and words."""
+
+_COUNTED = ("Every row counts", "Rows that name no person", "A person with rows in")
+"""How sentences begin that say which rows change the numbers of a table, and how."""
+
+_BEYOND = {
+    "once that is known": "once it is known that she is there",
+    "once it is known that it is there": "once it is known that there is one",
+    "whether it is there": "whether a person's record is there",
+    "the record says": "a person's record says",
+    "she is in": "a person is in",
+    "she is once": "a person is once",
+    "about her": "about a person",
+}
+"""Words of certificates that refer to what stands before them, and words that stand alone."""
 
 _Item = TypeVar("_Item")
 
@@ -118,7 +133,8 @@ def _published(report: Report) -> Blocks:
     for release in releases:
         note = absent_note(release, report.promises[release.promise].certificate)
         noise = "" if release.error is None else noise_sentence(release.error)
-        yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
+        counted = (one for one in report.promises[release.promise].statement.limits if one.startswith(_COUNTED))
+        yield "text", " ".join(filter(None, (worded(release.asked), note, noise, *counted)))
         table = release.table
         rows = [
             (*_few_columns(key), "suppressed" if count is None else f"{count:,}")
@@ -180,7 +196,7 @@ def _wrong(first: Promise) -> Blocks:
     if anyone(first.statement):
         yield "text", "It rests on nothing that an attacker does not know: whatever they know, the promise is the same."
         return
-    yield "text", "The hint comes with the same leak as above, unless the row names another."
+    yield "text", "Every row is about the same leak as above, unless it names another beside it."
     head = ("if the attacker …", "the hint may change the odds by a factor of at most", "fifty-fifty becomes at most")
     yield "table", ("", head, [(worded(one.words), *_left(one)) for one in first.scenarios if one.kind != "declared"])
 
@@ -192,14 +208,16 @@ def _shortened(text: str) -> str:
 
 def _left(one: Scenario) -> tuple[str, str]:
     """Return what a hint may do to the odds where the attacker is not as declared, and to fifty-fifty."""
-    epsilon, more = one.epsilon, ""
-    if epsilon == math.inf and one.delta_at_one < 1.0:
-        rare = chance(one.delta_at_one) or rounded_up(one.delta_at_one)
-        epsilon, more = 1.0, f", but leaks everything with probability {rare}"
+    odds = factor(one.epsilon)
+    if odds == "infinity":
+        odds = "no limit"
+        if one.delta_at_one < 1.0:
+            rare = chance(one.delta_at_one) or rounded_up(one.delta_at_one)
+            odds += f"; {factor(1.0)} if everything leaks with probability {rare}"
     elif one.verdict.startswith("only the noise"):
-        more = ", by the noise alone"
-    odds = factor(epsilon)
-    return "no limit" if odds == "infinity" else f"{odds}{more}", sureness(epsilon) or "practically certain"
+        odds += ", by the noise alone"
+    # Fifty-fifty at the same leak in every row, so that rows compare.
+    return odds, sureness(one.epsilon) or "practically certain"
 
 
 def _together(report: Report) -> Blocks:
@@ -225,16 +243,36 @@ def _budget(budget: BudgetLine, total: Statement | None) -> str:
 
 
 def _unprotected(statement: Statement) -> Blocks:
-    _, _, beyond = "".join(statement.limits[:1]).partition("; ")
-    listed = [capital(beyond.removeprefix("it does not protect "))] if beyond else []
+    listed = list(_beyond("".join(statement.limits[:1])))
     if not anyone(statement):
-        listed.append("Anybody against whom the attacker knows everything about everybody else.")
+        whom = "an attacker who knows everything about everybody else"
+        left = f"Against {whom} no more is promised than what is said of that above."
+        listed.append(f"Nobody is protected against {whom}." if statement.worst_case is None else left)
     listed += [
-        "People who share a fate, such as a household, beyond one privacy unit.",
-        "People about whom something else is published past the ledger: a total, an earlier table, another register.",
-        "Anything from those who run the program: they see the data, and are trusted.",
+        "People who share a fate, such as a household, are protected one privacy unit at a time, not all together.",
+        "Nobody is protected from what else is published about them, past the ledger: a total, an earlier table, "
+        "another register.",
+        "Nothing is protected from those who run the program: they see the data, and are trusted.",
     ]
     yield "list", listed
+
+
+def _beyond(said: str) -> Iterator[str]:
+    """Yield what a promise does not protect, each as a sentence that stands alone."""
+    for sentence in re.split(r"(?<=\.) |; ", said):
+        before, _, clauses = sentence.rstrip(".").partition("t does not protect ")
+        if clauses and before in ("i", "I"):
+            for clause in re.split(r",? nor (?=wh|in )", clauses):
+                yield f"The promise does not cover {_alone(clause)}."
+        elif not sentence.startswith("Protects "):
+            yield sentence.replace("This holds for", "The promise holds only for", 1)
+
+
+def _alone(clause: str) -> str:
+    """Return a clause about a person as it stands where no person is named before it."""
+    for refers, alone in _BEYOND.items():
+        clause = clause.replace(refers, alone, 1)
+    return clause
 
 
 def _checking(report: Report) -> Blocks:

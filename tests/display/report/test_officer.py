@@ -46,8 +46,10 @@ def test_the_clinic_is_told_in_words():
         "Argued by Head of the practice (invented) on 2025-12-01.",
         "> About one patient in eight comes in a week",
         "| controls 6 more people in each table (10 % of the threshold) | 3.1 | 76 % |",
-        "| controls 28 more people in each table (50 % of the threshold) | 2.8, but leaks everything with "
-        "probability one in 81 | 74 % |",
+        "| controls 22 more people in each table (40 % of the threshold) | 9.6 | 91 % |\n"
+        "| controls 28 more people in each table (50 % of the threshold) | no limit; 2.8 if everything leaks with "
+        "probability one in 81 | practically certain |",
+        "Rows that name no person are left out. A person with rows in several cells counts once, in one of them, drawn",
         "| knows everything about everybody else | no limit | practically certain |",
         "The ledger holds 13 releases about these people.",
         "`pkdp verify 2026-W14/patients_by_district.parquet`",
@@ -66,7 +68,8 @@ def test_no_symbol_is_without_its_word(report):
                     r"[εδ](?! \(|\))|epsilon|\bk =|p_max(?!\))", text.replace("worst-case ε and δ", "")
                 ), text
     (listed,) = [value for s in sections(report()) if s.title == "Not protected" for _, value in s.blocks]
-    assert 3 <= len(listed) <= 5
+    assert 4 <= len(listed) <= 7
+    assert all(re.match(r"(The promise|Nobody|Nothing|People who) .*\b(is|are|does)\b.*\.$", one) for one in listed)
 
 
 def test_where_noise_protects_nothing_has_to_be_argued():

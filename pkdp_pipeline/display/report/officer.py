@@ -161,9 +161,14 @@ def _attacker(statement: Statement) -> Blocks:
     if anyone(statement):
         yield "text", f"{capital(statement.anyone)}."
         return
-    described, more = few(attackers(statement) or ["anyone who fits the assumptions below"], "attacker", 2)
-    yield from (("text", f"{capital(worded(one))}.") for one in described)
-    yield from (("text", one) for one in more)
+    described = [
+        f"{capital(worded(one))}." for one in attackers(statement) or ["anyone who fits the assumptions below"]
+    ]
+    if len(described) > 1:
+        yield "text", "An attacker fits all of these descriptions, each of which is about some of the releases:"
+        yield "list", described
+    else:
+        yield "text", described[0]
 
 
 def _promised(report: Report, first: Promise) -> Blocks:
@@ -179,8 +184,7 @@ def _promised(report: Report, first: Promise) -> Blocks:
 
 
 def _assumed(report: Report, statement: Statement) -> Blocks:
-    said, more = few([worded(one) for one in statement.assumptions if not is_about_the_attacker(one)], "assumption")
-    yield "list", [*said, *more]
+    yield "list", [worded(one) for one in statement.assumptions if not is_about_the_attacker(one)]
     about = report.about
     if who := argued(about):
         yield "text", who
@@ -248,6 +252,8 @@ def _unprotected(statement: Statement) -> Blocks:
         whom = "an attacker who knows everything about everybody else"
         left = f"Against {whom} no more is promised than what is said of that above."
         listed.append(f"Nobody is protected against {whom}." if statement.worst_case is None else left)
+    said = (*_COUNTED, "A person is one value of ")
+    listed += [worded(one) for one in statement.limits[1:] if not one.startswith(said)]
     listed += [
         "People who share a fate, such as a household, are protected one privacy unit at a time, not all together.",
         "Nobody is protected from what else is published about them, past the ledger: a total, an earlier table, "

@@ -10,11 +10,13 @@ import sys
 import pytest
 from example_report import clinic_report, hostile_report, noisy_report, year_report
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import verify
+from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import About
 from pkdp_pipeline.display.report import render
 from pkdp_pipeline.display.report.forms import carried, report_of_document
-from pkdp_pipeline.display.report.officer import sections
+from pkdp_pipeline.display.report.officer import sections, worded
 from pkdp_pipeline.display.report.plain_words import DECLARED
 from pkdp_pipeline.errors import ArgumentError
 
@@ -68,8 +70,26 @@ def test_no_symbol_is_without_its_word(report):
                     r"[εδ](?! \(|\))|epsilon|\bk =|p_max(?!\))", text.replace("worst-case ε and δ", "")
                 ), text
     (listed,) = [value for s in sections(report()) if s.title == "Not protected" for _, value in s.blocks]
-    assert 4 <= len(listed) <= 7
-    assert all(re.match(r"(The promise|Nobody|Nothing|People who) .*\b(is|are|does)\b.*\.$", one) for one in listed)
+    assert all(re.match(r"[A-Z][a-z]+ .*\b(is|are|does|holds?|states?|appears)\b.*\.$", one) for one in listed), listed
+    said = json.dumps([one.blocks for one in sections(report())], ensure_ascii=False)
+    for limit in report().promises[0].statement.limits[1:]:
+        assert (
+            limit.startswith("A person is one value of ") or json.dumps(worded(limit), ensure_ascii=False)[1:-1] in said
+        )
+
+
+def test_every_attacker_and_assumption_is_on_the_pages():
+    parts = [
+        pkdp.certify(pkdp.Histogram(k=40), pkdp.AttackerModel(p_max=p_max, known=known, influence="active"))
+        for p_max, known in ((0.1, 0), (0.05, 20), (0.2, 5))
+    ]
+    shown = Statement.of(pkdp.compose(parts, pkdp.IndependentGivenHabits()))
+    first, *others = clinic_report().promises
+    report = dataclasses.replace(clinic_report(), promises=(dataclasses.replace(first, statement=shown), *others))
+    said = json.dumps([one.blocks for one in sections(report)], ensure_ascii=False)
+    assert "An attacker fits all of these descriptions" in said
+    for assumption in shown.assumptions:
+        assert worded(assumption).removeprefix("The attacker is ")[1:] in said
 
 
 def test_where_noise_protects_nothing_has_to_be_argued():
@@ -137,7 +157,7 @@ def test_the_report_says_who_publishes_and_plain_words_and_numbers_before_the_se
     assert "- Publisher: Walk-in clinic (invented)\n- Contact: data" in text
     assert "Argued by Head of the practice" in text
     report = render(clinic_report(), "html")
-    order = ['<p class="lead">Take any one person', "<dt>Guarantee</dt>", "In the words of the certificate"]
+    order = ['<p class="lead">Each release by itself', "<dt>Guarantee</dt>", "In the words of the certificate"]
     assert sorted(order, key=report.index) == order
     assert text.index("Take any one person") < text.index("In the words of the certificate: Any one of 13 releases")
     assert "<h1>Patients of a walk-in clinic, by district " in report

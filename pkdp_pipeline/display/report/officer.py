@@ -45,8 +45,8 @@ _WORDED = {
     r"two-sided geometric noise with epsilon = (\S+) is added": r"random noise is added, for a hint strength (ε) of \1",
     r" of (k = \d+|its threshold k)": " of the threshold",
     r"^p_max is a conditional probability about .*": "Told that a person is either absent or in one given published "
-    "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for the "
-    "cells as they are published, after any grouping.",
+    "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for "
+    "the cells as they are published, after any grouping.",
     r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
     r" \(e to the power [^)]*\)": "",
     r"\bprobability δ = ": "probability (δ) of ",

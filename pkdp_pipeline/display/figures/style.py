@@ -71,7 +71,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType({light: name for name, light in 
 CERTIFIED: dict[str, Any] = {"color": ACCENT, "linewidth": 2.8, "zorder": 5}
 """How a line of what is certified is drawn."""
 ATTAINED: dict[str, Any] = {"color": SERIES[1], "linewidth": 6.0, "linestyle": (0, (0.8, 0.8)), "zorder": 4.5}
-"""How a line of what some attacker attains is drawn: wide dashes below the certified line, seen where they are equal."""
+"""How a line of what some attacker attains is drawn: wide dashes below the certified line, also seen where equal."""
 NOISE: dict[str, Any] = {"color": MUTED, "linewidth": 1.6, "linestyle": DASHED, "zorder": 4}
 """How a line of what the noise alone gives is drawn."""
 

@@ -133,8 +133,7 @@ def _published(report: Report) -> Blocks:
     for release in releases:
         note = absent_note(release, report.promises[release.promise].certificate)
         noise = "" if release.error is None else noise_sentence(release.error)
-        counted = (one for one in report.promises[release.promise].statement.limits if one.startswith(_COUNTED))
-        yield "text", " ".join(filter(None, (worded(release.asked), note, noise, *counted)))
+        yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
         table = release.table
         rows = [
             (*_few_columns(key), "suppressed" if count is None else f"{count:,}")
@@ -146,6 +145,14 @@ def _published(report: Report) -> Blocks:
         elif not rows:
             yield "text", "Nothing reached the rule for publishing."
     yield from (("text", one) for one in more_tables)
+    counted: dict[str, list[str]] = {}
+    for release in releases:
+        for one in report.promises[release.promise].statement.limits:
+            if one.startswith(_COUNTED):
+                counted.setdefault(one, []).append(release.name)
+    rules = [one if len(of) == len(releases) else f"{', '.join(of)}: {one}" for one, of in counted.items()]
+    if rules:
+        yield "text", " ".join(rules)
     periods = [len(one.periods) + one.more_periods for one in report.series]
     if max(periods, default=1) > 1:
         yield "text", f"These are the newest. Published so far, {report.period}: {number_of(sum(periods), 'table')}."

@@ -53,7 +53,7 @@ def print_result(result: JobResult) -> None:
         console.print(result.together.sentence(result.job.period.text(result.day)), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases
     if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
-        console.print(f"The ledger so far. {result.total.sentence()}\n")
+        console.print(f"The ledger so far. {_briefly(result.total, result.releases)}\n")
     if result.new_ledger:
         console.print(
             "A new ledger was started for this data set: nothing was known to be published about these people before."
@@ -61,6 +61,18 @@ def print_result(result: JobResult) -> None:
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)
     if result.report is not None:
         console.print(f"Report: {result.report}", soft_wrap=True)
+
+
+def _briefly(total: Certificate, printed: Iterable[JobRelease]) -> str:
+    """Return the sentence of a total without what the sentences of releases, printed above it, say as well."""
+    text = total.sentence()
+    for certificate in (one.release.certificate for one in printed):
+        for said in certificate.assumptions:
+            if said.startswith(about := "The attacker is "):
+                text = text.replace(f"against {said.removeprefix(about)}", "against the attacker described above.")
+        for said in certificate.limits:
+            text = text.replace(f" {said}", "")
+    return text
 
 
 def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | None = None) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -57,6 +58,21 @@ def test_run_publishes_then_replays_without_its_source(folder):
     assert "new ledger" in first.stdout
     assert "new ledger" not in again.stdout
     assert "published, and charged" not in again.stdout
+
+
+def test_the_ledgers_total_says_what_the_release_has_not_said(folder):
+    job = folder / "daily_flights.toml"
+    for date in ("2013-01-02", "2013-01-03"):
+        done = pkdp("run", job, "--date", date)
+        assert done.exit_code == 0, done.output
+    release, _, total = words(done.stdout).partition("The ledger so far. ")
+    assert "at most 50 % sure of the cell" in release
+    assert re.match(
+        r"Any one of 2 releases: private at ε = [\d.]+, δ = 1e-6 against the attacker described above\. ", total
+    )
+    assert "what several releases together tell about her" in total
+    assert "A person is one value" in release
+    assert "A person is one value" not in total
 
 
 def test_the_noisy_job_prints_the_sum_of_its_guarantees(folder):

@@ -46,6 +46,7 @@ MOST_SIMULATED = 3
 SAME = Fraction(1, 10**9)
 """Relative difference at which two evaluations of the same number, on different machines, are the same."""
 
+_NONE = "none learns more than is promised"
 _READ = (0.5, 1.0)
 _AT = (1.0, 0.5, 0.1)
 _MOST_SCHEDULES = 20
@@ -187,7 +188,7 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
     if closest[0] < 0:
         return ""
     evidence |= {"percent": closest[0], "epsilon": closest[2]}
-    return f"; the closest reaches {least}{closest[0]} % of it (ε = {closest[2]:g})"
+    return f"; the closest comes to {least}{closest[0]} % of it (at ε = {closest[2]:g})"
 
 
 def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]]:
@@ -206,8 +207,8 @@ def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]
     if not trials:
         why = "Every attacker who matters is too large to enumerate." if skipped else "There is nobody to try."
         raise UncheckedError(f"{why}{left}", **evidence)
-    of = number_of(len(tried), "different release")
-    return f"{trials} exact trials of {people} attackers on {of}: none above{tight}.{left}", evidence
+    who, on = number_of(people, "simulated attacker"), number_of(len(tried), "kind")
+    return f"{who} in {number_of(trials, 'exact trial')} on releases of {on}: {_NONE}{tight}.{left}", evidence
 
 
 def _simulated(
@@ -228,7 +229,7 @@ def _simulated(
                     yield Fraction(lower), epsilon, path, stored.get(epsilon, 1.0)
 
     tight = _judged(reached(), evidence, least="at least ")
-    return f"{number_of(number, 'simulation')} of {effort.words}: none above{tight}.", evidence
+    return f"{number_of(number, 'simulation')} of {effort.words}: {_NONE}{tight}.", evidence
 
 
 def _together(one: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
@@ -252,7 +253,7 @@ def _together(one: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
     if not trials:
         raise UncheckedError("No attack on releases like these together is known, or they are too large.")
     how = f"{drawn} of them by {effort.words}" if drawn else "exact"
-    return f"{number_of(trials, 'trial')}, {how}: none above{tight}.", evidence
+    return f"{number_of(trials, 'trial')} of attackers on several releases, {how}: {_NONE}{tight}.", evidence
 
 
 def _chosen(one: Nested) -> Iterator[tuple[float, Schedule, float]]:

@@ -131,8 +131,8 @@ def more_sure(found: tuple[ReleaseCertificate, ...], change: Change) -> str:
     if not clauses:
         return ""
     if len(found) > 1 and len(clauses) > 1:
-        return "is surer in each release, at twice the odds"
-    return f"is surer, at twice the odds, {listed(clauses)}"
+        return "is surer in each release, at twice the odds, rounded up"
+    return f"is surer, at twice the odds, rounded up, {listed(clauses)}"
 
 
 def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:

@@ -17,7 +17,6 @@ from pkdp_pipeline.display.figures.style import (
     DOTTED,
     NOISE,
     dress,
-    edged,
     is_narrow,
     mark,
     noise_words,
@@ -99,7 +98,7 @@ def draw_guarantee(curve: GuaranteeCurve, axes: Axes, *, given: bool = False) ->
         under = np.exp(np.interp(fine, epsilons, np.log(lower)))
         look: dict[str, Any] = {"color": style.ACCENT_SOFT, "linewidth": 0, "zorder": 2, "label": "between"}
         axes.fill_between(fine, under, upper, step="post", **look)
-        (below,) = axes.plot(epsilons, lower, **ATTAINED, path_effects=edged(), label="attained")
+        (below,) = axes.plot(epsilons, lower, **ATTAINED, label="attained")
         seen = certified >= bottom
         equal = bool(np.allclose(attained[seen], certified[seen], rtol=5e-4, atol=0.0))
         words = "attained" if narrow else "attained by an attack"

@@ -70,8 +70,8 @@ VARIABLES: Mapping[str, str] = MappingProxyType({light: name for name, light in 
 
 CERTIFIED: dict[str, Any] = {"color": ACCENT, "linewidth": 2.8, "zorder": 5}
 """How a line of what is certified is drawn."""
-ATTAINED: dict[str, Any] = {"color": SERIES[1], "linewidth": 1.6, "linestyle": (0, (4, 4)), "zorder": 6}
-"""How a line of what some attacker attains is drawn: over the certified one, where they are equal."""
+ATTAINED: dict[str, Any] = {"color": SERIES[1], "linewidth": 6.0, "linestyle": (0, (0.8, 0.8)), "zorder": 4.5}
+"""How a line of what some attacker attains is drawn: wide dashes below the certified line, also seen where equal."""
 NOISE: dict[str, Any] = {"color": MUTED, "linewidth": 1.6, "linestyle": DASHED, "zorder": 4}
 """How a line of what the noise alone gives is drawn."""
 
@@ -173,13 +173,6 @@ def noise_words(*, narrow: bool, given: bool) -> str:
     """Return what the line of the noise is called; `given` says whether something may be known exactly besides."""
     whom = "given what is known" if given else "against anyone" if narrow else "against anyone at all"
     return f"noise alone, {whom}" if narrow else f"the noise alone, {whom}"
-
-
-def edged() -> list[Any]:
-    """Return edges in the colour of the paper: a line over another one is seen without colours too."""
-    from matplotlib.patheffects import Normal, Stroke
-
-    return [Stroke(linewidth=5.0, foreground=SURFACE), Normal()]
 
 
 def is_narrow(axes: Axes) -> bool:

@@ -45,8 +45,8 @@ _WORDED = {
     r"two-sided geometric noise with epsilon = (\S+) is added": r"random noise is added, for a hint strength (ε) of \1",
     r" of (k = \d+|its threshold k)": " of the threshold",
     r"^p_max is a conditional probability about .*": "Told that a person is either absent or in one given published "
-    "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for the "
-    "cells as they are published, after any grouping.",
+    "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for "
+    "the cells as they are published, after any grouping.",
     r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
     r" \(e to the power [^)]*\)": "",
     r"\bprobability δ = ": "probability (δ) of ",
@@ -133,8 +133,7 @@ def _published(report: Report) -> Blocks:
     for release in releases:
         note = absent_note(release, report.promises[release.promise].certificate)
         noise = "" if release.error is None else noise_sentence(release.error)
-        counted = (one for one in report.promises[release.promise].statement.limits if one.startswith(_COUNTED))
-        yield "text", " ".join(filter(None, (worded(release.asked), note, noise, *counted)))
+        yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
         table = release.table
         rows = [
             (*_few_columns(key), "suppressed" if count is None else f"{count:,}")
@@ -146,6 +145,14 @@ def _published(report: Report) -> Blocks:
         elif not rows:
             yield "text", "Nothing reached the rule for publishing."
     yield from (("text", one) for one in more_tables)
+    counted: dict[str, list[str]] = {}
+    for release in releases:
+        for one in report.promises[release.promise].statement.limits:
+            if one.startswith(_COUNTED):
+                counted.setdefault(one, []).append(release.name)
+    rules = [one if len(of) == len(releases) else f"{', '.join(of)}: {one}" for one, of in counted.items()]
+    if rules:
+        yield "text", " ".join(rules)
     periods = [len(one.periods) + one.more_periods for one in report.series]
     if max(periods, default=1) > 1:
         yield "text", f"These are the newest. Published so far, {report.period}: {number_of(sum(periods), 'table')}."

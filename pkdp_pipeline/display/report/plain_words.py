@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.certificates.sentences import capital
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.model.wording import rounded_up
@@ -154,6 +155,11 @@ def titled(promise: Promise) -> str:
     if promise.name.startswith(_EVERYTHING) and (one := apart(promise.statement)):
         return promise.name.replace(_EVERYTHING, f"each {one} by itself", 1)
     return promise.name
+
+
+def headed(promise: Promise) -> str:
+    """Return what a promise is about as a heading; names of releases keep their letters."""
+    return capital(titled(promise)) if promise.name.startswith(_EVERYTHING) else titled(promise)
 
 
 def ledger_total(account: LedgerAccount) -> str:

@@ -126,7 +126,9 @@ def test_what_is_attained_is_told_from_what_is_certified():
         attained, certified = drawn(panel, "attained"), drawn(panel, "certified")
         assert attained.is_dashed()
         assert not certified.is_dashed()
-        assert attained.get_linewidth() < certified.get_linewidth()
+        # Below the certified line, and seen beside it: no dash breaks what is full.
+        assert attained.get_zorder() < certified.get_zorder()
+        assert attained.get_linewidth() > certified.get_linewidth()
         beside = {text.get_text() for text in panel.texts}
         assert beside == (set() if equal else {"attained", "certified"})
         assert ("attained by an attack: equal to three digits" in texts(panel)) is equal

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed
-from pkdp_pipeline.certificates.differences import Difference, differences, refuse_altered
+from pkdp_pipeline.certificates.differences import Difference, differences, is_word, refuse_altered
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model import VERSION, VIEWS
@@ -315,7 +315,7 @@ class Certificate(ABC):
                 "verify it with the version that its field 'library' names."
             )
         found = self.differences(stored)
-        refuse_altered([one for one in found if not (foreign and one.direction == "words" and "rule" not in one.steps)])
+        refuse_altered([one for one in found if not (foreign and is_word(one))])
         return True
 
     def differences(

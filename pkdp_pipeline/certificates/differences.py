@@ -32,6 +32,12 @@ _ASKED = re.compile(r"\b(grid|numbers|curve)\b.*\.epsilons?\b[^.]*$")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 _MOST = 3
 
+REWORDED = (
+    "An earlier state of this version wrote other words, or somebody altered them: do not rely on them. Certify the "
+    "same again with pkdp.certify to read what is certified."
+)
+"""Why words differ where the version is the same: nobody can tell which of the two it was."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -170,14 +176,24 @@ def described(found: Collection[Difference]) -> str:
     return "; ".join(listed) + (f"; and {more} more" if more > 0 else "")
 
 
+def is_word(one: Difference) -> bool:
+    """Return whether a difference is in what a certificate says, and in none of its numbers or facts."""
+    return one.direction == "words" and "rule" not in one.steps
+
+
 def refuse_altered(found: Collection[Difference]) -> None:
-    """Raise `ArgumentError` at the first difference that no processor can have produced."""
-    for one in found:
-        if not one.is_weaker:
-            raise ArgumentError(
-                f"{one.path} is not what the mechanism and the attacker give: the certificate was altered or is not "
-                "ours. Certify again with pkdp.certify."
-            )
+    """Raise `ArgumentError` at the first difference that no processor can have produced, words last."""
+    altered = sorted((one for one in found if not one.is_weaker), key=is_word)
+    if altered and is_word(altered[0]):
+        raise ArgumentError(
+            f"the certificate's numbers are right, but {altered[0].path} is worded otherwise than this version words "
+            f"it. {REWORDED}"
+        )
+    if altered:
+        raise ArgumentError(
+            f"{altered[0].path} is not what the mechanism and the attacker give: the certificate was altered or is not "
+            "ours. Certify again with pkdp.certify."
+        )
 
 
 def outcome_of(found: Collection[Difference]) -> str:

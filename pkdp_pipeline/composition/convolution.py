@@ -191,7 +191,7 @@ class Convolved(Bound):
     pair, its own mirror image, that dominates both its orders. *Rounding*: upward, with the
     budget of `docs/numerics.md`; the grid widens the result by about 0.05 % in ε. The attained side is that of an
     attacker who adds up scores, see `pkdp_pipeline.composition.score_attack`; 0 where none is known. *Source*:
-    `docs/mathematics.md`, "Composition over a schedule", rules 2 and 5.
+    `docs/composition.md`, rules 2 and 5.
     """
 
     parts: tuple[tuple[Directions, int], ...]

@@ -1,4 +1,7 @@
-"""The attackers that each theorem holds against, in words."""
+"""The attackers that each theorem holds against, in words.
+
+Everything that limits them stands in the first sentence, which is quoted alone; what they may know follows it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.wording import listed, percent
 from pkdp_pipeline.theorems.record import independent, others
 
-_NO_TOTAL = "This holds only while no exact total of those present is published, nor anything from which it follows"
+_NO_TOTAL = "while no exact total of those present is published, nor anything from which it follows"
 
 
 def _people(number: int) -> str:
@@ -29,17 +32,23 @@ def _knows(attacker: AttackerModel, where: str) -> str:
     return f"knows the records of at most {number}"
 
 
-def _beforehand(attacker: AttackerModel, *, limited: bool = True) -> str:
-    """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
+def _provided(attacker: AttackerModel, *while_: str, limited: bool = True) -> str:
+    """Say what else must hold: also of those who are merely known, who else may be there for certain."""
+    conditions = list(while_)
+    if attacker.known and attacker.influence == "passive":
+        one = attacker.known == 1
+        chosen = "the person known was chosen for reasons unrelated to her record"
+        if not one:
+            chosen = "those known were chosen for reasons unrelated to their records"
+        before = f" and the same limit held for {'her' if one else 'them'} before the attacker knew "
+        conditions.insert(0, f"if {chosen}{before + ('it' if one else 'these') if limited else ''}")
+    return f"; this holds only {', and only '.join(conditions)}" if conditions else ""
+
+
+def _chance(attacker: AttackerModel) -> str:
     if attacker.known == 0 or attacker.influence == "active":
         return ""
-    if attacker.known == 1:
-        chosen, held, say = "That person was chosen for reasons unrelated to her record", "her", "it says"
-    else:
-        chosen = f"Those {attacker.known} were chosen for reasons unrelated to their records"
-        held, say = "them", "these say"
-    limit = f", and the same limit held for {held} before the attacker knew {say.split()[0]}" if limited else ""
-    return f". {chosen}{limit}; δ includes the chance of what {say}"
+    return f". δ includes the chance of what {'her record says' if attacker.known == 1 else 'their records say'}"
 
 
 def _another(attacker: AttackerModel) -> str:
@@ -69,7 +78,9 @@ def thresholding_complement(attacker: AttackerModel) -> str:
 def _about_group(attacker: AttackerModel, side: str, sure: str) -> str:
     knows = _knows(attacker, f"{side} the group")
     does = f", {knows} and {sure} that {_another(attacker)} is in the group" if sure else f" and {knows}"
-    return f"{independent(attacker)}{does}{_bounded(attacker)}{_beforehand(attacker, limited=bool(sure))}"
+    return (
+        f"{independent(attacker)}{does}{_bounded(attacker)}{_provided(attacker, limited=bool(sure))}{_chance(attacker)}"
+    )
 
 
 def through_absence(attacker: AttackerModel) -> str:
@@ -77,7 +88,7 @@ def through_absence(attacker: AttackerModel) -> str:
     return (
         f"{independent(attacker)}, {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is either "
         f"absent or in a given cell, is at most {percent(attacker.p_max)} sure of the cell{_bounded(attacker)}"
-        f"{_beforehand(attacker)}. The attacker may know who is absent. {_NO_TOTAL}"
+        f"{_provided(attacker, _NO_TOTAL)}{_chance(attacker)}. The attacker may know who is absent"
     )
 
 
@@ -106,10 +117,11 @@ def _groups(attacker: AttackerModel) -> str:
 def in_several_cells(attacker: AttackerModel) -> str:
     """Say whom a histogram holds against in which people may be in several cells."""
     return (
-        f"{independent(attacker)}, {_knows(attacker, 'in the table')} and, told in which other cells "
+        f"{independent(attacker)} and each person's cells as independent given everybody's habits, "
+        f"{_knows(attacker, 'in the table')} and, told in which other cells "
         f"{_another(attacker)} is, is at most {percent(attacker.p_max)} sure of any further cell{_bounded(attacker)}"
-        f"{_beforehand(attacker)}. The attacker also regards each person's cells as independent given everybody's "
-        f"habits, and may know these habits and who is absent. {_NO_TOTAL}"
+        f"{_provided(attacker, _NO_TOTAL)}{_chance(attacker)}. The attacker may know everybody's habits and who is "
+        "absent"
     )
 
 
@@ -159,14 +171,14 @@ def in_cells(attacker: AttackerModel) -> str:
 
 def in_noisy_cells(attacker: AttackerModel) -> str:
     """Say whom theorem F holds against where every cell has noise of its own."""
-    return f"{_may_be_anywhere(attacker)}. The attacker may know where everybody else is. {_NO_TOTAL}"
+    return f"{_may_be_anywhere(attacker)}; this holds only {_NO_TOTAL}. The attacker may know where everybody else is"
 
 
 def _may_be_anywhere(attacker: AttackerModel) -> str:
     return (
-        f"{_uncertain(attacker)}: each of these is in any given cell with probability at least "
-        f"{percent(attacker.p_min, up=True)}. Told that such a person is either absent or in a given cell, the "
-        f"attacker is at most {percent(attacker.p_max)} sure of the cell"
+        f"{independent(attacker)}, is uncertain about at least {others(attacker.unknown or 0)} (each of these is in "
+        f"any given cell with probability at least {percent(attacker.p_min, up=True)}) and, told that such a person is "
+        f"either absent or in a given cell, is at most {percent(attacker.p_max)} sure of the cell"
     )
 
 

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.differences import Difference, described, outcome_of
+from pkdp_pipeline.certificates.differences import REWORDED, Difference, described, is_word, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.display.report.published import OWN_CAVEATS
@@ -273,8 +273,7 @@ def _numbers(nested: list[Nested], words: dict[bool, list[Difference]]) -> tuple
         points += 2 * len(one.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
         ours = one.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
         for each in one.certificate.differences(one.document, skip={"certificate", "library"}, path=one.path):
-            is_word = each.direction == "words" and each.path != f"{one.path}.rule"
-            (found[ours] if is_word else numbers).append(each)
+            (found[ours] if is_word(each) else numbers).append(each)
     words |= found
     altered = [one for one in numbers if not one.is_weaker]
     evidence = {"certificates": len(nested), "numbers": points, "different": len(altered)}
@@ -286,7 +285,7 @@ def _numbers(nested: list[Nested], words: dict[bool, list[Difference]]) -> tuple
 
 def _words(nested: list[Nested], found: dict[bool, list[Difference]]) -> str:
     if found[True]:
-        raise BrokenError(f"{described(found[True])}.", different=[one.path for one in found[True]])
+        raise BrokenError(f"{described(found[True])}. {REWORDED}", different=[one.path for one in found[True]])
     if found[False]:
         different = [one.path for one in found[False]]
         raise UncheckedError(

@@ -3,7 +3,7 @@
 Every function takes the parameters of one definition and returns those of another one that follows for every mechanism.
 *Guarantee*: the mechanism that satisfies the first definition satisfies the second with what is returned. *Rounding*:
 up, from ball arithmetic, in every function. Where a printed statement can be sharpened with a short proof, the sharper
-one is here; `docs/privacy_loss.md` has the proofs, and says which conversions are left out.
+one is here. `docs/privacy_loss.md` proves what the sources named here do not, and says which conversions are left out.
 """
 
 from __future__ import annotations

@@ -38,7 +38,11 @@ def test_a_period_is_text_or_what_yaml_reads_as_a_date(period):
         ("one_cell", "any", "one_cell: must be"),
         ("evidence", {"kind": "hope"}, r"evidence\[1\]: kind: must be"),
         ("evidence", {}, r"evidence\[1\]: has another form"),
-        ("budget", {"epsilon": 1.0, "delta": "1e-6"}, r"budget\[1\].delta: must be a number.*write delta = 1\.0e-06\.$"),
+        (
+            "budget",
+            {"epsilon": 1.0, "delta": "1e-6"},
+            r"budget\[1\].delta: must be a number.*write delta = 1\.0e-06\.$",
+        ),
         ("budget", {"epsilon": 1.0}, r"budget\[1\].delta: is required"),
     ],
 )

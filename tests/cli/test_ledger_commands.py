@@ -259,7 +259,7 @@ def test_releases_that_end_together_are_one_point(tmp_path):
 def test_total_prints_the_sentence_and_as_json_the_certificate(path, facts):
     done = run("total", path)
     assert words(facts["total"].sentence(1e-6)) in words(done.stdout)
-    for text in ("Rule 2", "docs/composition.md", "IndependentGivenHabits()", "Against anyone", "none"):
+    for text in ("Rule 2", "docs/composition.md", "independent_given_habits", "Against anyone", "none"):
         assert text in words(done.stdout)
     other = words(run("total", path, "--delta", "1e-9").stdout)
     assert words(facts["total"].sentence(1e-9)) in other
@@ -273,7 +273,7 @@ def test_explain_says_how_the_total_comes_about(path, facts):
     text = words(run("explain", path).stdout)
     for part in (
         words(HABITS.declares),
-        "Budget(12, 1e-6, part='partial_knowledge')",
+        "Budget: ε = 12 at δ = 1e-6 for the total.",
         "p_max = 0.2",
         "noisy count",
         f"{DAYS + 1} releases stand alone",
@@ -400,7 +400,7 @@ def test_changed_terms_are_listed(tmp_path):
     for command in ("explain", "verify"):
         text = words(run(command, path).stdout)
         assert change in text
-        assert "evidence OneDayProtected(); budgets Budget(2, 1e-6, part='partial_knowledge')" in text
+        assert "evidence one_day_protected; budget ε = 2 at δ = 1e-6 for the total" in text
     for command in ("show", "total"):
         text = words(run(command, path).stdout)
         assert "are not those of the first release: they changed with event 5 (20" in text
@@ -610,7 +610,7 @@ def test_the_registry_entry_is_a_draft_in_the_registrys_form(path, facts, versio
     assert document["deployment"]["dp_variant"] == {"variant_name": "Custom"}
     assert "not the standard definition" in loss["privacy_unit_details"]
     assert facts["head"] in document["deployment"]["administrative"]["notes"]
-    assert "IndependentGivenHabits" in document["deployment"]["accounting"]["composition"]
+    assert "independent_given_habits" in document["deployment"]["accounting"]["composition"]
 
 
 def test_noised_releases_are_registered_as_ordinary_differential_privacy(tmp_path):

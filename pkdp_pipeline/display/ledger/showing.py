@@ -12,8 +12,8 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.words import (
     alone_words,
     amount,
-    class_call,
     command,
+    evidence_words,
     given_words,
     mechanism_words,
     no_epsilon,
@@ -253,7 +253,7 @@ def rule_lines(total: Certificate, terms: Terms) -> list[tuple[str, str]]:
     """Return the rule by which it adds up, where it is proved, and the evidence in force."""
     keys = [key for key in total.theorems if THEOREMS[key].is_rule]
     listed = [("Rule", f"{THEOREMS[key].title} ({THEOREMS[key].citation})") for key in keys]
-    declared = ", ".join(map(class_call, terms.evidence)) or "none declared"
+    declared = ", ".join(map(evidence_words, terms.evidence)) or "none declared"
     several = isinstance(total, ComposedCertificate) and total.releases > 1
     why = "exact totals are given (docs/composition.md, rule 7)" if several else "a single release"
     return [*(listed or [("Rule", f"none needed: {why}")]), ("Evidence", declared)]

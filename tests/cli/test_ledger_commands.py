@@ -161,6 +161,19 @@ def test_show_says_what_stands_and_what_it_adds_up_to(path, facts):
     assert "the last 3" in run("show", path, "--last", 3).stdout
 
 
+def test_show_leaves_out_no_period_without_a_word(path, tmp_path):
+    growth = run("show", path, "--all").stdout.partition("Together: ε")[2]
+    assert all(day(number) in growth for number in (*range(1, DAYS + 1), 28, 30))
+    assert "periods are shown" not in growth
+    many = tmp_path / "many.sqlite"
+    with Ledger.open(many, dataset="many") as ledger:
+        for number in range(1, 26):
+            noisy(ledger, day(number))
+    growth = words(run("show", many).stdout.partition("Together: ε")[2])
+    assert "20 of 25 periods are shown, spread evenly; the last one is among them." in growth
+    assert (day(1) in growth, day(25) in growth) == (True, True)
+
+
 def test_show_as_json_holds_every_number(path, facts):
     document = json.loads(run("show", path, "--json").stdout)
     assert document["head"] == facts["head"]

@@ -197,7 +197,7 @@ def _show(stream: TextIO, show: Callable[..., None], *what: object) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             # Rich makes an exit of a pipe that is closed, as head closes it: that is meant.
             if not isinstance(error, BrokenPipeError | SystemExit):
-                typer.echo("pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True)
+                typer.echo("pkdp: not all that was done can be shown: output closed, or disk full.", err=True)
 
 
 def chosen_day(option: str, text: str, job: Job) -> datetime.date:

@@ -95,10 +95,10 @@ class JobSession:
         job, folder = self.job, Path(self.job.output.directory)
         check_together(job)  # nothing is opened to find out
         check_records(job)
-        if self._day is not None and "://" not in job.ledger and not Path(job.ledger).exists():
-            # Before its first run a job has nothing, and what it misspells leaves nothing; a refusal comes first.
-            if plan_job(job, [self._day]).refused is None:
-                check_named(job, self._opened_source().columns)
+        is_first = "://" not in job.ledger and not Path(job.ledger).exists()
+        # Before its first run a job has nothing, and what it misspells leaves nothing; a refusal comes first.
+        if is_first and self._day is not None and plan_job(job, [self._day]).refused is None:
+            check_named(job, self._opened_source().columns)
         make_folder(folder)
         opening.enter_context(job_lock(folder))
         certificates = check_folder(job)

@@ -223,7 +223,7 @@ def test_an_unreadable_source_or_a_column_that_it_lacks_leaves_nothing_and_charg
     missing = load_job(job_file(basic.replace('by = "town"', 'by = "twon"')))
     with pytest.raises(ConfigError, match=r"'twon' .* did you mean 'town'"):
         run_job(missing, DAY)
-    job = load_job(job_file())
+    job = load_job(job_file('evidence = { kind = "one_day_protected" }\n' + basic))
     rows = Path(job.source.files[0]).read_bytes()
     Path(job.source.files[0]).write_bytes(b"no parquet")
     with pytest.raises(ConfigError, match="source"):

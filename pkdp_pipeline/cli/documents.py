@@ -9,7 +9,6 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,7 +17,7 @@ from typer.models import OptionInfo
 
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import PkdpError, exit_code
-from pkdp_pipeline.model.wording import worded_for
+from pkdp_pipeline.model.wording import with_arguments, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -32,8 +31,6 @@ def print_document(document: dict[str, Any]) -> None:
 
 
 _NONE: Mapping[str, str] = MappingProxyType({})
-_STARTS, _ENDS = r"""(?<![\w'"-])""", r"""(?![\w'"-])"""
-_VALUE = r"""\s?=\s?(\{[^}]*\}|\[[^\]]*\]|"[^"]*"|'[^']*'|[\w.+-]*\w)( in source)?"""
 _RESULTS = ("epsilon", "delta")
 """Options of these names say what is asked for, messages what is reached."""
 
@@ -49,25 +46,13 @@ def option_names(command: Callable[..., None]) -> dict[str, str]:
 
 
 def message_of(error: PkdpError, options: Mapping[str, str] = _NONE) -> str:
-    """Return what an error says; an argument that it names is written as the option of a command.
-
-    It is one where it is set (``missing_unit="drop"``, ``types = { age = "number" } in source``), where its name is no
-    word of a sentence (``one_cell``, ``source.types``), and where the message begins with it.
-    """
-    message = worded_for(error, COMMAND)
-    for name, option in options.items():
-        if name in _RESULTS:
-            continue
-        message = re.sub(_STARTS + rf"(?<!\.){name}" + _VALUE, partial(_typed, option), message)
-        message = re.sub(_STARTS + rf"{name}\.(?=\w)", f"{option} ", message)
-        alone = name if "_" in name else rf"(?:(?<=source\.)|^){name}"
-        message = re.sub(_STARTS + alone + _ENDS, option, message)
-    return message.replace("source.--", "--")
+    """Return what an error says; an argument that it names is written as the option of a command."""
+    options = {name: option for name, option in options.items() if name not in _RESULTS}
+    return with_arguments(worded_for(error, COMMAND), options, _typed).replace("source.--", "--")
 
 
-def _typed(option: str, found: re.Match[str]) -> str:
+def _typed(option: str, value: str) -> str:
     """Return an option with its value, or once with each of several."""
-    value = found[1]
     values = [value] if value[0] not in "{[\"'" else re.findall(r"""["']([^"']*)["']""", value)
     if value[0] == "{":
         values = [f"{key.strip()}={one}" for key, one in zip(re.findall(r"([^{},]+?) = ", value), values, strict=False)]

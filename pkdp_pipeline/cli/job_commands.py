@@ -192,10 +192,12 @@ def _show(stream: TextIO, show: Callable[..., None], *what: object) -> None:
     """Let what is done stand, and go on, where it cannot be shown: nobody reads on, or the disk of a log is full."""
     try:
         show(*what)
-    except (OSError, SystemExit):  # Rich makes an exit of a pipe that is closed
+    except (OSError, SystemExit) as error:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            typer.echo("pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True)
+            # Rich makes an exit of a pipe that is closed, as head closes it: that is meant.
+            if not isinstance(error, BrokenPipeError | SystemExit):
+                typer.echo("pkdp: not all that was done can be shown: output closed, or disk full.", err=True)
 
 
 def chosen_day(option: str, text: str, job: Job) -> datetime.date:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import io
+import math
 import re
 import shutil
 import sys
@@ -12,10 +14,11 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from rich.console import Console
+from typer.models import OptionInfo
 
 from pkdp_pipeline.cli.assurance_commands import audit_app, verify
 from pkdp_pipeline.cli.demo_command import demo
@@ -80,7 +83,7 @@ certify_app = typer.Typer(help="Print the certificate of a mechanism; no data is
 
 
 def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
-    """Let every error of a command be a complaint and the exit code of the whole command line."""
+    """Let every error of a command be a complaint and the exit code of the whole command line, and numbers checked."""
 
     @functools.wraps(command)
     def run(*args: Any, **given: Any) -> None:
@@ -102,7 +105,37 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
                 print_document(error_document(error, options))
             raise typer.Exit(exit_code(error)) from None
 
+    signature = _checking_numbers(command)
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
     return run
+
+
+def _checking_numbers(command: Callable[..., None]) -> inspect.Signature:
+    """Return the signature of a command whose options that take a number say so in plain words, as job files do."""
+    signature = inspect.signature(command, eval_str=True)
+    for parameter in signature.parameters.values():
+        hint, *options = get_args(parameter.annotation) or (None,)
+        kind = next((one for one in (int, float) if hint in (one, one | None)), None)
+        for option in options:
+            if kind and isinstance(option, OptionInfo) and option.parser is None:
+                option.parser = functools.partial(_number, kind, option.min, option.max)
+                option.metavar = option.metavar or ("INTEGER" if kind is int else "FLOAT")
+    return signature
+
+
+def _number(kind: type[int | float], least: float | None, most: float | None, given: str | float) -> float:
+    """Return a number within limits; as an option's parser, which adds no words of its own to these."""
+    words = f"a {'whole ' * (kind is int)}number"
+    if least is not None:
+        words += f" of at least {least:g}" if most is None else f" from {least:g} to {most:g}"
+    try:
+        value = kind(given)
+    except ValueError:
+        value = None
+    if value is None or not (-math.inf if least is None else least) <= value <= (math.inf if most is None else most):
+        raise typer.BadParameter(f"It must be {words}.")
+    return value
 
 
 def _show_version(asked: bool) -> None:

@@ -137,8 +137,8 @@ _DECLARED: Options = {
     "evidence": flag(
         list[str] | None,
         None,
-        "The evidence by which several releases add up, such as independent_given_habits, once_per_unit, "
-        "bounded_participation:5; again for a second kind.",
+        "The evidence by which several releases add up, such as once_per_unit; one that takes a number has it behind "
+        "a colon. Again for a second kind.",
         "KIND",
     ),
 }
@@ -351,7 +351,9 @@ def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
             if one.name.startswith("p_"):
                 found[one.name] = Annotated[float | None, of_share(_HELP[one.name])], None
             else:
-                found[one.name] = flag(hint if choices is None else str, default, _HELP.get(one.name), choices)
+                name = f"--{one.name.replace('_', '-')}" if hint is bool else None
+                words = "KIND" if one.name == "secret" else choices  # longer ones leave no room for names
+                found[one.name] = flag(hint if choices is None else str, default, _HELP[one.name], words, name)
     return found
 
 

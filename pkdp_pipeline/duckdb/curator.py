@@ -20,11 +20,13 @@ from pkdp_pipeline.duckdb.tables import (
     linking_views,
     resolve,
 )
-from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.mechanisms import Histogram, cells_per_unit
+from pkdp_pipeline.model.predicate import columns_listed
 from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.wording import CURATOR, with_arguments, worded_for
 from pkdp_pipeline.releases.publish import Publication, publish
 from pkdp_pipeline.releases.release import Release
 
@@ -162,7 +164,10 @@ def request_of(
     offered : mapping of str to str, optional
         The only columns that the question may name: of others nothing is said, not even that they are there.
     """
-    columns, lacking = (table.columns, LACKING) if offered is None else (offered, NOT_OFFERED)
+    columns, lacking, own = offered, NOT_OFFERED, LACKING
+    if columns is None:
+        columns, lacking = table.columns, f"{LACKING}; it has {columns_listed(table.columns)}"
+        own = lacking
     by = None
     if spec.histogram is not None:
         by = tuple(column_named("by", name, columns, lacking=lacking) for name in spec.histogram)
@@ -188,16 +193,31 @@ def request_of(
         missing_unit=said.missing_unit or rules.missing_unit,
         units=rules.units,
         one_cell="error" if by is None else one_cell,
-        order_by=None if not first else [column_named("order_by", one, table.columns) for one in first],
+        order_by=None if not first else [column_named("order_by", one, table.columns, lacking=own) for one in first],
         undeclared=said.undeclared or "error",
         period=rules.period if spec.period is None else spec.period,
         table=table.name,
     )
     for name in request.unit:
         if name not in table.columns:
-            column_named("unit", name, table.columns)
+            column_named("unit", name, table.columns, lacking=own)
             raise ArgumentError(f"unit names column {name!r}; the table spells it otherwise: rename one.")
     return request
+
+
+#: The arguments of the macros, and of `install`, under the names that messages have for them.
+_NO_ARGUMENTS = ("table", "histogram", "count", "database", "schema_", "schemas")
+_ARGUMENTS = {name: name for name in (*Spec.model_fields, "units") if name not in _NO_ARGUMENTS} | {"where": "filter"}
+
+
+def _in_sql(error: PkdpError) -> str:
+    """Return what an error says, arguments as the macros take them, or `install` does."""
+
+    def written(name: str, value: str) -> str:
+        in_sql = value.replace('"', "'")
+        return f"{name}={value} at install" if name == "units" else f"{name} := {in_sql}"
+
+    return with_arguments(worded_for(error, CURATOR), _ARGUMENTS, written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -257,6 +277,8 @@ class CuratorReleases:
                     cursor.execute("SET TimeZone = 'UTC'")
                 yield cursor
             return
+        except PkdpError as error:
+            raise type(error)(_in_sql(error)) from None
         except RuntimeError as error:
             # DuckDB's word for Ctrl-C, which says nothing about what was read.
             if str(error) == "Query interrupted":

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Self
 from pkdp_pipeline.display.figures import need_matplotlib
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
-from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day
+from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, check_records, forget_rows, keep_rows, recorded
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, summarise, write_report
 from pkdp_pipeline.jobs.sources import Source, open_source
+from pkdp_pipeline.jobs.sources.source import check_named
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Ledger
@@ -38,7 +39,7 @@ class JobSession:
     """Runs a job for one period after another; use it as a context manager.
 
     It holds a lock, so that nothing else publishes into the same folder meanwhile, the ledger, and from the first
-    day that needs it the source.
+    day that needs it the source; where there is no ledger yet, the source is opened first.
 
     Parameters
     ----------
@@ -90,10 +91,14 @@ class JobSession:
         self._held.close()
 
     def _open(self, opening: ExitStack) -> None:
-        """Open and check all but the source."""
+        """Open and check all but the source; that, too, where there is no ledger yet."""
         job, folder = self.job, Path(self.job.output.directory)
         check_together(job)  # nothing is opened to find out
         check_records(job)
+        is_first = "://" not in job.ledger and not Path(job.ledger).exists()
+        # Before its first run a job has nothing, and what it misspells leaves nothing; a refusal comes first.
+        if is_first and self._day is not None and plan_job(job, [self._day]).refused is None:
+            check_named(job, self._opened_source().columns)
         make_folder(folder)
         opening.enter_context(job_lock(folder))
         certificates = check_folder(job)
@@ -249,15 +254,18 @@ class JobSession:
 
         return day, *takewhile(is_read, following)
 
-    def _check(self, asked: Sequence[Question], result: JobResult, *, revise: bool) -> CheckedDay:
-        """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
+    def _opened_source(self) -> Source:
         if self._source is None:
             self._source = open_source(self.job)
             self._held.callback(self._source.close)
+        return self._source
+
+    def _check(self, asked: Sequence[Question], result: JobResult, *, revise: bool) -> CheckedDay:
+        """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
+        source, verdicts = self._opened_source(), list[tuple[str, bool]]()
         if result.day not in self._together:
             self._together = self._in_a_row(result.day, revise=revise)
-            self._source.together(self.job.period, self._together)
-        source, verdicts = self._source, list[tuple[str, bool]]()
+            source.together(self.job.period, self._together)
         result.checks = verdicts
 
         def look() -> CheckedDay:

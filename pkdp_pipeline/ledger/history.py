@@ -157,6 +157,11 @@ def spending(
     return [found[one] for one in sorted(found)]
 
 
+def number_of_periods(history: History, unit: str) -> int:
+    """Return how many points `spending` has where nothing limits them."""
+    return len(_reached(history.in_order(), unit, None))
+
+
 def _reached(lines: Sequence[Entry], unit: str, periods: Container[str] | None) -> dict[int, str]:
     """Return how many of the lines stand at the end of each of the unit's periods, and its name.
 

@@ -275,9 +275,14 @@ def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]
         if found:
             continue
         close = alike or difflib.get_close_matches(name, known, n=1)
-        listed = ", ".join(map(repr, known[:_LISTED])) + (", …" if len(known) > _LISTED else "")
-        hint = f"Did you mean {close[0]!r}?" if close else f"It has {listed or 'no columns'}."
+        hint = f"Did you mean {close[0]!r}?" if close else f"It has {columns_listed(known)}."
         raise ArgumentError(f"{argument} names column {name!r}, which {of} does not have. {hint}")
+
+
+def columns_listed(columns: Iterable[str]) -> str:
+    """Return the first columns of a table as a message lists them."""
+    known = [*columns]
+    return ", ".join(map(repr, known[:_LISTED])) + (", …" if len(known) > _LISTED else "") or "no columns"
 
 
 def twins(columns: Sequence[str]) -> tuple[str, str] | None:

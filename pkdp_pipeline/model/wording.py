@@ -6,11 +6,12 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from pkdp_pipeline.model.spelling import exactly
@@ -103,7 +104,21 @@ class _Analyst(Speech):
     no_target = ""  # the curator's choice
 
 
+class _Curator(_Analyst):
+    """Advice as the macros take it; and where `install` was given what they do not take."""
+
+    names_releases = True
+    declaring = "when you open, in Python, the ledger that install is given"
+    larger_budget = "open the ledger that install is given with a larger budget"
+    revise = "publish with revise=True from Python"
+    no_target = "target=None at install"
+
+    def known_total(self, by: Sequence[str] = ()) -> str:
+        return f"{Speech.known_total(self, by)} that install is given"
+
+
 PYTHON = Speech()
+CURATOR: Speech = _Curator()
 ANALYST: Speech = _Analyst()
 JOB_FILE: Speech = _JobFile()
 
@@ -140,6 +155,29 @@ def worded_for(error: BaseException, speech: Speech) -> str:
     """Return an error's message, its advice in a speech where it can be had in it."""
     message = error.args[0] if error.args else ""
     return message.spoken(speech) if isinstance(message, Worded) else str(error)
+
+
+_STARTS, _ENDS = r"""(?<![\w'"-])""", r"""(?![\w'"-])"""
+_VALUE = r"""\s?=\s?(\{[^}]*\}|\[[^\]]*\]|"[^"]*"|'[^']*'|[\w.+-]*\w)( in source)?"""
+
+
+def with_arguments(message: str, names: Mapping[str, str], write: Callable[[str, str], str]) -> str:
+    """Return a message in which each argument of `names` has its name there, and is set as `write` sets it.
+
+    It is an argument where it is set (``missing_unit="drop"``, ``types = { age = "number" } in source``), where its
+    name is no word of a sentence (``one_cell``, ``source.types``), and where the message begins with it.
+    """
+    for name, typed in names.items():
+        values = re.compile(_STARTS + rf"(?<!\.){name}" + _VALUE)
+        message = values.sub(partial(_rewritten, write, typed), message)
+        message = re.sub(_STARTS + rf"{name}\.(?=\w)", f"{typed} ", message)
+        alone = name if "_" in name else rf"(?:(?<=source\.)|^){name}"
+        message = re.sub(_STARTS + alone + _ENDS, typed, message)
+    return message
+
+
+def _rewritten(write: Callable[[str, str], str], name: str, found: re.Match[str]) -> str:
+    return write(name, found[1])
 
 
 def reason_of(error: BaseException) -> str:

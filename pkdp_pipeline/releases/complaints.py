@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from decimal import Decimal, DecimalException
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -144,17 +147,32 @@ def _message(detail: ErrorDetails, key: str, written: str | None) -> str:
         return _choice(str(context["expected"]), given)
     if sort == "union_tag_invalid":
         return f"kind: {_choice(str(context['expected_tags']), given.get('kind') if isinstance(given, dict) else None)}"
-    if sort in ("int_type", "int_from_float"):
-        meant = isinstance(given, float) and given.is_integer()
-        return f"must be a whole number{f': write {key} = {given:.0f}' if meant else f', such as {key} = 50'}."
-    if sort == "float_type":
-        quoted = ", without quotes, and in YAML 1.0e-6 instead of 1e-6" if isinstance(given, str) else ""
-        return f"must be a number{quoted}: write {key} = 0.5."
+    if sort in ("int_type", "int_from_float", "float_type"):
+        whole, meant = sort != "float_type", _meant(given)
+        rule = f"must be a {'whole ' * whole}number{', without quotes' * isinstance(given, str)}"
+        if meant is None or (whole and not meant.is_integer()):
+            return f"{rule}."
+        return f"{rule}: write {key} = {f'{meant:.0f}' if whole else _spelled(meant)}."
     if sort in _RULES:
         return _RULES[sort]
     if sort in ("tuple_type", "model_type", "model_attributes_type", "dict_type", "union_tag_not_found"):
         return f"has another form: write {written}." if written else "must be a table."
     return re.sub(r"^(Input|String|Value) should ", "must ", detail["msg"]).rstrip(".") + "."
+
+
+def _meant(given: object) -> float | None:
+    """Return the number that stands there as another kind of number, or as text, perhaps as a percentage."""
+    text = given.replace(" ", "") if isinstance(given, str) else repr(given)
+    with suppress(DecimalException):
+        number = float(Decimal(text.removesuffix("%")) / (100 if text.endswith("%") else 1))
+        return number if math.isfinite(number) else None
+    return None
+
+
+def _spelled(number: float) -> str:
+    """Return a number as TOML and YAML both read it: YAML takes 1e-6 for text."""
+    mantissa, mark, exponent = repr(number).partition("e")
+    return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}{mark}{exponent}"
 
 
 def _choice(expected: str, given: object) -> str:

@@ -251,3 +251,33 @@ def test_a_long_complaint_fits_the_terminal_and_what_can_be_pasted_stays_whole(m
     lines = capsys.readouterr().err.splitlines()
     assert lines[-2:] == ["[[release]]", pasted]
     assert max(map(len, lines[:-1])) <= 40
+
+
+def _commands(app, words=()):
+    for one in app.registered_commands:
+        yield (*words, one.name or one.callback.__name__)
+    for group in app.registered_groups:
+        yield from _commands(group.typer_instance, (*words, group.name))
+
+
+@pytest.mark.parametrize("words", [*_commands(cli.app)], ids=" ".join)
+def test_help_shows_every_option_and_word_whole_on_a_narrow_terminal(words):
+    done = CliRunner().invoke(cli.app, [*words, "--help"], env={"COLUMNS": "80"})
+    assert (done.exit_code, [line for line in done.output.splitlines() if "…" in line]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("certify", "histogram", "--k", "text"), "'--k': It must be a whole number."),
+        (("certify", "count", "--k", "20", "--known", "twenty"), "'--known': It must be a whole number."),
+        (("certify", "count", "--noise", "much"), "'--noise': It must be a number."),
+        (("certify", "count", "--noise", "1", "--epsilon", "nan"), "'--epsilon': It must be a number."),
+        (("ledger", "show", "none", "--last", "0"), "'--last': It must be a whole number of at least 1."),
+        (("gate", "serve", "none", "--port", "99999"), "'--port': It must be a whole number from 0 to 65535."),
+    ],
+)
+def test_an_option_that_is_no_number_is_told_in_plain_words(words, told):
+    done = CliRunner().invoke(cli.app, words, env={"COLUMNS": "200"})
+    assert done.exit_code == 2
+    assert told in done.output

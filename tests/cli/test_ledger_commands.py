@@ -161,6 +161,19 @@ def test_show_says_what_stands_and_what_it_adds_up_to(path, facts):
     assert "the last 3" in run("show", path, "--last", 3).stdout
 
 
+def test_show_leaves_out_no_period_without_a_word(path, tmp_path):
+    growth = run("show", path, "--all").stdout.partition("Together: ε")[2]
+    assert all(day(number) in growth for number in (*range(1, DAYS + 1), 28, 30))
+    assert "periods are shown" not in growth
+    many = tmp_path / "many.sqlite"
+    with Ledger.open(many, dataset="many") as ledger:
+        for number in range(1, 26):
+            noisy(ledger, day(number))
+    growth = words(run("show", many).stdout.partition("Together: ε")[2])
+    assert "20 of 25 periods are shown, spread evenly; the last one is among them." in growth
+    assert (day(1) in growth, day(25) in growth) == (True, True)
+
+
 def test_show_as_json_holds_every_number(path, facts):
     document = json.loads(run("show", path, "--json").stdout)
     assert document["head"] == facts["head"]
@@ -259,7 +272,7 @@ def test_releases_that_end_together_are_one_point(tmp_path):
 def test_total_prints_the_sentence_and_as_json_the_certificate(path, facts):
     done = run("total", path)
     assert words(facts["total"].sentence(1e-6)) in words(done.stdout)
-    for text in ("Rule 2", "docs/composition.md", "IndependentGivenHabits()", "Against anyone", "none"):
+    for text in ("Rule 2", "docs/composition.md", "independent_given_habits", "Against anyone", "none"):
         assert text in words(done.stdout)
     other = words(run("total", path, "--delta", "1e-9").stdout)
     assert words(facts["total"].sentence(1e-9)) in other
@@ -273,7 +286,7 @@ def test_explain_says_how_the_total_comes_about(path, facts):
     text = words(run("explain", path).stdout)
     for part in (
         words(HABITS.declares),
-        "Budget(12, 1e-6, part='partial_knowledge')",
+        "Budget: ε = 12 at δ = 1e-6 for the total.",
         "p_max = 0.2",
         "noisy count",
         f"{DAYS + 1} releases stand alone",
@@ -400,7 +413,7 @@ def test_changed_terms_are_listed(tmp_path):
     for command in ("explain", "verify"):
         text = words(run(command, path).stdout)
         assert change in text
-        assert "evidence OneDayProtected(); budgets Budget(2, 1e-6, part='partial_knowledge')" in text
+        assert "evidence one_day_protected; budget ε = 2 at δ = 1e-6 for the total" in text
     for command in ("show", "total"):
         text = words(run(command, path).stdout)
         assert "are not those of the first release: they changed with event 5 (20" in text
@@ -610,7 +623,7 @@ def test_the_registry_entry_is_a_draft_in_the_registrys_form(path, facts, versio
     assert document["deployment"]["dp_variant"] == {"variant_name": "Custom"}
     assert "not the standard definition" in loss["privacy_unit_details"]
     assert facts["head"] in document["deployment"]["administrative"]["notes"]
-    assert "IndependentGivenHabits" in document["deployment"]["accounting"]["composition"]
+    assert "independent_given_habits" in document["deployment"]["accounting"]["composition"]
 
 
 def test_noised_releases_are_registered_as_ordinary_differential_privacy(tmp_path):

@@ -30,7 +30,7 @@ def test_a_period_is_text_or_what_yaml_reads_as_a_date(period):
         ("ledger", None, "ledger: must be text in quotes"),
         ("attaker", {}, "unknown key 'attaker'; did you mean 'attacker'?"),
         ("attacker", {"p_max": 2.0}, "attacker: p_max must be"),
-        ("attacker", {"p_max": "1e-1"}, r"attacker.p_max: must be a number, .*in YAML"),
+        ("attacker", {"p_max": "1e-1"}, r"attacker.p_max: must be a number, without quotes: write p_max = 0\.1\.$"),
         ("attacker", {"pmax": 0.5}, "attacker: unknown key 'pmax'; did you mean 'p_max'?"),
         ("period", "2024-13-01", "period: "),
         ("dataset", datetime.date(2024, 1, 2), "dataset: must be text in quotes"),
@@ -38,7 +38,11 @@ def test_a_period_is_text_or_what_yaml_reads_as_a_date(period):
         ("one_cell", "any", "one_cell: must be"),
         ("evidence", {"kind": "hope"}, r"evidence\[1\]: kind: must be"),
         ("evidence", {}, r"evidence\[1\]: has another form"),
-        ("budget", {"epsilon": 1.0, "delta": "1e-6"}, r"budget\[1\].delta: must be a number.*1\.0e-6"),
+        (
+            "budget",
+            {"epsilon": 1.0, "delta": "1e-6"},
+            r"budget\[1\].delta: must be a number.*write delta = 1\.0e-06\.$",
+        ),
         ("budget", {"epsilon": 1.0}, r"budget\[1\].delta: is required"),
     ],
 )

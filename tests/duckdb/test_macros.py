@@ -437,7 +437,7 @@ def test_rules_of_a_call_come_before_those_of_install(con):
     con.execute("CREATE TABLE visits AS SELECT i % 100 AS uid, i % 3 AS place, -i AS at FROM range(300) t(i)")
     con.execute("INSERT INTO visits VALUES (NULL, 1, 1)")
     question = "FROM pkdp_histogram('visits', 'place', k := 2"
-    refused(con, f"{question})", 'InputCheckError: .*missing_unit="drop"')
+    refused(con, f"{question})", "InputCheckError: .*missing_unit := 'drop'")
     refused(con, f"{question}, missing_unit := 'drop')", "InputCheckError: .*several cells")
     first = con.sql(f"{question}, missing_unit := 'drop', one_cell := 'first', order_by := 'AT')").fetchall()
     again(con, missing_unit="drop", one_cell="first", order_by="at")
@@ -451,7 +451,7 @@ def test_rules_of_a_call_come_before_those_of_install(con):
     [
         (
             "pkdp_histogram('events', 'country')",
-            "ArgumentError: without a declared domain, the cells are found in the data",
+            r"ArgumentError: without a declared domain, the cells .* as in domain := \['A', 'B'\]",
         ),
         ("pkdp_histogram('events', 'country', k := '20')", "k must be a whole number"),
         ("pkdp_histogram('events', 'country', k := 20.5)", "k must be a whole number"),
@@ -468,7 +468,8 @@ def test_rules_of_a_call_come_before_those_of_install(con):
         ),
         ("pkdp_count('events', k := 2, filter := '')", "filter must be a text .* filter := 'age >= 18'"),
         ("pkdp_count('events', noise := -1)", "noise must be finite and above 0, got -1.0"),
-        ("pkdp_histogram('events', 'contry', k := 2)", "by names column 'contry'.* Did you mean 'country'"),
+        ("pkdp_histogram('events', 'contry', k := 2)", "by names column 'contry', .*'uid'.* Did you mean 'country'"),
+        ("pkdp_count('events', k := 2, filter := 'nothing')", "filter names column 'nothing', .* it has .*'country'"),
         ("pkdp_histogram('events', 7, k := 2)", "histogram must be a column's name"),
         ("pkdp_histogram('events', [], k := 2)", "histogram must be a column's name"),
         ("pkdp_histogram('events', NULL, k := 2)", "a question has either: histogram"),
@@ -485,6 +486,22 @@ def test_rules_of_a_call_come_before_those_of_install(con):
 def test_malformed_arguments_are_our_errors(refusing, call, rule):
     refused(refusing, f"FROM {call}", rule)
     assert releases(refusing) == 0
+
+
+@pytest.mark.default_target
+def test_a_way_out_is_written_in_sql_or_is_of_install(con):
+    again(con, attacker=None)
+    refused(con, "FROM pkdp_histogram('events', 'country', k := 2)", r"noise := [\d.]+ with release_threshold := \d+,")
+    again(con)
+    refused(con, "FROM pkdp_histogram('events', 'country', k := 2)", "k := .* say target=None at install")
+    again(con, attacker=None, ledger=pkdp.Ledger.open(":memory:", dataset="d", budget=pkdp.Budget(1, 1e-6)))
+    noised = "SELECT pkdp_count('events', filter := 'flag', noise := 0.5, period := '2024-01-0{}')"
+    con.execute(noised.format(1)).fetchall()
+    refused(con, noised.format(1).replace("0.5", "0.9"), "open the ledger that install is given with a larger budget")
+    noiseless = "SELECT pkdp_count('events', filter := 'flag', k := 40, period := '2024-01-02')"
+    again(con, ledger=pkdp.Ledger.open(":memory:", dataset="d"))
+    con.execute(noised.format(1)).fetchall()
+    refused(con, noiseless, "in Python, the ledger that install is given: evidence=pkdp")
 
 
 def test_a_unit_that_the_table_lacks_is_named(con):

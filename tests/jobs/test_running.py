@@ -219,12 +219,23 @@ def test_so_it_is_with_other_sources(job_file, basic, tmp_path, kind):
     pd.testing.assert_frame_equal(few, none)
 
 
-def test_an_unreadable_source_charges_nothing(job_file):
-    job = load_job(job_file())
+def test_an_unreadable_source_or_a_column_that_it_lacks_leaves_nothing_and_charges_nothing(job_file, basic):
+    missing = load_job(job_file(basic.replace('by = "town"', 'by = "twon"')))
+    with pytest.raises(ConfigError, match=r"'twon' .* did you mean 'town'"):
+        run_job(missing, DAY)
+    job = load_job(job_file('evidence = { kind = "one_day_protected" }\n' + basic))
+    rows = Path(job.source.files[0]).read_bytes()
     Path(job.source.files[0]).write_bytes(b"no parquet")
     with pytest.raises(ConfigError, match="source"):
         run_job(job, DAY)
-    assert entries(job) == []
+    assert not Path(job.ledger).exists()
+    assert not Path(job.output.directory).exists()
+    Path(job.source.files[0]).write_bytes(rows)
+    run_job(job, DAY)
+    Path(job.source.files[0]).write_bytes(b"no parquet")
+    with pytest.raises(ConfigError, match="source"):
+        run_job(job, NEXT_DAY)
+    assert len(entries(job)) == 1
 
 
 def test_what_cannot_be_certified_is_refused_before_data_are_read(job_file, basic):

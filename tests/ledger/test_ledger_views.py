@@ -19,7 +19,7 @@ from pkdp_pipeline.display.ledger.registry import number, quoted
 from pkdp_pipeline.display.ledger.words import (
     attacker_words,
     budget_words,
-    class_call,
+    evidence_words,
     mechanism_words,
     noise_words,
     number_of,
@@ -116,10 +116,9 @@ def test_mechanisms_in_words():
     assert attacker_words(replace(household, secret="conditional")) == "p_max = 0.1, given the others of each household"
     assert mechanism_words(Count(), "value") == "exact total"
     assert mechanism_words(Histogram(k=5), "value") == mechanism_words(Histogram(k=5)) == "histogram, k = 5"
-    assert class_call(BoundedDependence(0.5, 1e-7)) == "BoundedDependence(0.5, 1e-7)"
+    assert evidence_words(BoundedDependence(0.5, 1e-7)) == "bounded_dependence (epsilon = 0.5, delta = 1e-7)"
     assert attacker_words(AttackerModel(p_max=1e-5)) == "p_max = 1e-5"
-    assert class_call(IndependentGivenHabits()) == "IndependentGivenHabits()"
-    assert class_call(Budget(1.0, 1e-6, window_days=7)) == "Budget(1, 1e-6, window_days=7)"
+    assert evidence_words(IndependentGivenHabits()) == "independent_given_habits"
     assert budget_words(Budget(1.0, 0.0)) == "ε = 1 at δ = 0 for the total and the worst-case total"
     assert (number_of(1, "release"), number_of(1200, "release")) == ("1 release", "1,200 releases")
 

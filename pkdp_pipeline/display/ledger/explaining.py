@@ -18,8 +18,9 @@ from pkdp_pipeline.display.ledger.words import (
     alone_words,
     amount,
     attacker_words,
-    class_call,
+    budget_words,
     command,
+    evidence_words,
     mechanism_words,
     noise_words,
     number_of,
@@ -95,7 +96,16 @@ def pages(**facts: Any) -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {"literal": repr, "printable": printable}
-    named = (number_of, class_call, terms_words, mechanism_words, *_OFFERED, BoundedDependence, BoundedParticipation)
+    named = (
+        number_of,
+        evidence_words,
+        budget_words,
+        terms_words,
+        mechanism_words,
+        *_OFFERED,
+        BoundedDependence,
+        BoundedParticipation,
+    )
     environment.globals |= facts | {one.__name__: one for one in named} | {"say": JOB_FILE}
     return environment.get_template("explain.txt.jinja").module
 

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import suppression
-from pkdp_pipeline.display.ledger.words import attacker_words, budget_words, class_call, number_of
+from pkdp_pipeline.display.ledger.words import attacker_words, budget_words, evidence_words, number_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import unit_named
@@ -98,7 +98,7 @@ def _written(history: History, unit: str, total: Certificate, *, plain: bool) ->
         leaks=[leak.name for leak in total.leakage if not leak.is_private],
         budgets=[budget_words(budget) for budget in history.terms.budgets],
         rules=[THEOREMS[key] for key in total.theorems if THEOREMS[key].is_rule],
-        **{one.__name__: one for one in (attacker_words, class_call, number_of, suppression)},
+        **{one.__name__: one for one in (attacker_words, evidence_words, number_of, suppression)},
     )
 
 

@@ -12,8 +12,8 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.words import (
     alone_words,
     amount,
-    class_call,
     command,
+    evidence_words,
     given_words,
     mechanism_words,
     no_epsilon,
@@ -24,7 +24,7 @@ from pkdp_pipeline.display.ledger.words import (
 from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.account import unit_named
-from pkdp_pipeline.ledger.history import History, Point, Spent
+from pkdp_pipeline.ledger.history import History, Point, Spent, number_of_periods
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import mechanism_to_dict
@@ -35,7 +35,7 @@ Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]
 """For each privacy unit its total after each period, and its budgets."""
 
 _WIDE = 110
-_POINTS = 9
+_POINTS = 20
 
 
 def opening(history: History, location: str) -> tuple[str, str]:
@@ -87,7 +87,8 @@ def show(
         screen.head(f"Together: ε at δ = {exactly(delta)}, after each period{several}")
         attackers = (history.parts[line.row.part].attacker for line in history.lines if line.row.unit == unit)
         one_day = history.evidence == (OneDayProtected(),)
-        _growth(screen, points, budgets, delta, one_day=one_day, beside=given_words(attackers))
+        periods = number_of_periods(history, unit)
+        _growth(screen, points, budgets, delta, periods=periods, one_day=one_day, beside=given_words(attackers))
         if points[-1].epsilon == math.inf and points[-1].at_one is None:
             screen.say("Why they do not add up:")
             screen.command(command("explain", location))
@@ -173,7 +174,14 @@ def _releases(screen: Screen, history: History, lines: Sequence[Entry], delta: f
 
 
 def _growth(
-    screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float, *, one_day: bool, beside: str
+    screen: Screen,
+    points: Sequence[Point],
+    budgets: Sequence[Spent],
+    delta: float,
+    *,
+    periods: int,
+    one_day: bool,
+    beside: str,
 ) -> None:
     last = points[-1]
     finite = [point.epsilon for point in points if point.epsilon < math.inf]
@@ -184,6 +192,8 @@ def _growth(
         rows = [(point.period, screen.bar(min(1.0, point.epsilon / most)), amount(point.epsilon)) for point in shown]
         rows += [("budget", screen.bar(epsilon / most), exactly(epsilon)) for epsilon in comparable]
         screen.table(("up to", "", "ε"), rows, right=("ε",))
+        if len(shown) < periods:
+            screen.say(f"{len(shown)} of {periods:,} periods are shown, spread evenly; the last one is among them.")
     else:
         screen.say(
             "There is nothing to draw: the releases do not add up with what is declared."
@@ -253,7 +263,7 @@ def rule_lines(total: Certificate, terms: Terms) -> list[tuple[str, str]]:
     """Return the rule by which it adds up, where it is proved, and the evidence in force."""
     keys = [key for key in total.theorems if THEOREMS[key].is_rule]
     listed = [("Rule", f"{THEOREMS[key].title} ({THEOREMS[key].citation})") for key in keys]
-    declared = ", ".join(map(class_call, terms.evidence)) or "none declared"
+    declared = ", ".join(map(evidence_words, terms.evidence)) or "none declared"
     several = isinstance(total, ComposedCertificate) and total.releases > 1
     why = "exact totals are given (docs/composition.md, rule 7)" if several else "a single release"
     return [*(listed or [("Rule", f"none needed: {why}")]), ("Evidence", declared)]

@@ -115,15 +115,10 @@ def state_words(state: str) -> str:
     return _STATES[state]
 
 
-def class_call(one: Evidence | Budget) -> str:
-    """Return how a value is written in Python."""
-    if isinstance(one, Budget):
-        named = {"part": one.part, "window_days": one.window_days}
-        arguments = [exactly(one.epsilon), exactly(one.delta)]
-    else:
-        named, arguments = {}, [exactly(getattr(one, field.name)) for field in fields(one)]
-    arguments += [f"{name}={value!r}" for name, value in named.items() if value is not None]
-    return f"{type(one).__name__}({', '.join(arguments)})"
+def evidence_words(one: Evidence) -> str:
+    """Return evidence as a job file names it, with its numbers."""
+    numbers = ", ".join(f"{field.name} = {exactly(getattr(one, field.name))}" for field in fields(one))
+    return f"{one.key} ({numbers})" if numbers else one.key
 
 
 def budget_words(budget: Budget, measures: Iterable[str] | None = None) -> str:
@@ -171,9 +166,9 @@ class Change:
 
 def terms_words(terms: Terms) -> str:
     """Return evidence and budgets, as one line."""
-    evidence = ", ".join(map(class_call, terms.evidence)) or "none"
-    budgets = ", ".join(map(class_call, terms.budgets)) or "none"
-    return f"evidence {evidence}; budgets {budgets}"
+    evidence = ", ".join(map(evidence_words, terms.evidence)) or "none"
+    budgets = "; ".join(map(budget_words, terms.budgets)) or "none"
+    return f"evidence {evidence}; {'budget' if len(terms.budgets) == 1 else 'budgets'} {budgets}"
 
 
 def term_changes(ledger: Ledger) -> list[Change]:

@@ -228,15 +228,9 @@ def _answers(
         found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared)
     else:
         found["evidence"] = ask_evidence(asker, lambda _: None)
-    found["budget"] = answer("budget", read=_budget_of)
+    found["budget"] = answer("budget")
     found["about"] = _about(given["about"], asker, noised=noised)
     return found
-
-
-def _budget_of(answer: str) -> float | None:
-    from pkdp_pipeline.cli.plan_dialogue import above_zero
-
-    return above_zero(answer) if answer else None
 
 
 def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) -> dict[str, str]:

@@ -71,9 +71,10 @@ def _assumed(answers: Mapping[str, Any]) -> list[str]:
 
     # Without noise there is no guarantee against everybody that could be held to it.
     part = "" if "noise" in answers else ', part = "partial_knowledge"'
+    budget = 1.0 if answers["budget"] is None else answers["budget"]
     mark = "# " if answers["budget"] is None else ""
     lines = [
-        f"{mark}budget = {{ epsilon = {answers['budget'] or 1.0!r}, delta = {exactly(_DELTA)}{part} }}   "
+        f"{mark}budget = {{ epsilon = {budget!r}, delta = {exactly(_DELTA)}{part} }}   "
         "# the most that all of it may add up to"
     ]
     evidence: Sequence[Evidence] = answers["evidence"]

@@ -314,7 +314,15 @@ def _at_least_zero(answer: str) -> float:
     return value
 
 
-def above_zero(answer: str) -> float:
+def _limit(answer: str) -> float | None:
+    """Return an ε that is not 0; None for no answer."""
+    value = _at_least_zero(answer) if answer else None
+    if value == 0.0:
+        raise ArgumentError("ε must be above 0: with 0 nothing could be published.")
+    return value
+
+
+def _above_zero(answer: str) -> float:
     """Return a probability that is not 0."""
     value = share(answer)
     if value == 0.0:
@@ -327,7 +335,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "yes": _yes,
     "probability": share,
     "epsilon": _at_least_zero,
-    "delta": above_zero,
+    "limit": _limit,
+    "delta": _above_zero,
     "whole": whole(0),
     "several": whole(1),
     "cells": lambda answer: Assumed(cells=whole(1)(answer), people=0).cells,

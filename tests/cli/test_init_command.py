@@ -180,6 +180,16 @@ def test_enter_assumes_nothing_that_has_to_be_argued(folder, typed):
     assert "noise" in tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["release"][0]
 
 
+def test_a_budget_is_an_epsilon_and_no_probability(folder, typed):
+    typed("person", "tag", "", "Stadt/Ort", "", "1", "0", "-1", "12.5", *[""] * 3)
+    made = run("init", "besuche.csv", *CSV)
+    assert made.exit_code == 0, made.stderr
+    assert "ε must be above 0" in made.stdout
+    assert "It must be at least 0." in made.stdout
+    assert tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["budget"] == {"epsilon": 12.5, "delta": 1e-6}
+    assert run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0", "--force").exit_code in (2, 4)
+
+
 def test_what_is_given_is_not_asked(folder, typed):
     asked = typed("", "", "1", *[""] * 5)
     made = run("init", "besuche.csv", *CSV, *EXACT[:-4], "--every", "month", "--about", "title=Besuche")

@@ -55,6 +55,7 @@ def message_of(error: PkdpError, options: Mapping[str, str] = _NONE) -> str:
     word of a sentence (``one_cell``, ``source.types``), and where the message begins with it.
     """
     message = worded_for(error, COMMAND)
+    message = re.sub(_STARTS + r"(\w+)\.(\w+)" + _ENDS, partial(_of_table, options), message)
     for name, option in options.items():
         if name in _RESULTS:
             continue
@@ -63,6 +64,11 @@ def message_of(error: PkdpError, options: Mapping[str, str] = _NONE) -> str:
         alone = name if "_" in name else rf"(?:(?<=source\.)|^){name}"
         message = re.sub(_STARTS + alone + _ENDS, option, message)
     return message.replace("source.--", "--")
+
+
+def _of_table(options: Mapping[str, str], found: re.Match[str]) -> str:
+    """Return the option for a key of a job file's table where both have one: ``period.time_zone`` is one option."""
+    return options[found[2]] if found[1] in options and found[2] in options else found[0]
 
 
 def _typed(option: str, found: re.Match[str]) -> str:

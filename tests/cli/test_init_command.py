@@ -243,6 +243,20 @@ def test_months_are_read_where_the_form_says_so(folder):
     assert run("run", "registry.toml", "--date", "2025-01-31").exit_code == 0
 
 
+def test_both_orders_of_day_and_month_are_named(folder):
+    (folder / "us.csv").write_text("id,when\n1,09/25/2025\n2,09/12/2025\n", encoding="utf-8")
+    how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1"]
+    told = run(*how).stderr
+    both = "--date-format %d/%m/%Y where the day comes first, or --date-format %m/%d/%Y where the month does."
+    assert both in told
+    wrong = run(*how, "--date-format", "%d/%m/%Y")
+    assert (wrong.exit_code, "write --date-format %m/%d/%Y where that is the order" in wrong.stderr) == (2, True)
+    assert "--time-zone is only for times with an offset" in wrong.stderr
+    assert "09" not in told + wrong.stderr
+    assert run(*how, "--date-format", "%m/%d/%Y").exit_code == 0
+    assert run("run", "us.toml", "--date", "2025-09-25").exit_code == 0
+
+
 def test_a_job_that_would_be_refused_is_not_written(folder):
     done = run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0.5")
     assert done.exit_code == 4

@@ -53,6 +53,7 @@ def job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path,
         f"ledger = {toml_text(f'private/{name}.sqlite')}",
         *_assumed(answers),
         *_about_lines(answers["about"]),
+        *_checked(answers),
         "",
         "[[release]]",
         f"name = {toml_text(release)}",
@@ -98,6 +99,17 @@ def _about_lines(about: Mapping[str, str]) -> list[str]:
     if not about:
         return ["", "# [about]   # what reports print: title, publisher, contact, argued_by, argued_on, argument"]
     return ["", "[about]   # what reports print", *(f"{name} = {toml_text(text)}" for name, text in about.items())]
+
+
+def _checked(answers: Mapping[str, Any]) -> list[str]:
+    """Return the check that a period is complete; not yet active where no period of the file would pass it."""
+    from pkdp_pipeline.display.toml_text import toml_text
+
+    every, mark = answers["every"], "" if answers["later"] else "# "
+    fresh = f"{mark}fresh = {{ column = {toml_text(answers['period'])}, days = 1 }}"
+    late = f"a {every} is published only when the file has rows of a later day, never from a late file"
+    alone = f"take both # away as soon as the file has rows after its first {every}; then {late}"
+    return ["", f"{mark}[checks]", f"{fresh}   # {late if answers['later'] else alone}"]
 
 
 def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:

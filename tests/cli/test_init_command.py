@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import tomllib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -226,10 +227,47 @@ def test_the_first_run_passes_with_rows_of_nobody_several_cells_and_other_cells(
         "init", "log.csv", "--unit", "id", "--period", "when", "--by", "town", "--noise", "1", "--domain", "town=x,y"
     )
     assert made.exit_code == 0, made.stderr
-    words = made.stdout.rsplit("pkdp ", 1)[1].split()
-    assert words[-1] == "2025-02-03"
+    dry, words, all_dry = (words.split("\n")[0].split() for words in made.stdout.split("pkdp ")[-3:])
+    assert dry == [*words, "--dry-run"]
+    assert words == ["run", "log.toml", "--date", "2025-01-03"]
+    assert all_dry == ["backfill", "log.toml", "--from", "2025-01-03", "--to", "2025-02-02", "--dry-run"]
     done = run(*words)
     assert done.exit_code == 0, done.stderr
+    done = run(*all_dry[:-1])  # which ends before the newest day, of which rows may be missing
+    assert done.exit_code == 0, done.stderr
+    assert "Is the date right?" not in done.stderr
+
+
+def test_a_late_file_publishes_nothing(folder):
+    rows = "".join(f"2025-03-{day:02},p{day}\n" for day in range(3, 19))
+    (folder / "log.csv").write_text(f"when,id\n{rows}", encoding="utf-8")
+    made = run("init", "log.csv", "--unit", "id", "--period", "when", "--every", "week", "--noise", "1")
+    assert made.exit_code == 0, made.stderr
+    assert "--date 2025-03-03" in made.stdout
+    assert "--from 2025-03-03 --to 2025-03-10 --dry-run" in made.stdout
+    job = tomllib.loads(Path("log.toml").read_text(encoding="utf-8"))
+    assert job["checks"] == {"fresh": {"column": "when", "days": 1}}
+    for day in ("2025-03-17", "2025-03-24"):  # half a week, and one of which there is nothing yet
+        late = run("run", "log.toml", "--date", day)
+        assert (late.exit_code, "newest value of column 'when'" in late.stderr) == (3, True)
+    assert run("run", "log.toml", "--date", "2025-03-10").exit_code == 0
+    assert "Is the date right?" in run("run", "log.toml", "--date", "2025-03-03").stderr
+    again = run("run", "log.toml", "--date", "2025-03-03")
+    assert (again.exit_code, again.stderr) == (0, "")  # a replay asks nothing
+
+
+def test_where_one_period_is_all_there_is_the_check_waits_as_a_comment(folder):
+    made = run("init", "besuche.csv", *CSV, *NOISED)
+    assert "nothing shows that it is complete" in " ".join(made.stdout.split())
+    text = Path("besuche.toml").read_text(encoding="utf-8")
+    assert "checks" not in tomllib.loads(text)
+    active = tomllib.loads(text.replace("# [checks]", "[checks]").replace("# fresh", "fresh"))
+    assert active["checks"] == {"fresh": {"column": "tag", "days": 1}}
+    (folder / "now.csv").write_text(f"when,id\n{datetime.now(UTC).date()},1\n", encoding="utf-8")
+    made = run("init", "now.csv", "--unit", "id", "--period", "when", "--every", "year", "--noise", "1")
+    assert made.exit_code == 0, made.stderr
+    assert "when that year is over" in made.stdout
+    assert "checks" in tomllib.loads(Path("now.toml").read_text(encoding="utf-8"))
 
 
 def test_months_are_read_where_the_form_says_so(folder):
@@ -239,7 +277,7 @@ def test_months_are_read_where_the_form_says_so(folder):
     assert "write --every month in period, or longer" in run(*how, "--date-format", "%Y-%m").stderr
     made = run(*how, "--date-format", "%Y-%m", "--every", "month")
     assert made.exit_code == 0, made.stderr
-    assert made.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-02-01")
+    assert made.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-01-01")
     assert run("run", "registry.toml", "--date", "2025-01-31").exit_code == 0
 
 
@@ -254,7 +292,37 @@ def test_both_orders_of_day_and_month_are_named(folder):
     assert "--time-zone is only for times with an offset" in wrong.stderr
     assert "09" not in told + wrong.stderr
     assert run(*how, "--date-format", "%m/%d/%Y").exit_code == 0
-    assert run("run", "us.toml", "--date", "2025-09-25").exit_code == 0
+    assert run("run", "us.toml", "--date", "2025-09-12").exit_code == 0
+
+
+def test_dates_to_come_are_refused(folder):
+    later = datetime.now(UTC).date() + timedelta(40)
+    (folder / "us.csv").write_text(f"id,when\n1,{later:%m/%d/%Y}\n2,01/02/2025\n", encoding="utf-8")
+    how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1", "--date-format", "%m/%d/%Y"]
+    told = run(*how)
+    assert (told.exit_code, "newest date in column 'when' lies in the future" in told.stderr) == (2, True)
+    assert "write --date-format %d/%m/%Y where that is the order" in told.stderr
+    assert str(later.year) not in told.stderr
+    assert not Path("us.toml").exists()
+    assert run("init", "us.csv", *how[2:8], "--type", "when=text").exit_code == 2
+
+
+def test_a_wrong_column_or_form_of_dates_is_asked_again(folder, typed):
+    typed("person", "person", "tag", "tag %m.%Y", "tag %d.%m.%Y", *[""] * 8)
+    made = run("init", "besuche.csv", *CSV[:4])
+    assert made.exit_code == 0, made.stderr
+    said = " ".join(made.stdout.split())
+    assert "write --date-format %d.%m.%Y. Name another column, or this one with the form of its dates" in said
+    assert tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["source"]["date_format"] == "%d.%m.%Y"
+    frame = pd.DataFrame({"person": ["a"], "n": [1], "tag": pd.to_datetime(["2999-01-01"]), "day": ["2025-01-01"]})
+    frame.assign(day=pd.to_datetime(frame["day"])).to_parquet("visits.parquet")
+    typed("person", "n", "tag", "day", *[""] * 8)
+    made = run("init", "visits.parquet")
+    assert made.exit_code == 0, made.stderr
+    said = " ".join(made.stdout.split())
+    assert "holds no dates or times" in said
+    assert "lies in the future" in said
+    assert "leave out rows of days to come. Name another column." in said
 
 
 def test_a_job_that_would_be_refused_is_not_written(folder):

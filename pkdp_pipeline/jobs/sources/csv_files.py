@@ -28,7 +28,7 @@ from pkdp_pipeline.jobs.sources.csv_forms import (
     other_order,
 )
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
-from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Kind,
@@ -119,7 +119,11 @@ class CsvSource(FetchedSource):
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
+        return self.outermost(period, column)
+
+    def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
+        """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
+        newest = outermost_day(quoted(column), newest_kind(self.columns, column), period, which)
         typed = self._typed([column])
         found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
         self._check_misshapen("FALSE")

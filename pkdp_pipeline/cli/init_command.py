@@ -177,8 +177,8 @@ def _print_next(screen: Screen, place: Path, period: PeriodTable, first: date, l
     )
     if last is None:
         screen.say(
-            f"No row is of a day after the first {every}, so that nothing shows that it is complete: the check of that, "
-            "fresh, stands there as a comment. Make it active as soon as there are later rows."
+            f"No row is of a day after the first {every}, so that nothing shows that it is complete: the check of "
+            "that, fresh, stands there as a comment. Make it active as soon as there are later rows."
         )
     screen.head("Then")
     when = f"when that {every} is over" if first >= period.span(period.today())[0] else "here the oldest in the file"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.spelling import exactly
@@ -124,8 +124,16 @@ def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
         if not table:
             raise ArgumentError(f"{ONE_NUMBER}, or use --noise.")
         epsilon = min(1.0, answers["budget"] or 1.0)
-        k = smallest_k(answers["attacker"], epsilon=epsilon, delta=_DELTA)
-        return [*cells, f"k = {k}   # the smallest with ε = {epsilon:g} at δ = 1e-6"]
+        try:
+            k = smallest_k(answers["attacker"], epsilon=epsilon, delta=_DELTA)
+        except NotCertifiableError:
+            p_max = answers["attacker"].p_max
+            why = "says that nobody is ever absent" if p_max == 1.0 else f"with --known {answers['attacker'].known} is too much"
+            raise NotCertifiableError(
+                f"--p-max {exactly(p_max)} {why}, and then no k hides who is there: take --noise instead of it, or "
+                "argue a smaller one."
+            ) from None
+        return [*cells, f"k = {k}   # the smallest with ε at most {exactly(epsilon)} at δ = 1e-6"]
     noise = GeometricNoise(answers["noise"])
     lines = [*cells, f"noise = {{ epsilon = {noise.epsilon!r} }}"]
     if not table or cells:

@@ -191,9 +191,9 @@ def ask_attacker(asker: Asker, *, table: bool, protects: str, noise: bool) -> At
             if not noise:
                 _exact("histogram" if table else "count", attacker, protects)
         except NotCertifiableError as error:
-            why = reason_of(error).partition(", because ")[2]
+            why = reason_of(error).partition(", because ")[2].partition("; protects=")[0].rstrip(".")
             raise ArgumentError(
-                f"Then no k hides anybody: {why} Answer otherwise, or go back to allow noise."
+                f"Then no k hides anybody: {why}. Answer otherwise, or go back to allow noise."
             ) from None
 
     attacker = _declared(asker, asked, AttackerModel(), name, hides, **free)

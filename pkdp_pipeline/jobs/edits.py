@@ -76,9 +76,10 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
             below = []
             while body and body[-1][0] is None:  # what stands below the last key may be about the next table
                 below.append(body.pop())
-            table[last] = made = toml_item(edit.value)
-            if _OF_OLD in made.trivia.comment:  # which it takes over
-                made.trivia.comment = made.trivia.comment_ws = ""
+            table[last] = toml_item(edit.value)
+            comment = table.item(last).trivia if isinstance(table, Table) else None
+            if comment is not None and _OF_OLD in comment.comment:
+                comment.comment = comment.comment_ws = ""
             body.extend(reversed(below))
         return tomlkit.dumps(document)
     except TOMLKitError as error:

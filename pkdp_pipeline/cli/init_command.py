@@ -16,7 +16,7 @@ import typer
 
 from pkdp_pipeline.cli.documents import message_of, option_names
 from pkdp_pipeline.cli.file_commands import file_options, typed_cells
-from pkdp_pipeline.cli.init_text import ONE_NUMBER, job_text, stem_of
+from pkdp_pipeline.cli.init_text import ONE_NUMBER, job_text, only_one, stem_of
 from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share, read_evidence_flags
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -141,7 +141,7 @@ def init(
     text = job_text(file, keys, whole, place, answers)
     read_job(text, place)  # what the file says is checked before it is written
     place.write_text(text, encoding="utf-8")
-    _print_next(screen, place, made.period, first, last)
+    _print_next(screen, place, made.period, first, last, only_one=only_one(answers))
 
 
 def _with(keys: Mapping[str, Any], form: str | None) -> dict[str, Any]:
@@ -166,10 +166,12 @@ def _first_and_last(job: Job, oldest: date | None, newest: date | None) -> tuple
     return first, last if first <= last else None
 
 
-def _print_next(screen: Screen, place: Path, period: PeriodTable, first: date, last: date | None) -> None:
+def _print_next(
+    screen: Screen, place: Path, period: PeriodTable, first: date, last: date | None, *, only_one: bool
+) -> None:
     """Print what was written, and which commands come next."""
     every, file = period.every, shlex.quote(str(place))
-    run = f"pkdp run {file} --date {first}"
+    run = f"pkdp run {file} --date {(last or first) if only_one else first}"
     screen.head("Written")
     screen.say(
         f"{place}: read it, argue what it assumes, and correct it. Of the rows only the oldest and the newest date "
@@ -181,11 +183,14 @@ def _print_next(screen: Screen, place: Path, period: PeriodTable, first: date, l
             "that, fresh, stands there as a comment. Make it active as soon as there are later rows."
         )
     screen.head("Then")
-    when = f"when that {every} is over" if first >= period.span(period.today())[0] else "here the oldest in the file"
+    when = "here the newest that is complete" if only_one and last is not None else "here the oldest in the file"
+    when = f"when that {every} is over" if first >= period.span(period.today())[0] else when
+    if only_one:
+        screen.say(f"By what is declared one {every} can be published, and no second: choose which.")
     screen.say(f"Publish the {every} of a date, {when}; first without charging or writing anything:")
     screen.command(f"{run} --dry-run")
     screen.command(run)
-    if last is not None and first < last:
+    if last is not None and first < last and not only_one:
         screen.say(f"And every {every} up to the newest that is complete, once it is clear what that adds up to:")
         screen.command(f"pkdp backfill {file} --from {first} --to {last} --dry-run")
 
@@ -296,7 +301,8 @@ def _answers(
     if declared is not None or noised or asker is None:
         found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared)
     else:
-        found["evidence"] = ask_evidence(asker, lambda _: None)
+        note = f"With no, one {found['every']} can be published without noise, and no second."
+        found["evidence"] = ask_evidence(asker, lambda _: None, found["every"], note)
     found["budget"] = answer("budget")
     found["about"] = _about(given["about"], asker, noised=noised)
     return found

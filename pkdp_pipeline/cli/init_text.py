@@ -25,6 +25,11 @@ def stem_of(file: Path) -> str:
     return file.name.partition(".")[0] or "job"
 
 
+def only_one(answers: Mapping[str, Any]) -> bool:
+    """Return whether no second period can be published, since nothing says how exact ones depend on each other."""
+    return "noise" not in answers and {one.key for one in answers["evidence"]} <= {"bounded_participation"}
+
+
 def job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path, answers: Mapping[str, Any]) -> str:
     """Return the text of the job file."""
     from pkdp_pipeline.display.toml_text import toml_text
@@ -79,13 +84,15 @@ def _assumed(answers: Mapping[str, Any]) -> list[str]:
         "# the most that all of it may add up to"
     ]
     evidence: Sequence[Evidence] = answers["evidence"]
+    once = f"one {answers['every']} can be published, and no second"
     if evidence:
         declared = evidence_to_dicts(evidence)
+        lines += [f"# With this alone {once}: it needs independent_given_habits beside it."] * only_one(answers)
         lines.append(
             f"evidence = {toml_text(declared if len(declared) > 1 else declared[0])}   # argued; see attacker.md"
         )
     elif "noise" not in answers:
-        lines.append(f"# evidence = …   # none can be argued: one {answers['every']} can be published, and no second")
+        lines.append(f"# evidence = …   # none can be argued: {once}")
     attacker: AttackerModel = answers["attacker"]
     if attacker.p_max is None:
         return lines

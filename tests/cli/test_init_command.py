@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import tomllib
@@ -191,6 +192,33 @@ def test_a_budget_is_an_epsilon_and_no_probability(folder, typed):
     assert run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0", "--force").exit_code in (2, 4)
 
 
+def test_the_choices_of_evidence_are_explained_in_the_words_of_the_period(folder, typed):
+    rows = "".join(f"2025-03-{day:02},p{day},x\n" for day in range(3, 28))
+    (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
+    typed("id", "when", "week", "town", "no", "20%", "0", "?", "6", "2", "no", "", *[""] * 5)
+    made = run("init", "log.csv")
+    assert made.exit_code == 0, made.stderr
+    said = " ".join(made.stdout.split())
+    asked = said[said.index("What can be argued") : said.index("And of all releases")]
+    assert re.findall(r"\bdays?\b", asked) == []
+    assert "the numbers hold for one week of a person, told all her other weeks" in asked
+    for line in ("1 Nothing is declared", "2 How often she comes", "5 Hidden is what", "7 The dependence itself"):
+        assert line in asked
+    assert "With no, one week can be published without noise, and no second." in asked
+    assert "one week can be published, and no second: choose which" in said
+    assert "backfill" not in said
+    assert "--date 2025-03-17 --dry-run" in said
+    text = Path("log.toml").read_text(encoding="utf-8")
+    assert "# With this alone one week can be published, and no second" in text
+    assert tomllib.loads(text)["evidence"] == {"kind": "bounded_participation", "times": 2}
+    assert run("run", "log.toml", "--date", "2025-03-17").exit_code == 0
+    assert run("run", "log.toml", "--date", "2025-03-10").exit_code == 4
+    both = ["--evidence", "bounded_participation:2", "--evidence", "independent_given_habits"]
+    how = ["--unit", "id", "--period", "when", "--by", "town", "--p-max", "20%", "--known", "0"]
+    made = run("init", "log.csv", *how, *both, "--force")
+    assert "no second" not in made.stdout + Path("log.toml").read_text(encoding="utf-8")
+
+
 def test_what_is_given_is_not_asked(folder, typed):
     asked = typed("", "", "1", *[""] * 5)
     made = run("init", "besuche.csv", *CSV, *EXACT[:-4], "--every", "month", "--about", "title=Besuche")
@@ -342,6 +370,8 @@ WRONG = [
     (["besuche.csv", *CSV, *EXACT[:-1], "habit"], "--evidence must be one of"),
     (["besuche.csv", *CSV, *NOISED, "--every", "fortnight"], "--every must be one of"),
     (["besuche.csv", *CSV, *EXACT[:4], *EXACT[6:]], "name a column with --by"),
+    (["besuche.csv", *CSV, *EXACT[:-6], "--p-max", "0.99999999", *EXACT[-4:]], "is too much, and then no k hides who"),
+    (["besuche.csv", *CSV, *EXACT[:-6], "--p-max", "1", *EXACT[-4:]], "take --noise instead of it, or argue a smaller"),
     (["besuche.csv", *CSV, *EXACT, "--job", "there.toml"], "exists: name another file"),
     (["numbers.parquet", "--unit", "person", "--period", "n", "--noise", "1"], "holds no dates or times"),
     (["besuche.csv", *EXACT], "write --encoding windows-1252"),
@@ -356,7 +386,8 @@ def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, 
     (folder / "broken.csv").write_text('a,b\n"broken,\n', encoding="utf-8")
     before = sorted(folder.iterdir())
     done = run("init", *words)
-    assert done.exit_code == 2
+    assert done.exit_code == (4 if "no k hides who" in done.stderr else 2)
+    assert "protects=" not in done.stderr
     assert told in done.stderr
     assert sorted(folder.iterdir()) == before
     assert (folder / "there.toml").read_text(encoding="utf-8") == "mine"

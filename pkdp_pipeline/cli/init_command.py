@@ -46,10 +46,10 @@ def init(
     every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="The period of one release.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
     noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,
-    p_max: Annotated[float | None, of_share("Without noise: how sure the attacker can be, at most, of a cell;")] = None,
-    known: Annotated[int | None, typer.Option(help="how many people there the attacker knows,")] = None,
+    p_max: Annotated[float | None, of_share("Without noise: how sure the attacker can be, at most, of a cell.")] = None,
+    known: Annotated[int | None, typer.Option(help="How many people in the table the attacker knows.")] = None,
     influence: Annotated[
-        str | None, typer.Option(metavar="passive|active", help="for other reasons, or because they are there (usual).")
+        str | None, typer.Option(metavar="passive|active", help="Whether people are known for being there: active, usual.")
     ] = None,
     evidence: Annotated[
         list[str] | None,
@@ -92,6 +92,7 @@ def init(
     for name, columns in (("unit", unit), ("period", period and [period]), ("by", by)):
         _columns(whole, f"--{name}", columns or [])
     _check_days(whole, period)
+    _check_cells(by, unit)
     if every not in (None, *_EVERY):
         raise ArgumentError(f"--every must be one of {', '.join(_EVERY)}.")
     screen, missing = Screen(), _missing(given)
@@ -247,6 +248,13 @@ def _check_days(whole: WholeFile, period: str | None) -> None:
         raise ArgumentError(f"--period: column {period!r} holds no dates or times, but {kind}: name another.")
 
 
+def _check_cells(by: Sequence[str] | None, unit: Sequence[str] | None) -> None:
+    if both := [name for name in by or () if name in (unit or ())]:
+        raise ArgumentError(
+            f"--by: column {both[0]!r} names the protected person, and a cell for each person hides nobody: name another."
+        )
+
+
 def _answers(
     given: Mapping[str, Any], whole: WholeFile, look: Callable[[str, str | None], None], asker: Asker | None
 ) -> dict[str, Any]:
@@ -265,6 +273,11 @@ def _answers(
         _check_days(whole, named[0])
         return named[0], form
 
+    def cells(text: str) -> list[str]:
+        named = columns(text)
+        _check_cells(named, found["unit"])
+        return named
+
     def answer(name: str, usual: Any = None, read: Callable[[str], Any] | None = None, **words: Any) -> Any:
         if given[name] is not None or asker is None:
             return usual if given[name] is None else given[name]
@@ -276,7 +289,9 @@ def _answers(
     found: dict[str, Any] = {"unit": answer("unit", read=columns), "period": given["period"], "form": None}
     if given["period"] is None:
         found["period"], found["form"] = answer("period", read=period, check=lambda named: look(*named))
-    found |= {"every": answer("every", "day"), "by": answer("by", [], columns)}
+    if given["by"] is not None:
+        _check_cells(given["by"], found["unit"])
+    found |= {"every": answer("every", "day"), "by": answer("by", [], cells)}
 
     def can_be_had(noise: bool) -> None:
         if not noise and not found["by"]:
@@ -299,7 +314,7 @@ def _answers(
             found["attacker"] = ask_known(asker, found["attacker"], "in the table")
     declared = given["evidence"]
     if declared is not None or noised or asker is None:
-        found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared)
+        found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared, ", or none alone")
     else:
         note = f"With no, one {found['every']} can be published without noise, and no second."
         found["evidence"] = ask_evidence(asker, lambda _: None, found["every"], note)

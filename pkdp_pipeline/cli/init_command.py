@@ -49,7 +49,8 @@ def init(
     p_max: Annotated[float | None, of_share("Without noise: how sure the attacker can be, at most, of a cell.")] = None,
     known: Annotated[int | None, typer.Option(help="How many people in the table the attacker knows.")] = None,
     influence: Annotated[
-        str | None, typer.Option(metavar="passive|active", help="Whether people are known for being there: active, usual.")
+        str | None,
+        typer.Option(metavar="passive|active", help="Whether people are known for being there: active, usual."),
     ] = None,
     evidence: Annotated[
         list[str] | None,

@@ -135,7 +135,11 @@ def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
             k = smallest_k(answers["attacker"], epsilon=epsilon, delta=_DELTA)
         except NotCertifiableError:
             p_max = answers["attacker"].p_max
-            why = "says that nobody is ever absent" if p_max == 1.0 else f"with --known {answers['attacker'].known} is too much"
+            why = (
+                "says that nobody is ever absent"
+                if p_max == 1.0
+                else f"with --known {answers['attacker'].known} is too much"
+            )
             raise NotCertifiableError(
                 f"--p-max {exactly(p_max)} {why}, and then no k hides who is there: take --noise instead of it, or "
                 "argue a smaller one."

@@ -80,7 +80,14 @@ class Asker:
 
         A question is asked again where `check` raises an `ArgumentError`, or the reader refuses the answer.
         """
-        usual: dict[str, Any] = {"note": "", "options": {}, "explained": {}, "default": None, "empty": "cannot say", "reads": "text"}
+        usual: dict[str, Any] = {
+            "note": "",
+            "options": {},
+            "explained": {},
+            "default": None,
+            "empty": "cannot say",
+            "reads": "text",
+        }
         asked = {**usual, **_questions()[name], **words}
         options: dict[str, str] = asked["options"]
         made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])

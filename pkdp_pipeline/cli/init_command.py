@@ -252,7 +252,7 @@ def _check_days(whole: WholeFile, period: str | None) -> None:
 def _check_cells(by: Sequence[str] | None, unit: Sequence[str] | None) -> None:
     if both := [name for name in by or () if name in (unit or ())]:
         raise ArgumentError(
-            f"--by: column {both[0]!r} names the protected person, and a cell for each person hides nobody: name another."
+            f"--by: column {both[0]!r} names the protected person; a cell for each person hides nobody: name another."
         )
 
 

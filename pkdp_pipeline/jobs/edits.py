@@ -77,7 +77,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
             while body and body[-1][0] is None:  # what stands below the last key may be about the next table
                 below.append(body.pop())
             table[last] = toml_item(edit.value)
-            comment = table.item(last).trivia if isinstance(table, Table) else None
+            comment = getattr(table.item(str(last)), "trivia", None) if isinstance(table, Table) else None
             if comment is not None and _OF_OLD in comment.comment:
                 comment.comment = comment.comment_ws = ""
             body.extend(reversed(below))

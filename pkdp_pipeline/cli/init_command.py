@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from pkdp_pipeline.cli.documents import message_of, option_names
 from pkdp_pipeline.cli.file_commands import file_options, typed_cells
-from pkdp_pipeline.cli.init_text import ONE_NUMBER, job_text, stem_of
+from pkdp_pipeline.cli.init_text import ONE_NUMBER, job_text, only_one, stem_of
 from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share, read_evidence_flags
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.period import Every
 
 if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_dialogue import Asker
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+    from pkdp_pipeline.jobs.tables import PeriodTable
 
 _EVERY = get_args(Every)
 _DAYS = ("date", "timestamp", "instant")
@@ -43,10 +46,11 @@ def init(
     every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="The period of one release.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
     noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,
-    p_max: Annotated[float | None, of_share("Without noise: how sure the attacker can be, at most, of a cell;")] = None,
-    known: Annotated[int | None, typer.Option(help="how many people there the attacker knows,")] = None,
+    p_max: Annotated[float | None, of_share("Without noise: how sure the attacker can be, at most, of a cell.")] = None,
+    known: Annotated[int | None, typer.Option(help="How many people in the table the attacker knows.")] = None,
     influence: Annotated[
-        str | None, typer.Option(metavar="passive|active", help="for other reasons, or because they are there (usual).")
+        str | None,
+        typer.Option(metavar="passive|active", help="Whether people are known for being there: active, usual."),
     ] = None,
     evidence: Annotated[
         list[str] | None,
@@ -71,9 +75,10 @@ def init(
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
-    """Write a first job file for a Parquet, CSV or Excel file: looks at columns and the newest date, and asks."""
+    """Write a first job file for a Parquet, CSV or Excel file: looks at columns and the range of dates, and asks."""
     from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs.job import read_job
+    from pkdp_pipeline.jobs.sources.csv_forms import other_order
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
     if noise is not None and p_max is not None:
@@ -88,6 +93,7 @@ def init(
     for name, columns in (("unit", unit), ("period", period and [period]), ("by", by)):
         _columns(whole, f"--{name}", columns or [])
     _check_days(whole, period)
+    _check_cells(by, unit)
     if every not in (None, *_EVERY):
         raise ArgumentError(f"--every must be one of {', '.join(_EVERY)}.")
     screen, missing = Screen(), _missing(given)
@@ -95,35 +101,100 @@ def init(
         raise ArgumentError(_how(file, whole, typed, missing))
 
     @cache
-    def newest(column: str) -> date | None:
-        """Return the newest date in the file; a `ConfigError` where they are no dates as declared."""
+    def dates(column: str, form: str | None) -> tuple[date | None, date | None]:
+        """Return the oldest and the newest date in the file; a `PkdpError` where they cannot be read as dates."""
         asked = {"unit": [column], "period": column, "every": "year", "by": [], "noise": 1.0, "evidence": ()}
         asked |= {"attacker": AttackerModel(), "budget": None, "about": {}, "domain": None, "time_zone": time_zone}
-        looks = read_job(job_text(file, keys, whole, place, asked), place)
+        looks: Any = read_job(job_text(file, _with(keys, form), whole, place, asked | {"later": True}), place)
         with closing(looks.source.open(looks)) as source:
-            return source.newest(looks.period, column)
+            found = source.outermost(looks.period, column, "min"), source.newest(looks.period, column)
+        if found[1] is not None and found[1] > looks.period.today() + timedelta(1):  # it is tomorrow elsewhere
+            turned = other_order(looks.source.date_format)
+            order = "" if turned is None else f", write {turned} where that is the order of day and month"
+            raise ArgumentError(
+                f"--period: the newest date in column {column!r} lies in the future, so that no row says which periods "
+                f"are complete: leave out rows of days to come{order}."
+            )
+        return found
 
+    def look(column: str, form: str | None) -> None:
+        """Refuse a column of dates in a dialogue."""
+        try:
+            dates(column, form)
+        except (ArgumentError, ConfigError) as error:
+            told = message_of(error, option_names(init)).removeprefix("--period: ")
+            again = f"this one with the form of its dates, as in {column} %d/%m/%Y"
+            again = "" if whole.table.format == "parquet" else f", or {again}"
+            raise ArgumentError(f"{told}\nName another column{again}.") from None
+
+    if period is not None:
+        dates(period, None)  # before anything is asked: another option may be needed to read it
     with leaving():
         from pkdp_pipeline.cli.plan_dialogue import Asker
 
         asker = Asker(screen, input)
-        answers = asker.replayed(lambda: _answers(given, whole, newest, asker if missing else None))
-    answers |= {"time_zone": time_zone, "domain": _domain(domain or [], answers["by"], whole)}
+        answers = asker.replayed(lambda: _answers(given, whole, look, asker if missing else None))
+    keys = _with(keys, answers["form"])
+    answers |= {"time_zone": time_zone, "domain": _domain(domain or [], answers["by"], whole), "later": True}
+    made = read_job(job_text(file, keys, whole, place, answers), place)
+    oldest, newest = dates(answers["period"], answers["form"])
+    first, last = _first_and_last(made, oldest, newest)
+    answers["later"] = last is not None
     text = job_text(file, keys, whole, place, answers)
-    made = read_job(text, place)  # what the file says is checked before it is written
-    day = _day_to_publish(made, newest(answers["period"]))
+    read_job(text, place)  # what the file says is checked before it is written
     place.write_text(text, encoding="utf-8")
+    _print_next(screen, place, made.period, first, last, only_one=only_one(answers))
+
+
+def _with(keys: Mapping[str, Any], form: str | None) -> dict[str, Any]:
+    return {**keys, **({} if form is None else {"date_format": form})}
+
+
+def _first_and_last(job: Job, oldest: date | None, newest: date | None) -> tuple[date, date | None]:
+    """Return the first day of the oldest period, and of the newest that rows of a later day show to be complete.
+
+    That is None where no period is shown to be complete. Raises a `PkdpError` where the oldest would be refused.
+    """
+    from pkdp_pipeline.jobs.dry_run import plan_job
+
+    period = job.period
+    over = period.span(period.today())[0] - timedelta(1)
+    first = period.span(oldest or over)[0]
+    if (refused := plan_job(job, [first], ahead=True).refused) is not None and refused.refused is not None:
+        raise refused.refused
+    if newest is None or first > over:
+        return first, first if first > over else None
+    last = period.span(min(period.span(newest)[0] - timedelta(1), over))[0]
+    return first, last if first <= last else None
+
+
+def _print_next(
+    screen: Screen, place: Path, period: PeriodTable, first: date, last: date | None, *, only_one: bool
+) -> None:
+    """Print what was written, and which commands come next."""
+    every, file = period.every, shlex.quote(str(place))
+    run = f"pkdp run {file} --date {(last or first) if only_one else first}"
     screen.head("Written")
     screen.say(
-        f"{place}: read it, argue what it assumes, and correct it. Of the rows only the newest date was looked for."
+        f"{place}: read it, argue what it assumes, and correct it. Of the rows only the oldest and the newest date "
+        "were looked for."
     )
+    if last is None:
+        screen.say(
+            f"No row is of a day after the first {every}, so that nothing shows that it is complete: the check of "
+            "that, fresh, stands there as a comment. Make it active as soon as there are later rows."
+        )
     screen.head("Then")
-    screen.say(
-        f"Publish the {made.period.every} of a date, here the newest in the file that is over; first without charging "
-        "or writing anything:"
-    )
-    screen.command(f"pkdp run {shlex.quote(str(place))} --date {day} --dry-run")
-    screen.command(f"pkdp run {shlex.quote(str(place))} --date {day}")
+    when = "here the newest that is complete" if only_one and last is not None else "here the oldest in the file"
+    when = f"when that {every} is over" if first >= period.span(period.today())[0] else when
+    if only_one:
+        screen.say(f"By what is declared one {every} can be published, and no second: choose which.")
+    screen.say(f"Publish the {every} of a date, {when}; first without charging or writing anything:")
+    screen.command(f"{run} --dry-run")
+    screen.command(run)
+    if last is not None and first < last and not only_one:
+        screen.say(f"And every {every} up to the newest that is complete, once it is clear what that adds up to:")
+        screen.command(f"pkdp backfill {file} --from {first} --to {last} --dry-run")
 
 
 def _missing(given: Mapping[str, Any]) -> list[str]:
@@ -178,21 +249,35 @@ def _check_days(whole: WholeFile, period: str | None) -> None:
         raise ArgumentError(f"--period: column {period!r} holds no dates or times, but {kind}: name another.")
 
 
+def _check_cells(by: Sequence[str] | None, unit: Sequence[str] | None) -> None:
+    if both := [name for name in by or () if name in (unit or ())]:
+        raise ArgumentError(
+            f"--by: column {both[0]!r} names the protected person; a cell for each person hides nobody: name another."
+        )
+
+
 def _answers(
-    given: Mapping[str, Any], whole: WholeFile, look: Callable[[str], object], asker: Asker | None
+    given: Mapping[str, Any], whole: WholeFile, look: Callable[[str, str | None], None], asker: Asker | None
 ) -> dict[str, Any]:
-    """Return what is given and, where there is somebody to ask, what is answered; `look` reads the column of dates."""
+    """Return what is given and, where there is somebody to ask, what is answered; `look` refuses a column of dates."""
     from pkdp_pipeline.cli.plan_dialogue import ask_attacker, ask_evidence, ask_known
 
     def columns(text: str) -> list[str]:
         return _columns(whole, "", [name for name in map(str.strip, text.split(",")) if name])
 
-    def period(text: str) -> str:
+    def period(text: str) -> tuple[str, str | None]:
+        with_form = None if text in whole.columns else re.fullmatch(r"(.+?)\s+(\S*%[Ymd]\S*)", text)
+        text, form = (text, None) if with_form is None else with_form.groups()
         named = columns(text)
         if len(named) != 1:
             raise ArgumentError("Name one column.")
         _check_days(whole, named[0])
-        return named[0]
+        return named[0], form
+
+    def cells(text: str) -> list[str]:
+        named = columns(text)
+        _check_cells(named, found["unit"])
+        return named
 
     def answer(name: str, usual: Any = None, read: Callable[[str], Any] | None = None, **words: Any) -> Any:
         if given[name] is not None or asker is None:
@@ -202,9 +287,12 @@ def _answers(
     if asker is not None:
         listed = ", ".join(f"{name} ({kind})" for name, kind in whole.columns.items())
         asker.begin("pkdp init: a first job file", f"Columns: {listed}.")
-    found: dict[str, Any] = {"unit": answer("unit", read=columns), "period": answer("period", read=period)}
-    look(found["period"])  # before more is asked: another option may be needed to read it
-    found |= {"every": answer("every", "day"), "by": answer("by", [], columns)}
+    found: dict[str, Any] = {"unit": answer("unit", read=columns), "period": given["period"], "form": None}
+    if given["period"] is None:
+        found["period"], found["form"] = answer("period", read=period, check=lambda named: look(*named))
+    if given["by"] is not None:
+        _check_cells(given["by"], found["unit"])
+    found |= {"every": answer("every", "day"), "by": answer("by", [], cells)}
 
     def can_be_had(noise: bool) -> None:
         if not noise and not found["by"]:
@@ -227,18 +315,13 @@ def _answers(
             found["attacker"] = ask_known(asker, found["attacker"], "in the table")
     declared = given["evidence"]
     if declared is not None or noised or asker is None:
-        found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared)
+        found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared, ", or none alone")
     else:
-        found["evidence"] = ask_evidence(asker, lambda _: None)
-    found["budget"] = answer("budget", read=_budget_of)
+        note = f"With no, one {found['every']} can be published without noise, and no second."
+        found["evidence"] = ask_evidence(asker, lambda _: None, found["every"], note)
+    found["budget"] = answer("budget")
     found["about"] = _about(given["about"], asker, noised=noised)
     return found
-
-
-def _budget_of(answer: str) -> float | None:
-    from pkdp_pipeline.cli.plan_dialogue import above_zero
-
-    return above_zero(answer) if answer else None
 
 
 def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) -> dict[str, str]:
@@ -272,17 +355,6 @@ def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) ->
         found[name] = asker("init_about", None, partial(check_one, name), **words)
     check(found)
     return {name: text for name, text in found.items() if text}
-
-
-def _day_to_publish(job: Job, newest: date | None) -> str:
-    """Return the first day of the newest period in the file that is over; a `PkdpError` where it would be refused."""
-    from pkdp_pipeline.jobs.dry_run import plan_job
-
-    over = job.period.span(job.period.today())[0] - timedelta(1)
-    day = job.period.span(over if newest is None else min(newest, over))[0]
-    if (refused := plan_job(job, [day]).refused) is not None and refused.refused is not None:
-        raise refused.refused
-    return day.isoformat()
 
 
 def _domain(given: list[str], by: Sequence[str], whole: WholeFile) -> Any:

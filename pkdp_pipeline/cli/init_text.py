@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.spelling import exactly
@@ -23,6 +23,11 @@ ONE_NUMBER = "one number without noise takes more than p_max: name a column with
 def stem_of(file: Path) -> str:
     """Return the name of a file without its endings."""
     return file.name.partition(".")[0] or "job"
+
+
+def only_one(answers: Mapping[str, Any]) -> bool:
+    """Return whether no second period can be published, since nothing says how exact ones depend on each other."""
+    return "noise" not in answers and {one.key for one in answers["evidence"]} <= {"bounded_participation"}
 
 
 def job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path, answers: Mapping[str, Any]) -> str:
@@ -53,6 +58,7 @@ def job_text(file: Path, keys: Mapping[str, Any], whole: WholeFile, place: Path,
         f"ledger = {toml_text(f'private/{name}.sqlite')}",
         *_assumed(answers),
         *_about_lines(answers["about"]),
+        *_checked(answers),
         "",
         "[[release]]",
         f"name = {toml_text(release)}",
@@ -71,19 +77,22 @@ def _assumed(answers: Mapping[str, Any]) -> list[str]:
 
     # Without noise there is no guarantee against everybody that could be held to it.
     part = "" if "noise" in answers else ', part = "partial_knowledge"'
+    budget = 1.0 if answers["budget"] is None else answers["budget"]
     mark = "# " if answers["budget"] is None else ""
     lines = [
-        f"{mark}budget = {{ epsilon = {answers['budget'] or 1.0!r}, delta = {exactly(_DELTA)}{part} }}   "
+        f"{mark}budget = {{ epsilon = {budget!r}, delta = {exactly(_DELTA)}{part} }}   "
         "# the most that all of it may add up to"
     ]
     evidence: Sequence[Evidence] = answers["evidence"]
+    once = f"one {answers['every']} can be published, and no second"
     if evidence:
         declared = evidence_to_dicts(evidence)
+        lines += [f"# With this alone {once}: it needs independent_given_habits beside it."] * only_one(answers)
         lines.append(
             f"evidence = {toml_text(declared if len(declared) > 1 else declared[0])}   # argued; see attacker.md"
         )
     elif "noise" not in answers:
-        lines.append(f"# evidence = …   # none can be argued: one {answers['every']} can be published, and no second")
+        lines.append(f"# evidence = …   # none can be argued: {once}")
     attacker: AttackerModel = answers["attacker"]
     if attacker.p_max is None:
         return lines
@@ -99,6 +108,17 @@ def _about_lines(about: Mapping[str, str]) -> list[str]:
     return ["", "[about]   # what reports print", *(f"{name} = {toml_text(text)}" for name, text in about.items())]
 
 
+def _checked(answers: Mapping[str, Any]) -> list[str]:
+    """Return the check that a period is complete; not yet active where no period of the file would pass it."""
+    from pkdp_pipeline.display.toml_text import toml_text
+
+    every, mark = answers["every"], "" if answers["later"] else "# "
+    fresh = f"{mark}fresh = {{ column = {toml_text(answers['period'])}, days = 1 }}"
+    late = f"a {every} is published only when the file has rows of a later day, never from a late file"
+    alone = f"take both # away as soon as the file has rows after its first {every}; then {late}"
+    return ["", f"{mark}[checks]", f"{fresh}   # {late if answers['later'] else alone}"]
+
+
 def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
     """Return the lines of the mechanism: noise, and where cells are found what hides them; or the smallest k."""
     from pkdp_pipeline.display.toml_text import toml_text
@@ -111,8 +131,20 @@ def _mechanism(answers: Mapping[str, Any], table: bool) -> list[str]:
         if not table:
             raise ArgumentError(f"{ONE_NUMBER}, or use --noise.")
         epsilon = min(1.0, answers["budget"] or 1.0)
-        k = smallest_k(answers["attacker"], epsilon=epsilon, delta=_DELTA)
-        return [*cells, f"k = {k}   # the smallest with ε = {epsilon:g} at δ = 1e-6"]
+        try:
+            k = smallest_k(answers["attacker"], epsilon=epsilon, delta=_DELTA)
+        except NotCertifiableError:
+            p_max = answers["attacker"].p_max
+            why = (
+                "says that nobody is ever absent"
+                if p_max == 1.0
+                else f"with --known {answers['attacker'].known} is too much"
+            )
+            raise NotCertifiableError(
+                f"--p-max {exactly(p_max)} {why}, and then no k hides who is there: take --noise instead of it, or "
+                "argue a smaller one."
+            ) from None
+        return [*cells, f"k = {k}   # the smallest with ε at most {exactly(epsilon)} at δ = 1e-6"]
     noise = GeometricNoise(answers["noise"])
     lines = [*cells, f"noise = {{ epsilon = {noise.epsilon!r} }}"]
     if not table or cells:

@@ -30,7 +30,7 @@ from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import exactly
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
 from pkdp_pipeline.releases.release import Release
 
@@ -254,6 +254,8 @@ _ORDER = (
 
 def print_repairs(repairs: Repairs) -> None:
     """Print what a job would do and promise and, where it is refused, the changes that were tried."""
+    from pkdp_pipeline.jobs.changes import CLAIMS
+
     screen = Screen()
     if repairs.plan is None:
         screen.title(f"{Path(repairs.job.file).name}: nothing is read, charged or written")
@@ -289,6 +291,13 @@ def print_repairs(repairs: Repairs) -> None:
             screen.say(note)
         for offer in offers:
             screen.item(f"{offer.words}. {offer.claim}" if offer.claim else _less(repairs, offer))
+    claimed = {edit.value["kind"] for offer in repairs.offers for edit in offer.edits if edit.path == ("evidence",)}
+    short = [one.key for one in CLAIMS if one.key not in claimed]
+    if claimed and short:
+        screen.say(
+            f"{listed(short)} {'is' if len(short) == 1 else 'are'} not enough here: even if true, what is published "
+            "would add up to more than is allowed."
+        )
 
 
 def repairs_document(repairs: Repairs) -> dict[str, Any]:

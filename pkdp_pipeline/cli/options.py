@@ -295,19 +295,21 @@ def evidence_flags(evidence: Iterable[Evidence]) -> list[str]:
     return words
 
 
-def read_evidence_flags(given: Sequence[str]) -> tuple[Evidence, ...]:
+def read_evidence_flags(given: Sequence[str], also: str = "") -> tuple[Evidence, ...]:
     """Return what is declared: each is a kind, with its numbers behind a colon where it takes some.
+
+    `also`: what an error names beside the kinds.
 
     Raises `ArgumentError` if it is not known, or its numbers are none.
     """
-    return evidence_from_dicts([_evidence(one) for one in given])
+    return evidence_from_dicts([_evidence(one, also) for one in given])
 
 
-def _evidence(text: str) -> dict[str, object]:
+def _evidence(text: str, also: str) -> dict[str, object]:
     kind, _, numbers = text.partition(":")
     name = kind.strip().lower().replace("-", "_")
     if name not in EVIDENCE:
-        raise ArgumentError(f"--evidence must be one of {', '.join(EVIDENCE)}, got {kind!r}.")
+        raise ArgumentError(f"--evidence must be one of {', '.join(EVIDENCE)}{also}, got {kind!r}.")
     takes, given = EVIDENCE[name], numbers.split(",") if numbers.strip() else []
     try:
         if len(given) > len(takes) or (takes and not given):

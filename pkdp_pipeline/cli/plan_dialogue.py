@@ -74,13 +74,20 @@ class Asker:
         name: str,
         read: Callable[[str], Any] | None = None,
         check: Callable[[Any], object] | None = None,
-        **words: str,
+        **words: Any,
     ) -> Any:
         """Return what a question's reader, or `read`, makes of the answer; `words` take the place of the file's.
 
         A question is asked again where `check` raises an `ArgumentError`, or the reader refuses the answer.
         """
-        usual: dict[str, Any] = {"note": "", "options": {}, "default": None, "empty": "cannot say", "reads": "text"}
+        usual: dict[str, Any] = {
+            "note": "",
+            "options": {},
+            "explained": {},
+            "default": None,
+            "empty": "cannot say",
+            "reads": "text",
+        }
         asked = {**usual, **_questions()[name], **words}
         options: dict[str, str] = asked["options"]
         made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])
@@ -90,14 +97,14 @@ class Asker:
         self._screen.head(asked["question"].strip())
         if asked["note"]:
             self._screen.say(asked["note"])
-        for place, meaning in enumerate(options.values(), start=1):
-            self._screen.hanging(f"{place}  {meaning}", margin=5)
+        self._list(options)
         default = "1" if options else asked["default"]
         prompt = "  > " if default is None else f"  [{default or asked['empty']}] > "
         while True:
             answer = self._read(prompt).strip()
             if answer == "?":
                 self._screen.say(asked["help"], indent=4)
+                self._list({**options, **asked["explained"]})
             elif answer.lower() == "back" and self._answers:
                 raise _BackError
             elif answer.lower() == "back":
@@ -114,6 +121,10 @@ class Asker:
                 else:
                     self._answers.append(answer or default or "")
                     return value
+
+    def _list(self, options: dict[str, str]) -> None:
+        for place, meaning in enumerate(options.values(), start=1):
+            self._screen.hanging(f"{place}  {meaning.strip()}", margin=5)
 
 
 def ask_question(asker: Asker) -> Question:
@@ -191,9 +202,9 @@ def ask_attacker(asker: Asker, *, table: bool, protects: str, noise: bool) -> At
             if not noise:
                 _exact("histogram" if table else "count", attacker, protects)
         except NotCertifiableError as error:
-            why = reason_of(error).partition(", because ")[2]
+            why = reason_of(error).partition(", because ")[2].partition("; protects=")[0].rstrip(".")
             raise ArgumentError(
-                f"Then no k hides anybody: {why} Answer otherwise, or go back to allow noise."
+                f"Then no k hides anybody: {why}. Answer otherwise, or go back to allow noise."
             ) from None
 
     attacker = _declared(asker, asked, AttackerModel(), name, hides, **free)
@@ -230,19 +241,35 @@ def _declared(
     return made
 
 
-def ask_evidence(asker: Asker, adds_up: Callable[[tuple[Evidence, ...]], None]) -> tuple[Evidence, ...]:
-    """Ask for what is declared; where nothing can add up by the answer, the question is put again before any other."""
-    kind = asker("evidence", check=lambda kind: adds_up(()) if kind == "none" else None)
+def ask_evidence(
+    asker: Asker, adds_up: Callable[[tuple[Evidence, ...]], None], every: str = "day", note: str = ""
+) -> tuple[Evidence, ...]:
+    """Ask for what is declared; where nothing can add up by the answer, the question is put again before any other.
+
+    `every`: the word for the period of a release. `note`: what stands above the question about habits.
+    """
+
+    def of_period(words: Any) -> Any:
+        if isinstance(words, dict):
+            return {key: of_period(text) for key, text in words.items()}
+        return words.replace("day", every)
+
+    def ask(name: str, **more: Any) -> Any:
+        asked = _questions()[name]
+        words = {key: of_period(asked[key]) for key in ("question", "help", "options", "explained") if key in asked}
+        return asker(name, **words, **more)
+
+    kind = ask("evidence", check=lambda kind: adds_up(()) if kind == "none" else None)
     if kind == "none":
         return ()
-    capped = [{"kind": kind, **{name: asker(f"{kind}.{name}") for name in EVIDENCE[kind]}}]
+    capped = [{"kind": kind, **{name: ask(f"{kind}.{name}") for name in EVIDENCE[kind]}}]
     if kind != "bounded_participation":
         return evidence_from_dicts(capped)
 
     def declared(habits: bool) -> tuple[Evidence, ...]:
         return evidence_from_dicts([*capped, *([{"kind": "independent_given_habits"}] if habits else [])])
 
-    return declared(asker("habits", check=lambda habits: adds_up(declared(habits))))
+    return declared(ask("habits", note=note, check=lambda habits: adds_up(declared(habits))))
 
 
 def _counts(asker: Asker, table: bool) -> CountsFile | Assumed | None:
@@ -314,7 +341,15 @@ def _at_least_zero(answer: str) -> float:
     return value
 
 
-def above_zero(answer: str) -> float:
+def _limit(answer: str) -> float | None:
+    """Return an ε that is not 0; None for no answer."""
+    value = _at_least_zero(answer) if answer else None
+    if value == 0.0:
+        raise ArgumentError("ε must be above 0: with 0 nothing could be published.")
+    return value
+
+
+def _above_zero(answer: str) -> float:
     """Return a probability that is not 0."""
     value = share(answer)
     if value == 0.0:
@@ -327,7 +362,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "yes": _yes,
     "probability": share,
     "epsilon": _at_least_zero,
-    "delta": above_zero,
+    "limit": _limit,
+    "delta": _above_zero,
     "whole": whole(0),
     "several": whole(1),
     "cells": lambda answer: Assumed(cells=whole(1)(answer), people=0).cells,

@@ -26,7 +26,9 @@ _MOST = 1_000_000
 _FAR = 800.0
 """In units of the noise's scale: a release threshold at which appearing tells nothing that a float can hold."""
 
-_EVIDENCE = (OneDayProtected(), IndependentGivenHabits(), OncePerUnit(), DisjointUnits())
+CLAIMS = (OneDayProtected(), IndependentGivenHabits(), OncePerUnit(), DisjointUnits())
+"""The evidence that is tried as if it were true."""
+
 _EXAMPLES = {"p_max": (0.5, 0.1), "p_max_between": (0.75,), "p_min": (0.5,)}
 """Where a threshold has to grow in any case, the assumptions for which its size is told."""
 
@@ -91,7 +93,7 @@ def questions(search: Search, refused: int | None, error: PkdpError | None) -> I
             yield edits, *_to_argue(search, number, edits)
     if error is not None and not search.evidence:
         numbers = tuple(n for n, table in enumerate(search.content["release"]) if "k" in table and "noise" not in table)
-        for evidence in _EVIDENCE:
+        for evidence in CLAIMS:
             declared = (Edit(("evidence",), {"kind": evidence.key}),)
             edits_or_none = declared if search.fits(declared) else numbers and _larger("k", declared)(search, numbers)
             if edits_or_none:

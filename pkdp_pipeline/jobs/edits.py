@@ -45,6 +45,9 @@ class Edit:
 
 Edits = tuple[Edit, ...]
 
+_OF_OLD = "the smallest with"
+"""``pkdp init`` says this of the number that stands there; of another it would be false."""
+
 
 def at(content: Any, path: tuple[str | int, ...]) -> Any:
     """Return what stands at a place; None where nothing does."""
@@ -57,7 +60,7 @@ def at(content: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return a TOML text with the edits made in it; comments and layout stay.
+    """Return a TOML text with the edits made in it; comments and layout stay, but for one about an old number.
 
     Raises `ConfigError` if it is laid out in a way that cannot be edited.
     """
@@ -74,6 +77,9 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
             while body and body[-1][0] is None:  # what stands below the last key may be about the next table
                 below.append(body.pop())
             table[last] = toml_item(edit.value)
+            comment = getattr(table.item(str(last)), "trivia", None) if isinstance(table, Table) else None
+            if comment is not None and _OF_OLD in comment.comment:
+                comment.comment = comment.comment_ws = ""
             body.extend(reversed(below))
         return tomlkit.dumps(document)
     except TOMLKitError as error:

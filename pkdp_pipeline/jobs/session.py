@@ -120,7 +120,7 @@ class JobSession:
         if begins is None:
             return
         start = job.period.start(begins.period)
-        if self._day is not None and start is not None and self._day < start:
+        if self._day is not None and start is not None and self._day < start and not self._is_published(self._day):
             # The ledger's first period is public; whether one has rows is not.
             self.remarks = (
                 f"{job.period.text(self._day)} is before {begins.period}, with which data set {job.dataset!r} begins "
@@ -135,6 +135,9 @@ class JobSession:
             for key, declared, before in terms
             if declared and declared != before
         )
+
+    def _is_published(self, day: date) -> bool:
+        return all(replace(one, ledger=self._ledger).published() is not None for one in self.job.publications(day))
 
     def _as_recorded(self) -> Ledger:
         """Open the ledger under the terms that it has recorded, which a replay does not change."""

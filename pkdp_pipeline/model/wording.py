@@ -165,8 +165,10 @@ def with_arguments(message: str, names: Mapping[str, str], write: Callable[[str,
     """Return a message in which each argument of `names` has its name there, and is set as `write` sets it.
 
     It is an argument where it is set (``missing_unit="drop"``, ``types = { age = "number" } in source``), where its
-    name is no word of a sentence (``one_cell``, ``source.types``), and where the message begins with it.
+    name is no word of a sentence (``one_cell``, ``source.types``), and where the message begins with it. A key of a job
+    file's table is one where both have names: ``period.time_zone``.
     """
+    message = re.sub(_STARTS + r"(\w+)\.(\w+)" + _ENDS, partial(_of_table, names), message)
     for name, typed in names.items():
         values = re.compile(_STARTS + rf"(?<!\.){name}" + _VALUE)
         message = values.sub(partial(_rewritten, write, typed), message)
@@ -174,6 +176,10 @@ def with_arguments(message: str, names: Mapping[str, str], write: Callable[[str,
         alone = name if "_" in name else rf"(?:(?<=source\.)|^){name}"
         message = re.sub(_STARTS + alone + _ENDS, typed, message)
     return message
+
+
+def _of_table(names: Mapping[str, str], found: re.Match[str]) -> str:
+    return names[found[2]] if found[1] in names and found[2] in names else found[0]
 
 
 def _rewritten(write: Callable[[str, str], str], name: str, found: re.Match[str]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import tomllib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -180,6 +182,46 @@ def test_enter_assumes_nothing_that_has_to_be_argued(folder, typed):
     assert "noise" in tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["release"][0]
 
 
+def test_a_budget_is_an_epsilon_and_no_probability(folder, typed):
+    typed("person", "tag", "", "Stadt/Ort", "", "1", "0", "-1", "12.5", *[""] * 3)
+    made = run("init", "besuche.csv", *CSV)
+    assert made.exit_code == 0, made.stderr
+    assert "ε must be above 0" in made.stdout
+    assert "It must be at least 0." in made.stdout
+    assert tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["budget"] == {"epsilon": 12.5, "delta": 1e-6}
+    assert run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0", "--force").exit_code in (2, 4)
+
+
+def test_the_choices_of_evidence_are_explained_in_the_words_of_the_period(folder, typed):
+    rows = "".join(f"2025-03-{day:02},p{day},x\n" for day in range(3, 28))
+    (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
+    typed("id", "when", "week", "town", "no", "20%", "0", "?", "6", "2", "no", "", *[""] * 5)
+    made = run("init", "log.csv")
+    assert made.exit_code == 0, made.stderr
+    said = " ".join(made.stdout.split())
+    asked = said[said.index("What can be argued") : said.index("And of all releases")]
+    assert re.findall(r"\bdays?\b", asked) == []
+    assert "the numbers hold for one week of a person, told all her other weeks" in asked
+    for line in ("1 Nothing is declared", "2 How often she comes", "5 Hidden is what", "7 The dependence itself"):
+        assert line in asked
+    assert "With no, one week can be published without noise, and no second." in asked
+    assert "one week can be published, and no second: choose which" in said
+    assert "backfill" not in said
+    assert "--date 2025-03-17 --dry-run" in said
+    text = Path("log.toml").read_text(encoding="utf-8")
+    assert "# With this alone one week can be published, and no second" in text
+    assert tomllib.loads(text)["evidence"] == {"kind": "bounded_participation", "times": 2}
+    assert run("run", "log.toml", "--date", "2025-03-17").exit_code == 0
+    assert run("run", "log.toml", "--date", "2025-03-10").exit_code == 4
+    both = ["--evidence", "bounded_participation:2", "--evidence", "independent_given_habits"]
+    how = ["--unit", "id", "--period", "when", "--by", "town", "--p-max", "20%", "--known", "0"]
+    shutil.rmtree("private")
+    shutil.rmtree("public")
+    made = run("init", "log.csv", *how, *both, "--force")
+    assert made.exit_code == 0, made.stderr
+    assert "no second" not in made.stdout + Path("log.toml").read_text(encoding="utf-8")
+
+
 def test_what_is_given_is_not_asked(folder, typed):
     asked = typed("", "", "1", *[""] * 5)
     made = run("init", "besuche.csv", *CSV, *EXACT[:-4], "--every", "month", "--about", "title=Besuche")
@@ -216,10 +258,47 @@ def test_the_first_run_passes_with_rows_of_nobody_several_cells_and_other_cells(
         "init", "log.csv", "--unit", "id", "--period", "when", "--by", "town", "--noise", "1", "--domain", "town=x,y"
     )
     assert made.exit_code == 0, made.stderr
-    words = made.stdout.rsplit("pkdp ", 1)[1].split()
-    assert words[-1] == "2025-02-03"
+    dry, words, all_dry = (words.split("\n")[0].split() for words in made.stdout.split("pkdp ")[-3:])
+    assert dry == [*words, "--dry-run"]
+    assert words == ["run", "log.toml", "--date", "2025-01-03"]
+    assert all_dry == ["backfill", "log.toml", "--from", "2025-01-03", "--to", "2025-02-02", "--dry-run"]
     done = run(*words)
     assert done.exit_code == 0, done.stderr
+    done = run(*all_dry[:-1])  # which ends before the newest day, of which rows may be missing
+    assert done.exit_code == 0, done.stderr
+    assert "Is the date right?" not in done.stderr
+
+
+def test_a_late_file_publishes_nothing(folder):
+    rows = "".join(f"2025-03-{day:02},p{day}\n" for day in range(3, 19))
+    (folder / "log.csv").write_text(f"when,id\n{rows}", encoding="utf-8")
+    made = run("init", "log.csv", "--unit", "id", "--period", "when", "--every", "week", "--noise", "1")
+    assert made.exit_code == 0, made.stderr
+    assert "--date 2025-03-03" in made.stdout
+    assert "--from 2025-03-03 --to 2025-03-10 --dry-run" in made.stdout
+    job = tomllib.loads(Path("log.toml").read_text(encoding="utf-8"))
+    assert job["checks"] == {"fresh": {"column": "when", "days": 1}}
+    for day in ("2025-03-17", "2025-03-24"):  # half a week, and one of which there is nothing yet
+        late = run("run", "log.toml", "--date", day)
+        assert (late.exit_code, "newest value of column 'when'" in late.stderr) == (3, True)
+    assert run("run", "log.toml", "--date", "2025-03-10").exit_code == 0
+    assert "Is the date right?" in run("run", "log.toml", "--date", "2025-03-03").stderr
+    again = run("run", "log.toml", "--date", "2025-03-03")
+    assert (again.exit_code, again.stderr) == (0, "")  # a replay asks nothing
+
+
+def test_where_one_period_is_all_there_is_the_check_waits_as_a_comment(folder):
+    made = run("init", "besuche.csv", *CSV, *NOISED)
+    assert "nothing shows that it is complete" in " ".join(made.stdout.split())
+    text = Path("besuche.toml").read_text(encoding="utf-8")
+    assert "checks" not in tomllib.loads(text)
+    active = tomllib.loads(text.replace("# [checks]", "[checks]").replace("# fresh", "fresh"))
+    assert active["checks"] == {"fresh": {"column": "tag", "days": 1}}
+    (folder / "now.csv").write_text(f"when,id\n{datetime.now(UTC).date()},1\n", encoding="utf-8")
+    made = run("init", "now.csv", "--unit", "id", "--period", "when", "--every", "year", "--noise", "1")
+    assert made.exit_code == 0, made.stderr
+    assert "when that year is over" in made.stdout
+    assert "checks" in tomllib.loads(Path("now.toml").read_text(encoding="utf-8"))
 
 
 def test_months_are_read_where_the_form_says_so(folder):
@@ -229,8 +308,52 @@ def test_months_are_read_where_the_form_says_so(folder):
     assert "write --every month in period, or longer" in run(*how, "--date-format", "%Y-%m").stderr
     made = run(*how, "--date-format", "%Y-%m", "--every", "month")
     assert made.exit_code == 0, made.stderr
-    assert made.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-02-01")
+    assert made.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-01-01")
     assert run("run", "registry.toml", "--date", "2025-01-31").exit_code == 0
+
+
+def test_both_orders_of_day_and_month_are_named(folder):
+    (folder / "us.csv").write_text("id,when\n1,09/25/2025\n2,09/12/2025\n", encoding="utf-8")
+    how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1"]
+    told = run(*how).stderr
+    both = "--date-format %d/%m/%Y where the day comes first, or --date-format %m/%d/%Y where the month does."
+    assert both in told
+    wrong = run(*how, "--date-format", "%d/%m/%Y")
+    assert (wrong.exit_code, "write --date-format %m/%d/%Y where that is the order" in wrong.stderr) == (2, True)
+    assert "--time-zone is only for times with an offset" in wrong.stderr
+    assert "25" not in (told + wrong.stderr).replace(str(folder), "")
+    assert run(*how, "--date-format", "%m/%d/%Y").exit_code == 0
+    assert run("run", "us.toml", "--date", "2025-09-12").exit_code == 0
+
+
+def test_dates_to_come_are_refused(folder):
+    later = datetime.now(UTC).date() + timedelta(40)
+    (folder / "us.csv").write_text(f"id,when\n1,{later:%m/%d/%Y}\n2,01/02/2025\n", encoding="utf-8")
+    how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1", "--date-format", "%m/%d/%Y"]
+    told = run(*how)
+    assert (told.exit_code, "newest date in column 'when' lies in the future" in told.stderr) == (2, True)
+    assert "write --date-format %d/%m/%Y where that is the order" in told.stderr
+    assert str(later.year) not in told.stderr
+    assert not Path("us.toml").exists()
+    assert run("init", "us.csv", *how[2:8], "--type", "when=text").exit_code == 2
+
+
+def test_a_wrong_column_or_form_of_dates_is_asked_again(folder, typed):
+    typed("person", "person", "tag", "tag %m.%Y", "tag %d.%m.%Y", *[""] * 8)
+    made = run("init", "besuche.csv", *CSV[:4])
+    assert made.exit_code == 0, made.stderr
+    said = " ".join(made.stdout.split())
+    assert "write --date-format %d.%m.%Y. Name another column, or this one with the form of its dates" in said
+    assert tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["source"]["date_format"] == "%d.%m.%Y"
+    frame = pd.DataFrame({"person": ["a"], "n": [1], "tag": pd.to_datetime(["2999-01-01"]), "day": ["2025-01-01"]})
+    frame.assign(day=pd.to_datetime(frame["day"])).to_parquet("visits.parquet")
+    typed("person", "n", "tag", "day", *[""] * 8)
+    made = run("init", "visits.parquet")
+    assert made.exit_code == 0, made.stderr
+    said = " ".join(made.stdout.split())
+    assert "holds no dates or times" in said
+    assert "lies in the future" in said
+    assert "leave out rows of days to come. Name another column." in said
 
 
 def test_a_job_that_would_be_refused_is_not_written(folder):
@@ -247,9 +370,12 @@ WRONG = [
     (["broken.csv", "--unit", "a", "--period", "b", "--noise", "1"], "cannot be read to its end as CSV"),
     (["besuche.csv", *CSV, "--unit", "id", "--period", "tag", "--noise", "1"], "The file has no column 'id'"),
     (["besuche.csv", *CSV, *NOISED, "--p-max", "0.1"], "--noise needs no --p-max"),
-    (["besuche.csv", *CSV, *EXACT[:-1], "habit"], "--evidence must be one of"),
+    (["besuche.csv", *CSV, *EXACT[:-1], "habit"], "once_per_unit, or none alone, got 'habit'"),
+    (["besuche.csv", *CSV, *NOISED, "--by", "person"], "a cell for each person hides nobody: name another"),
     (["besuche.csv", *CSV, *NOISED, "--every", "fortnight"], "--every must be one of"),
     (["besuche.csv", *CSV, *EXACT[:4], *EXACT[6:]], "name a column with --by"),
+    (["besuche.csv", *CSV, *EXACT[:-6], "--p-max", "0.99999999", *EXACT[-4:]], "is too much, and then no k hides who"),
+    (["besuche.csv", *CSV, *EXACT[:-6], "--p-max", "1", *EXACT[-4:]], "take --noise instead of it, or argue a smaller"),
     (["besuche.csv", *CSV, *EXACT, "--job", "there.toml"], "exists: name another file"),
     (["numbers.parquet", "--unit", "person", "--period", "n", "--noise", "1"], "holds no dates or times"),
     (["besuche.csv", *EXACT], "write --encoding windows-1252"),
@@ -264,7 +390,8 @@ def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, 
     (folder / "broken.csv").write_text('a,b\n"broken,\n', encoding="utf-8")
     before = sorted(folder.iterdir())
     done = run("init", *words)
-    assert done.exit_code == 2
+    assert done.exit_code == (4 if "no k hides who" in done.stderr else 2)
+    assert "protects=" not in done.stderr
     assert told in done.stderr
     assert sorted(folder.iterdir()) == before
     assert (folder / "there.toml").read_text(encoding="utf-8") == "mine"

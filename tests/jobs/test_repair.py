@@ -420,6 +420,7 @@ def test_the_refused_example_runs_with_its_smallest_changes(tmp_path):
             {"e": 0.5},
             "[[release]]\nk = 1\nn = { e = 0.5 }\n\n# b\n[b]\n",
         ),
+        ("[[release]]\nk = 1   # the smallest with ε at most 1\n", ("release", 0, "k"), 2, "[[release]]\nk = 2\n"),
         ("release = [{ k = 1 }]  # one\n", ("release", 0, "k"), 2, "release = [{ k = 2 }]  # one\n"),
         ("# a\nx = 1\n\n[b]\ny = 2\n", ("b",), None, "# a\nx = 1\n\n"),
     ],

@@ -25,9 +25,10 @@ from pkdp_pipeline.jobs.sources.csv_forms import (
     as_iso,
     date_pattern,
     no_csv,
+    other_order,
 )
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
-from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Kind,
@@ -118,7 +119,11 @@ class CsvSource(FetchedSource):
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
+        return self.outermost(period, column)
+
+    def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
+        """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
+        newest = outermost_day(quoted(column), newest_kind(self.columns, column), period, which)
         typed = self._typed([column])
         found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
         self._check_misshapen("FALSE")
@@ -305,32 +310,40 @@ class CsvSource(FetchedSource):
             words = words.replace("2013-01-31", date(2013, 1, 31).strftime(self._table.date_format))
         elif kind == "real" and self._table.decimal == ",":
             words = "numbers such as 1,5, with a comma"
-        if (form := self._elsewhere(column, kind)) is not None:
+        if (advice := self._elsewhere(column, kind)) is not None:
             return ConfigError(
-                f"column {column!r} must hold {words}; the file {file!r} writes them in another form: write {form} in "
-                "source."
+                f"column {column!r} must hold {words}; the file {file!r} writes them in another form: write {advice}."
             )
         kinds = f'types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source'
         other = f"declare another type ({kinds})"
         if column == self._period:
             other = (
                 f'declare what it holds (types = {{ {column} = "timestamp" }} in source for times without an offset, '
-                "no type for dates, and period.time_zone for times with one alone)"
+                "no type for dates; period.time_zone is only for times with an offset)"
             )
+        if kind in DAYS and (turned := other_order(self._table.date_format)) is not None:
+            other += f", write {turned} where that is the order of day and month"
         return ConfigError(
             f"column {column!r} must hold {words}, and holds something else; correct the file {file!r}, {other}, or "
             'say what stands for a missing value (null = ["", "NA"] in source).'
         )
 
     def _elsewhere(self, column: str, kind: Kind) -> str | None:
-        """Return the key by which values are read that are written as elsewhere; None where there are none."""
+        """Return the key by which values are read that are written as elsewhere; None where there are none.
+
+        Where day and month can be told apart by values alone, both orders are named.
+        """
         import duckdb
 
         keys: dict[str, str] = {}
         if kind in DAYS and self._table.date_format is None:
-            keys = {f"date_format = {json.dumps(form)}": f"{date_pattern(form)}([T ].*)?" for form in DATE_FORMATS}
+            for form in DATE_FORMATS:
+                turned = other_order(form)
+                key = f"date_format = {json.dumps(form)} in source"
+                key += "" if turned is None else f" where the day comes first, or {turned} where the month does"
+                keys[key] = f"{date_pattern(form)}([T ].*)?"
         elif kind == "real" and self._table.decimal == ".":
-            keys = {'decimal = ","': DECIMAL_COMMA}
+            keys = {'decimal = "," in source': DECIMAL_COMMA}
         for key, pattern in keys.items():
             with suppress(duckdb.Error):
                 texts = self._texts(self._files)

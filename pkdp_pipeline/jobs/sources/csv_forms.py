@@ -62,6 +62,12 @@ def date_pattern(date_format: str) -> str:
     return "".join(_PARTS.get(part, re.escape(part)) for part in re.split(r"(%[Ymd])", date_format))
 
 
+def other_order(date_format: str | None) -> str | None:
+    """Return the key for the same form with day and month exchanged; None where nobody writes it so."""
+    found = re.fullmatch(r"(%[dm])([/-])(%[dm])(\W%Y)", date_format or "")
+    return found and f'date_format = "{found[3]}{found[2]}{found[1]}{found[4]}" in source'
+
+
 def as_iso(name: str, date_format: str) -> str:
     """Return SQL that writes what begins with a date of a format as ISO 8601 does; NULL for what does not.
 

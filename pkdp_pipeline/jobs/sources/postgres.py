@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.environment import refusal
-from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, newest_day
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
     check_unique,
@@ -156,7 +156,7 @@ class PostgresSource(FetchedSource):
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
+        newest = outermost_day(quoted(column), newest_kind(self.columns, column), period)
         found: date | None = self._ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
         return found
 

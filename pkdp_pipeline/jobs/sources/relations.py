@@ -154,10 +154,15 @@ class RelationSource(DaySource):
         """See `Source.newest`; asked once where periods are read together."""
         if column in self._newest:
             return self._newest[column]
-        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
-        found: date | None = self._asked(lambda: self._relation.aggregate(newest).fetchall()[0][0])
+        found = self.outermost(period, column)
         if self._together:
             self._newest[column] = found
+        return found
+
+    def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
+        """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
+        day = outermost_day(quoted(column), newest_kind(self.columns, column), period, which)
+        found: date | None = self._asked(lambda: self._relation.aggregate(day).fetchall()[0][0])
         return found
 
 
@@ -214,10 +219,10 @@ def first_day(column: str, kind: Kind, period: PeriodTable) -> str:
     return day if period.every == "day" else f"CAST(date_trunc({literal(period.every)}, {day}) AS DATE)"
 
 
-def newest_day(column: str, kind: Kind, period: PeriodTable) -> str:
-    """Return SQL for the latest day of a quoted column that has a name in Python."""
+def outermost_day(column: str, kind: Kind, period: PeriodTable, which: str = "max") -> str:
+    """Return SQL for the latest, or with ``"min"`` the earliest, day of a quoted column that has a name in Python."""
     day = f"CAST({_clock(column, kind, period)} AS DATE)"
-    return f"max(CASE WHEN {day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {day} END)"
+    return f"{which}(CASE WHEN {day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {day} END)"
 
 
 def _clock(column: str, kind: Kind, period: PeriodTable) -> str:

@@ -135,7 +135,8 @@ def no_such_column(missing: Mapping[str, str], columns: Collection[str]) -> Conf
         close = alike or difflib.get_close_matches(column, columns, n=1)
         told.append(f"{column!r} ({key}{f', did you mean {close[0]!r}?' if close else ''})")
     named = f"column{'' if len(told) == 1 else 's'} {', '.join(told)}"
-    return ConfigError(f"the source has no {named}; correct the job file or the source.")
+    has = ", ".join(map(repr, columns))
+    return ConfigError(f"the source has no {named}: it has {has}; correct the job file or the source.")
 
 
 def check_unique(columns: Sequence[str], source: str = "the source") -> None:

@@ -65,13 +65,11 @@ def print_result(result: JobResult) -> None:
 
 def _briefly(total: Certificate, printed: Iterable[JobRelease]) -> str:
     """Return the sentence of a total without what the sentences of releases, printed above it, say as well."""
-    text = total.sentence()
+    text, about = total.sentence(), "The attacker is "
     for certificate in (one.release.certificate for one in printed):
-        for said in certificate.assumptions:
-            if said.startswith(about := "The attacker is "):
-                text = text.replace(f"against {said.removeprefix(about)}", "against the attacker described above.")
-        for said in certificate.limits:
+        for said in (*certificate.assumptions, *certificate.limits):
             text = text.replace(f" {said}", "")
+            text = text.replace(f"against {said.removeprefix(about)}", "against the attacker described above.")
     return text
 
 

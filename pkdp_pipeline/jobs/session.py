@@ -24,7 +24,7 @@ from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.sources.source import check_named
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
-from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import rehearsal
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, Publication, publish
@@ -119,12 +119,11 @@ class JobSession:
         self._new_ledger = begins is None
         if begins is None:
             return
-        start = job.period.start(begins.period)
-        if self._day is not None and start is not None and self._day < start and not self._is_published(self._day):
-            # The ledger's first period is public; whether one has rows is not.
+        if self._day is not None and (earliest := self._earliest_after(self._day, begins)) is not None:
+            # The ledger's periods are public; whether one has rows is not.
             self.remarks = (
-                f"{job.period.text(self._day)} is before {begins.period}, with which data set {job.dataset!r} begins "
-                "in the ledger. Is the date right? A period without rows is published, and charged, as any other.",
+                f"{job.period.text(self._day)} is before {earliest}, the earliest period of data set {job.dataset!r} "
+                "in the ledger. A period without rows is published, and charged, as any other.",
             )
         with self._as_recorded() as ledger:
             known = ledger.terms
@@ -136,8 +135,15 @@ class JobSession:
             if declared and declared != before
         )
 
-    def _is_published(self, day: date) -> bool:
-        return all(replace(one, ledger=self._ledger).published() is not None for one in self.job.publications(day))
+    def _earliest_after(self, day: date, begins: Entry) -> str | None:
+        """Return the ledger's earliest period where a day is before it, and is not published yet."""
+        start = self.job.period.start
+        if (first := start(begins.period)) is None or day >= first:
+            return None
+        starts = {at: entry.period for entry in self._ledger.entries() if (at := start(entry.period)) is not None}
+        earliest = min(starts)
+        published = (replace(one, ledger=self._ledger).published() for one in self.job.publications(day))
+        return starts[earliest] if day < earliest and any(release is None for release in published) else None
 
     def _as_recorded(self) -> Ledger:
         """Open the ledger under the terms that it has recorded, which a replay does not change."""

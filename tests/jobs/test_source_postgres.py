@@ -19,6 +19,8 @@ from thorough import one_in
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.sources import open_source, postgres
+from pkdp_pipeline.jobs.sources.relations import in_period
+from pkdp_pipeline.jobs.sources.source import period_kind
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
 from pkdp_pipeline.jobs.tables import PeriodTable
 
@@ -114,7 +116,8 @@ def test_the_filter_can_use_an_index(opened, ask):
     ask('CREATE INDEX ON visits ("at")')
     ask("ANALYZE visits")
     source = opened()
-    condition = source._on(PeriodTable(column="at", time_zone="Europe/Oslo"), DAY)
+    period = PeriodTable(column="at", time_zone="Europe/Oslo")
+    condition = in_period('"at"', period_kind(source.columns, period), period, DAY)
     plan = "\n".join(line for (line,) in ask(f"EXPLAIN SELECT n FROM visits WHERE {condition}"))
     assert "Index" in plan
 

@@ -175,18 +175,9 @@ def total_words(total: Certificate | None) -> str:
 
 
 class Watch:
-    """Counts the periods of a backfill and shows how far it is; use it as a context manager.
+    """Counts the periods of a backfill and shows how far it is, on standard error; use it as a context manager.
 
-    Parameters
-    ----------
-    days : int
-        How many periods there are.
-    period : PeriodTable
-        The job's.
-    console : rich.console.Console, optional
-        Default: standard error.
-    clock : callable, optional
-        Seconds since any moment.
+    `clock` returns the seconds since any moment.
     """
 
     def __init__(

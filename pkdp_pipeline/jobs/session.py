@@ -95,6 +95,8 @@ class JobSession:
         job, folder = self.job, Path(self.job.output.directory)
         check_together(job)  # nothing is opened to find out
         check_records(job)
+        if job.output.report:
+            need_matplotlib()
         is_first = "://" not in job.ledger and not Path(job.ledger).exists()
         # Before its first run a job has nothing, and what it misspells leaves nothing; a refusal comes first.
         if is_first and self._day is not None and plan_job(job, [self._day]).refused is None:
@@ -112,8 +114,6 @@ class JobSession:
         )
         check_ledger(job, self._ledger, certificates)
         check_outputs(job)
-        if job.output.report:
-            need_matplotlib()
         forget_rows(job)
         begins = next(self._ledger.entries(), None)
         self._new_ledger = begins is None

@@ -202,4 +202,4 @@ def test_a_session_asks_about_a_day_before_the_ledger_begins_and_never_whether_i
     for frame in (visits([DAYS[1]]), visits([DAYS[0], DAYS[1]])):
         with JobSession(load_job(job_file(NOISED, frame)), day=DAYS[0]) as session:
             (remark,) = session.remarks
-            assert remark.startswith(f"{DAYS[0]} is before {DAYS[1]}, with which data set 'visits' begins")
+            assert remark.startswith(f"{DAYS[0]} is before {DAYS[1]}, the earliest period of data set 'visits'")

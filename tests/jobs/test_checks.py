@@ -100,7 +100,7 @@ def test_a_column_that_is_not_there_is_a_matter_of_the_job_file_and_the_like_is_
 
 def test_all_columns_that_are_not_there_are_named_at_once(job_file, basic):
     text = basic.replace('"person"', '"citizen"').replace('by = "town"', 'by = ["town", "street"]')
-    with pytest.raises(ConfigError, match=r"columns 'citizen' \(unit\), 'street' \(by of release 'people_by_town'\);"):
+    with pytest.raises(ConfigError, match=r"columns 'citizen' \(unit\), 'street' \(by of release 'people_by_town'\):"):
         outcome(job_file, text, frame())
 
 

@@ -347,7 +347,7 @@ def test_where_noise_decides_what_is_published_the_numbers_are_said_to_lean_high
 
 @pytest.mark.usefixtures("undrawn")
 def test_input_checks_are_for_auditors():
-    report = REPORTS["day"]()
+    report = REPORTS["auditor"]()
     assert [row[0] for row in rows(tree("auditor"), "checks-list")] == [plain(check.rule) for check in report.checks]
     public = replace(report, audience="public", checks=(CheckLine(rule="no cell is called X", passed=True),))
     shown = read(to_html(public)).one("section", id="checks").text

@@ -38,7 +38,6 @@ _MOST_TABLES = len(_MOST_ROWS)
 _MOST_COLUMNS = 4
 _MOST_LETTERS = 32  # of a name in a table
 _LONG, _LONGEST = 700, 1000  # letters of an argument
-_MOST = 8  # items of a list
 
 _WORDED = {
     r"at least k = ": "at least ",
@@ -103,7 +102,7 @@ def worded(text: str) -> str:
     return text
 
 
-def few(items: Sequence[_Item], kind: str, most: int = _MOST) -> tuple[Sequence[_Item], list[str]]:
+def few(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
     """Return the first items, and a sentence on the others; the pages are two, whatever a job does."""
     more = len(items) - most
     return items[:most], [f"And {number_of(more, f'more {kind}')}: see the report."] if more > 0 else []

@@ -31,6 +31,10 @@ _SLOW = "noisy_thresholding_in_box"
 """A profile that takes a second at every ε is not read off at hundreds of them; others hold beside it."""
 
 
+_FEW_KINDS = 32
+"""Of up to so many different releases it is looked at what all tell, where nobody takes part in all of them."""
+
+
 def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
     rule, most = "independent_given_habits", _most(evidence)
@@ -100,13 +104,15 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
         (_laws(part, (NoisyThreshold, BoxedThreshold)) for part in parts),
         (_laws(part, hulls=True) for part in parts),
     )
-    others = {tuple(law for part in each for law in part) for each in closer} - {laws}
+    others = [
+        one for one in dict.fromkeys(tuple(law for part in each for law in part) for each in closer) if one != laws
+    ]
     several = participation is not None and len(laws) > 1
     if not several and not others and not any(isinstance(law.right, ProfileLosses) for law, _ in laws):
         return (total,)
     # Where laws are read off profiles, or all taken for the most telling ones, the plain sum may be smaller.
     found = [replace(bound, parts=each) for each in others]
-    if several:
+    if several and len(laws) <= _FEW_KINDS:
         # Nor do fewer periods tell more than all, each by its own losses.
         found += [replace(one, participation=None) for one in (bound, *found)]
     return (total, *(Applied(bound=one, attack=None) for one in (_split_sum(theorem, parts), *found)))

@@ -252,10 +252,11 @@ class ComposedCertificate(Certificate):
             part = certificate
             if isinstance(part, ComposedCertificate) and part.rule == "single":
                 part = part.parts[0][0]  # a period's only release speaks for itself
-            if not isinstance(part, ReleaseCertificate) or len(part.partial_bounds) > 1:
+            keys = {applied.bound.theorem for applied in part.partial_bounds}
+            if not isinstance(part, ReleaseCertificate) or len(keys) > 1:
                 return _AS_DECLARED
-            for applied in part.partial_bounds:
-                words = against(applied.bound.theorem, part.attacker)
+            for key in keys:
+                words = against(key, part.attacker)
                 described[words] = described.get(words, 0) + times
         if len(described) == 1:
             return next(iter(described))

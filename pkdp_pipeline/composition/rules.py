@@ -17,12 +17,13 @@ from pkdp_pipeline.composition.schedule import (
     one_day_protected,
     without_evidence,
 )
-from pkdp_pipeline.composition.sums import WorstMaximum
+from pkdp_pipeline.composition.sums import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
 from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import Speech, Worded, listed
+from pkdp_pipeline.theorems import Applied
 from pkdp_pipeline.theorems.worst_case import Leaked
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
@@ -58,12 +59,20 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
             "whether she is there. Certify all parts with the same protects."
         )
     total = RULES[_keys(evidence)](parts, evidence)
+    if len(parts) == 1 and parts[0].times == 1 and total.partial:
+        total = replace(total, partial=_as_certified(parts[0], total.partial[0].bound.theorem))
     if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
         declared = frozenset(type(one) for one in evidence)
         excepted = bool(same_people(parts, ()).partial)
         raise NoEvidenceError(Worded(partial(_unsummed, reason, declared, excepted)))
     return total
+
+
+def _as_certified(part: Part, theorem: str) -> tuple[Applied, ...]:
+    """Return what a single release tells by itself: its own certificate's numbers, to the last digit."""
+    bound = Maximum(theorem=theorem, parts=(tuple(applied.bound for applied in part.partial),))
+    return (Applied(bound=bound, attack=best_attack(theorem, part.partial)),)
 
 
 def _keys(evidence: Iterable[Evidence]) -> frozenset[str]:

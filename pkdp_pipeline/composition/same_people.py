@@ -185,8 +185,8 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
             several = isinstance(part.mechanism, Histogram) and _IN_SEVERAL_CELLS
             raise NoEvidenceError(several or (_NO_HISTOGRAM if part.mechanism is not None else _SEVERAL))
     if parts[0].aim == "presence":
-        # Their noise holds told anything; their numbers are not about being in no release at all.
-        told_apart = not any(part.partial for part in others)
+        # Their noise holds told anything; their numbers are not about being in none of several releases.
+        told_apart = sum(part.times for part in parts) == 1 or not any(part.partial for part in others)
         hidden = (
             "Protects whether a person is included in any of these releases; it does not protect in which release "
             f"{'or cell ' if has_cells(parts) else ''}she is once that is known."

@@ -18,7 +18,7 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.rows import Entry, Row, after, facts_of, part_key, promise_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
-from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.spelling import folded, is_misspelt_address
 
 _PAGE, _ROWS, _AT_ONCE = 64, 1000, 500
 _STEPS = 4
@@ -360,6 +360,12 @@ def open_database(location: str | os.PathLike[str], *, create: bool = True) -> D
     text = os.fspath(location)
     if not isinstance(text, str) or not text.strip() or "\x00" in text:
         raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
+    if is_misspelt_address(text):
+        raise ArgumentError(
+            "the ledger is neither a file nor an address of a PostgreSQL database: write "
+            "postgresql://user@host:5432/database, and percent-encode what is not a letter or a digit in user and "
+            "password."
+        )
     scheme, mark, _ = text.partition("://")
     if not mark:
         from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.same_people import bounded_sensitivity, once_per_unit, same_people
+from pkdp_pipeline.composition.same_people import bounded_sensitivity, once_per_unit, same_people, same_table
 from pkdp_pipeline.composition.schedule import (
     bounded_dependence,
     bounded_participation,
@@ -38,6 +38,7 @@ _REGISTRY: dict[frozenset[str], Rule] = {
     frozenset({"bounded_dependence"}): bounded_dependence,
     frozenset({"bounded_participation"}): bounded_participation,
     frozenset({"same_people"}): same_people,
+    frozenset({"same_table"}): same_table,
     frozenset({"once_per_unit"}): once_per_unit,
     frozenset({"bounded_sensitivity"}): bounded_sensitivity,
 }
@@ -105,7 +106,7 @@ def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple
     except ArgumentError as error:
         raise NoEvidenceError(f"the leakages beside the parts do not add up: {error}") from error
     dependent = next((leak for leak in found if leak.is_dependent), None)
-    if dependent is not None and sum(part.times for part in parts) > 1:
+    if dependent is not None and sum(part.times for part in parts) > 1 and "same_table" not in _keys(evidence):
         raise NoEvidenceError(
             f"{dependent.name} may depend on the releases' noise: how much it does on each does not bound how much it "
             "does on all of them, as two noises and their sum show. Publish it with randomness of its own, or certify "
@@ -193,6 +194,8 @@ def assumed_beside(
 ) -> tuple[str, ...]:
     """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
     told, keys = [], _keys(evidence)
+    if "same_table" in keys:
+        return ()
     # Worst cases, and rule 7, count with every leakage, whichever release names it.
     on_others = keys - {"same_people", "bounded_participation", "bounded_sensitivity"}
     if on_others and any(set(part.leakage) != set(leakage) for part in parts):

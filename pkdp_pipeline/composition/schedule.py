@@ -16,7 +16,6 @@ from pkdp_pipeline.composition.loss_laws import Directions, ProfileLosses, direc
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
-from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived, Guarantee
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
@@ -95,7 +94,8 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     single = tuple(applied for part in parts for applied in part.partial)
     laws = tuple(law for part in parts for law in _laws(part))
     if participation is not None:
-        participation *= max(1 if part.mechanism is None else cells_per_unit(part.mechanism) for part in parts)
+        # A period that somebody takes part in has a law for each of her cells, inside of a total as well.
+        participation *= max(sum(times for _, times in _laws(part)) // part.times for part in parts)
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))
     # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile; and

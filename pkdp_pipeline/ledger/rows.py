@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from pkdp_pipeline.certificates.codec import parsed
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.chain import Event
 from pkdp_pipeline.ledger.terms import Terms
@@ -52,11 +52,11 @@ def describe(certificate: str) -> str:
 
 @lru_cache(maxsize=4096)
 def certificate_of(description: str) -> ReleaseCertificate:
-    """Certify again what `describe` returned; the certificate belongs to no publication."""
+    """Make again what `describe` returned; the certificate belongs to no publication, and promised something once."""
     content = json.loads(description)
-    return certify(
-        mechanism_from_dict(content["mechanism"]),
-        AttackerModel.from_dict(content["attacker"]),
+    return ReleaseCertificate(
+        mechanism=mechanism_from_dict(content["mechanism"]),
+        attacker=AttackerModel.from_dict(content["attacker"]),
         protects=content["protects"],
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.certificates.composed import part_of, promised_by
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.chain import Event
 from pkdp_pipeline.ledger.terms import Terms
@@ -55,11 +55,11 @@ def describe(certificate: str) -> str:
 
 @lru_cache(maxsize=4096)
 def certificate_of(description: str) -> ReleaseCertificate:
-    """Certify again what `describe` returned; the certificate belongs to no publication."""
+    """Make again what `describe` returned; the certificate belongs to no publication, and promised something once."""
     content = json.loads(description)
-    return certify(
-        mechanism_from_dict(content["mechanism"]),
-        AttackerModel.from_dict(content["attacker"]),
+    return ReleaseCertificate(
+        mechanism=mechanism_from_dict(content["mechanism"]),
+        attacker=AttackerModel.from_dict(content["attacker"]),
         protects=content["protects"],
     )
 

@@ -16,7 +16,7 @@ from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, Held, add_up, kind_counted, knows_total, unit_named, whole_parts
 from pkdp_pipeline.ledger.records import Records
-from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.ledger.rows import Row, unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
@@ -134,9 +134,11 @@ class LedgerTotals:
     terms: Terms
 
     @classmethod
-    def read(cls, records: Records, terms: Terms) -> LedgerTotals:
-        """Return those of a data set as it is charged now; inside a transaction or a snapshot."""
-        return cls(dataset=records.dataset, account=records.account(), parts=records.parts, terms=terms)
+    def read(cls, records: Records, terms: Terms, *, near: Row | None = None) -> LedgerTotals:
+        """Return those of a data set as it is charged now, or `near` a release; inside a transaction or a snapshot."""
+        account = records.account(near)
+        parts = {row.part: records.parts[row.part] for row in account.rows}
+        return cls(dataset=records.dataset, account=account, parts=parts, terms=terms)
 
     def of(self, held: Held) -> Certificate:
         """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""

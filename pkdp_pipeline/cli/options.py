@@ -51,6 +51,7 @@ EVIDENCE = {
 class _Command(Speech):
     """Advice as options of a command."""
 
+    larger_budget = "declare a larger budget"
     revise = "publish with revise=True from Python"
     no_target = ""
     same_people = ""

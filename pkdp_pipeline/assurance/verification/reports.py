@@ -277,7 +277,7 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
         counted = first.releases if isinstance(first, ComposedCertificate) else 1
         if counted != account["releases"]:
             raise BrokenError(f"The total adds up {counted} releases, and {account['releases']} are charged.")
-        parts = {one.mechanism for one in releases_in(first)}
+        parts = {one.mechanism for one, _ in releases_in(first)}
         if any(isinstance(one, ReleaseCertificate) and one.mechanism not in parts for one in promised):
             raise BrokenError("The total has no part like one of the promises.")
     else:

@@ -46,7 +46,7 @@ class Reading:
 
 def leaves(certificate: Certificate) -> tuple[ReleaseCertificate, ...]:
     """Return the different releases of a certificate whose guarantee rests on what the attacker does not know."""
-    return tuple(dict.fromkeys(one for one in releases_in(certificate) if one.has_partial_knowledge))
+    return tuple(dict.fromkeys(one for one, _ in releases_in(certificate) if one.has_partial_knowledge))
 
 
 def keys_of(leaf: ReleaseCertificate) -> tuple[str, ...]:

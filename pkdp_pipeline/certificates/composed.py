@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -12,7 +12,16 @@ from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, promised
+from pkdp_pipeline.certificates.sentences import (
+    NOTHING_ASSUMED,
+    against,
+    anyone,
+    given,
+    leaking,
+    of_some,
+    pair,
+    promised,
+)
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.same_people import table_part
@@ -162,18 +171,24 @@ class ComposedCertificate(Certificate):
     @property
     def limits(self) -> tuple[str, ...]:
         """The limits of the statement: who a person is and which rows count, the parts' caveats, the total's own."""
-        listed: list[str] = []
+        said = self._said(lambda one: one.own_limits, self.releases)
+        return tuple(dict.fromkeys((*given(self.leakage), *said, *self._caveats(), *self.caveats)))
+
+    def _caveats(self) -> Iterator[str]:
+        """Yield the limits of parts that are totals themselves."""
         for part, _ in self.parts:
             if isinstance(part, ComposedCertificate):
-                listed += part.limits
                 if part.rule == "bounded_sensitivity":
-                    listed.append(f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}")
-            elif isinstance(part, ReleaseCertificate):
-                facts = () if part.context is None else part.context.facts()
-                own = filter(None, (declared_cells(part.mechanism), depending(part.attacker)))
-                listed += [*own, *facts, *part.caveats]
-        beside = [text for text in given(self.leakage) if text not in listed]
-        return tuple(dict.fromkeys((*beside, *listed, *self.caveats)))
+                    yield f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}"
+                yield from (*part._caveats(), *part.caveats)
+
+    def _said(self, sentences: Callable[[ReleaseCertificate], Iterable[str]], among: int) -> list[str]:
+        """Return what is said of the releases: of all of `among` as it stands, else with how many it is true of."""
+        often: dict[str, int] = {}
+        for table, times in tables_in(self):
+            for text in dict.fromkeys(text for one in table for text in sentences(one)):
+                often[text] = often.get(text, 0) + times
+        return [of_some(text, times, self.releases) if times < among else text for text, times in often.items()]
 
     @property
     def reason(self) -> str:
@@ -217,7 +232,9 @@ class ComposedCertificate(Certificate):
                 "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
             )
         listed += assumed_beside(self._facts, self.evidence, self.leakage)
-        if self.has_partial_knowledge and self.releases > 1:
+        if not self.has_partial_knowledge:
+            return tuple(dict.fromkeys((*listed, *([NOTHING_ASSUMED] if self.parts else []), *leaking(self.leakage))))
+        if self.releases > 1:
             listed += [
                 f"A person's record given those of all others of her {one.attacker.dependent} is given all of theirs, "
                 f"in all of these releases; and the one unknown person of each {one.attacker.dependent} is the same in "
@@ -225,7 +242,10 @@ class ComposedCertificate(Certificate):
                 for one in releases_in(self)
                 if one.attacker.secret == "conditional"
             ]
-        return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
+        # Exact totals, and what only noise protects, assume nothing of their own beside the others.
+        assuming = sum(times for table, times in tables_in(self) if any(one.has_partial_knowledge for one in table))
+        listed += self._said(lambda one: one.assumed if one.has_partial_knowledge else (), assuming)
+        return tuple(dict.fromkeys((*listed, *leaking(self.leakage))))
 
     def protection(self, delta: float = 1e-6) -> str:
         """Return what the statement at `delta` protects and what it does not, in plain English."""
@@ -340,13 +360,20 @@ def _number_of_times(value: object) -> int:
     return number
 
 
+def tables_in(certificate: Certificate) -> Iterator[tuple[tuple[ReleaseCertificate, ...], int]]:
+    """Yield the certificates of each table, one but under `SameTable`, and how often it occurs, in parts of any depth."""
+    if isinstance(certificate, ComposedCertificate) and certificate.is_table:
+        yield tuple(one for part, _ in certificate.parts for one in releases_in(part)), 1
+    elif isinstance(certificate, ComposedCertificate):
+        for part, times in certificate.parts:
+            yield from ((table, times * inside) for table, inside in tables_in(part))
+    elif isinstance(certificate, ReleaseCertificate):
+        yield (certificate,), 1
+
+
 def releases_in(certificate: Certificate) -> Iterator[ReleaseCertificate]:
     """Yield the releases' own certificates, of parts of any depth."""
-    if isinstance(certificate, ComposedCertificate):
-        for part, _ in certificate.parts:
-            yield from releases_in(part)
-    elif isinstance(certificate, ReleaseCertificate):
-        yield certificate
+    return (one for table, _ in tables_in(certificate) for one in table)
 
 
 def units_of(certificate: Certificate) -> set[tuple[str, ...]]:

@@ -16,6 +16,7 @@ from pkdp_pipeline.display.content import Audience, CheckLine, Report
 from pkdp_pipeline.display.report.gathering import published_table
 from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
 from pkdp_pipeline.display.report.published import DayTotal, Subject
+from pkdp_pipeline.display.report.withheld import withheld
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.job import Job
@@ -29,6 +30,7 @@ from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
 from pkdp_pipeline.model.spelling import in_markdown, public_address, table_line
+from pkdp_pipeline.model.wording import fitting
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -244,8 +246,9 @@ def summarise(result: JobResult, head: str) -> str:
     """
     period = result.job.period.text(result.day)
     lines = [f"# {result.job.dataset}, {period}", ""]
+    releases = [one.release for one in result.releases]
     for asked, release in ((one.asked, one.release) for one in result.releases):
-        lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release)]
+        lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release, beside=releases)]
         if noise := noise_line(release):
             lines += ["", noise]
         lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
@@ -259,9 +262,9 @@ def summarise(result: JobResult, head: str) -> str:
     return "\n".join(lines)
 
 
-def markdown_table(release: Release, most: int | None = None) -> list[str]:
-    """Return the lines of a public table in Markdown, with `most` rows at most."""
-    header, rows, more = public_rows(release, len(release.sealed.rows) if most is None else most)
+def markdown_table(release: Release, most: int | None = None, beside: Sequence[Release] = ()) -> list[str]:
+    """Return the lines of a public table in Markdown; see `public_rows`."""
+    header, rows, more = public_rows(release, len(release.sealed.rows) if most is None else most, beside)
     listed = [header, ["---"] * (len(header) - 1) + ["---:"], *rows]
     lines = [table_line([*map(in_markdown, cells)]) for cells in listed]
     lines += [] if rows else ["", "Nothing reached the rule for publishing."]
@@ -278,9 +281,15 @@ def noise_line(release: Release) -> str:
     return "" if release.certificate.mechanism.noise is None else noise_sentence(release.error)
 
 
-def public_rows(release: Release, most: int) -> tuple[list[str], list[list[str]], int]:
-    """Return a public table as a report shows it: columns, `most` rows at most, and how many rows more there are."""
-    shown = published_table(release, most)
-    counts = ["suppressed" if count is None else str(count) for count in shown.counts]
-    rows = [[*keys, count] for keys, count in zip(shown.keys, counts, strict=True)]
-    return [*shown.columns, "count"], rows, shown.more
+def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> tuple[list[str], list[list[str]], int]:
+    """Return a public table as a report shows it: columns, about `most` rows, and how many rows more there are.
+
+    `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
+    """
+    tables = [(published_table(one, len(one.sealed.rows)), json.loads(one.certificate.to_json())) for one in beside]
+    table = published_table(release, len(release.sealed.rows))
+    words = withheld(table, json.loads(release.certificate.to_json()), tables)
+    counts = [word if count is None else str(count) for count, word in zip(table.counts, words, strict=True)]
+    number = fitting(len(counts), most)
+    rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]
+    return [*table.columns, "count"], rows, len(counts) - number

@@ -38,6 +38,7 @@ from pkdp_pipeline.ledger.history import History, Spent, spending, spent
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import joined, key_text, printable
+from pkdp_pipeline.model.wording import fitting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,13 +62,14 @@ Cell = tuple[Key, ...]
 
 
 def published_table(release: Release, most: int = MOST_ROWS) -> PublishedTable:
-    """Return a public table as text, with `most` rows at most."""
+    """Return a public table as text, with about `most` rows."""
     rows = release.sealed.rows
+    number = fitting(len(rows), most)
     return PublishedTable(
         columns=tuple(key_text(name) for name, _ in release.sealed.cells.columns[:-1]),
-        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:most]),
-        counts=tuple(count for *_, count in rows[:most]),
-        more=max(0, len(rows) - most),
+        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:number]),
+        counts=tuple(count for *_, count in rows[:number]),
+        more=len(rows) - number,
     )
 
 

@@ -361,7 +361,7 @@ def _number_of_times(value: object) -> int:
 
 
 def tables_in(certificate: Certificate) -> Iterator[tuple[tuple[ReleaseCertificate, ...], int]]:
-    """Yield the certificates of each table, one but under `SameTable`, and how often it occurs, in parts of any depth."""
+    """Yield the certificates of each table, several under `SameTable`, and how often it occurs, at any depth."""
     if isinstance(certificate, ComposedCertificate) and certificate.is_table:
         yield tuple(one for part, _ in certificate.parts for one in releases_in(part)), 1
     elif isinstance(certificate, ComposedCertificate):

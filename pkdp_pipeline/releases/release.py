@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.ledger.parquet_sizes import ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
 from pkdp_pipeline.model import VIEWS
+from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import key_text
 from pkdp_pipeline.model.wording import fitting, rounded_up
@@ -70,7 +72,7 @@ class Release:
         return cls(certificate, sealed.identity, False, sealed)
 
     @classmethod
-    def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
+    def from_bytes(cls, content: bytes, *, replayed: bool = False, rows: int | None = None) -> Release:
         """Read a release from the bytes of its Parquet file.
 
         Parameters
@@ -78,15 +80,17 @@ class Release:
         content : bytes
         replayed : bool, default False
             Whether a ledger had it already.
+        rows : int, optional
+            The most rows that are read. None: any number, from who is trusted.
 
         Raises
         ------
         ArgumentError
-            If the bytes are not a release, or its table and certificate are not those of its id.
+            If the bytes are not a release, or its table and certificate are not those of its id, or it is larger.
         """
         from pkdp_pipeline.certificates.release_certificate import release_certificate
 
-        sealed = opened(content)
+        sealed = opened(content, rows=rows)
         return cls(release_certificate(sealed.text), sealed.identity, replayed, sealed)
 
     def to_bytes(self, *, period_column: bool = False) -> bytes:
@@ -354,12 +358,14 @@ def _shown(table: pd.DataFrame) -> str:
         return shown.to_html(index=False, border=0, justify="left") + left
 
 
-def read_release(path: str | PathLike[str]) -> Release:
+def read_release(path: str | PathLike[str], *, rows: int = ROWS) -> Release:
     """Read a release from its Parquet file and check it.
 
     Parameters
     ----------
     path : path-like
+    rows : int, default 200,000
+        A file with more rows, or more than a kilobyte for each of so many, is not read.
 
     Returns
     -------
@@ -370,12 +376,14 @@ def read_release(path: str | PathLike[str]) -> Release:
     ConfigError
         If the file cannot be read.
     ArgumentError
-        If it is not a release, its table or certificate was altered, or a count breaks the certificate's rule.
+        If it is not a release, its table or certificate was altered, a count breaks the certificate's rule, or it is
+        larger than allowed.
     """
+    whole_number("rows", rows, least=1)
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"the release {str(path)!r} cannot be read: {error.strerror}.") from error
-    release = Release.from_bytes(content)
+    release = Release.from_bytes(content, rows=rows)
     release.verify()
     return release

@@ -138,13 +138,13 @@ def is_number(column: str) -> str:
 def comparable(column: str, kind: str) -> str:
     """Return SQL for a quoted column under which equal values are one value and NaN is missing.
 
-    Instants become points of UTC, which are spelled alike in every session.
+    Instants become points of UTC, which are spelled alike in every session; text is its bytes, under any collation.
     """
     if kind in ("FLOAT", "DOUBLE"):
         return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
     if kind == _INSTANT:
         return f"timezone('UTC', {column})"
-    return column
+    return f"{column} COLLATE C" if kind == "VARCHAR" else column
 
 
 def check_one_type(name: str, kind: str) -> None:
@@ -165,7 +165,7 @@ def nameable(name: str, column: str, kind: str) -> str:
     """
     # A column without a value in any row may have no type: in another period's file it has one.
     if kind.startswith("ENUM(") or kind in ("UUID", '"NULL"'):
-        return f"{column}::VARCHAR"
+        return f"{column}::VARCHAR COLLATE C"
     if kind == "VARCHAR":
         return f"{column} COLLATE C"
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
@@ -270,6 +270,8 @@ def _matched(text: str, pattern: str) -> str:
 
 def _column(name: str, kinds: Mapping[str, str]) -> str:
     column = quoted(name)
+    if kinds[name] == "VARCHAR" or kinds[name].startswith("ENUM("):
+        return f"({column}::VARCHAR COLLATE C)"
     # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
     return f"(CASE WHEN {is_number(column)} THEN {column} END)" if kinds[name] in ("FLOAT", "DOUBLE") else column
 

@@ -134,13 +134,13 @@ def is_number(column: str) -> str:
 def comparable(column: str, kind: str) -> str:
     """Return SQL for a quoted column under which equal values are one value and NaN is missing.
 
-    Instants become points of UTC, which are spelled alike in every session.
+    Instants become points of UTC, which are spelled alike in every session; text is its bytes, under any collation.
     """
     if kind in ("FLOAT", "DOUBLE"):
         return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
     if kind in INSTANTS:
         return f"timezone('UTC', {column})"
-    return column
+    return f"{column} COLLATE C" if kind == "VARCHAR" else column
 
 
 def in_microseconds(column: str, kind: str) -> str:
@@ -157,9 +157,7 @@ def in_microseconds(column: str, kind: str) -> str:
 
 def as_text(column: str, kind: str) -> str:
     """Return SQL for the text of a quoted column, which is compared as it is written; empty for other types."""
-    if kind == "VARCHAR":
-        return f"{column} COLLATE C"
-    return f"{column}::VARCHAR" if kind.startswith("ENUM(") or kind == "UUID" else ""
+    return f"({column}::VARCHAR COLLATE C)" if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM(") else ""
 
 
 def check_one_type(name: str, kind: str) -> None:
@@ -180,7 +178,7 @@ def nameable(name: str, column: str, kind: str) -> str:
     """
     # A column without a value in any row may have no type: in another period's file it has one.
     if kind == '"NULL"':
-        return f"{column}::VARCHAR"
+        return f"{column}::VARCHAR COLLATE C"
     if text := as_text(column, kind):
         return text
     if kind == "DATE" or kind.startswith("TIMESTAMP"):

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, promised
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
+from pkdp_pipeline.composition.same_people import table_part
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.evidence import (
     Evidence,
     SamePeople,
+    SameTable,
     evidence_from_dicts,
     evidence_to_dicts,
     read_evidence,
@@ -35,6 +38,7 @@ _AS_DECLARED = (
     "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "
     "people's records"
 )
+_OF_ONE = "anyone who fits the attacker declared in one of these certificates"
 _OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
 
 
@@ -51,8 +55,8 @@ def compose(
     evidence : Evidence, list of Evidence, or None
         The declaration of how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
         `OneDayProtected`, `BoundedDependence`, `BoundedParticipation` (alone, or beside one of the two before
-        it), `OncePerUnit`, `SamePeople` or `BoundedSensitivity`. None: only guarantees against any attacker are
-        added up.
+        it), `OncePerUnit`, `SamePeople`, `SameTable` or `BoundedSensitivity`. None: only guarantees against any
+        attacker are added up.
 
     Returns
     -------
@@ -82,7 +86,15 @@ def compose(
             raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
         often[one] = often.get(one, 0) + _number_of_times(times)
     declared = read_evidence(evidence)
-    return ComposedCertificate(protects=_protected_by(often), parts=tuple(often.items()), evidence=declared)
+    return ComposedCertificate(protects=_protected_by(often, declared), parts=tuple(often.items()), evidence=declared)
+
+
+def promised_by(certificates: Sequence[ReleaseCertificate]) -> Certificate:
+    """Return the total of the certificates of one table, which protects what the first does; of a single one, itself.
+
+    Raises `NoEvidenceError` if what leaks beside them says nothing together.
+    """
+    return compose(certificates, SameTable()) if len(certificates) > 1 else certificates[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +116,7 @@ class ComposedCertificate(Certificate):
     _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.protects != _protected_by(one for one, _ in self.parts):
+        if self.protects != _protected_by((one for one, _ in self.parts), self.evidence):
             raise ArgumentError("a total protects what its parts do: 'value' only where every part does.")
         one_day = tuple(one.key for one in self.evidence) == ("one_day_protected",)
         if not one_day and any(isinstance(part, ComposedCertificate) and not part.whole for part, _ in self.parts):
@@ -117,7 +129,10 @@ class ComposedCertificate(Certificate):
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
-        facts = tuple(part_of(one, times, self.protects) for one, times in self.parts)
+        # Of one table each certificate counts with all that it says, though some may protect more than the whole.
+        facts = tuple(
+            part_of(one, times, one.protects if self.is_table else self.protects) for one, times in self.parts
+        )
         object.__setattr__(self, "_facts", facts)
         object.__setattr__(self, "_leakage", leakage_of(facts, self.evidence))
         object.__setattr__(self, "_total", total_beside(facts, self.evidence))
@@ -128,8 +143,15 @@ class ComposedCertificate(Certificate):
         return self._total.rule
 
     @property
+    def is_table(self) -> bool:
+        """Whether the parts are the certificates of one table."""
+        return self.evidence == (SameTable(),)
+
+    @property
     def releases(self) -> int:
         """How many releases were added up, those in parts that are totals themselves included."""
+        if self.is_table:
+            return 1
         return sum(times * (one.releases if isinstance(one, ComposedCertificate) else 1) for one, times in self.parts)
 
     @property
@@ -189,7 +211,7 @@ class ComposedCertificate(Certificate):
     def assumptions(self) -> tuple[str, ...]:
         """The declarations about the releases, then the assumptions of each part."""
         listed = list(_declared(self, numbers=self.has_partial_knowledge))
-        if len({part for part, _ in self.parts}) > 1:
+        if len({part for part, _ in self.parts}) > 1 and not self.is_table:
             listed.append(
                 "Which releases are made, and with which parameters, was fixed before the first of them; where later "
                 "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
@@ -218,7 +240,7 @@ class ComposedCertificate(Certificate):
             return " ".join((self.parts[0][0].sentence(target), *self.caveats))
         many = "1 release" if self.releases == 1 else f"{self.releases} releases"
         # A part that is a total is protected as one: all that was published about the period.
-        nested = any(isinstance(one, ComposedCertificate) for one, _ in self.parts)
+        nested = any(isinstance(one, ComposedCertificate) and not one.is_table for one, _ in self.parts)
         one_of = f"Any one period of {many}" if nested else f"Any one of {many}"
         subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
         statements = []
@@ -248,19 +270,23 @@ class ComposedCertificate(Certificate):
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
         described: dict[str, int] = {}
+        as_declared = _OF_ONE if self.is_table else _AS_DECLARED
         for certificate, times in self.parts:
             part = certificate
             if isinstance(part, ComposedCertificate) and part.rule == "single":
                 part = part.parts[0][0]  # a period's only release speaks for itself
-            if not isinstance(part, ReleaseCertificate) or len(part.partial_bounds) > 1:
-                return _AS_DECLARED
-            for applied in part.partial_bounds:
-                words = against(applied.bound.theorem, part.attacker)
+            keys = {applied.bound.theorem for applied in part.partial_bounds}
+            if not isinstance(part, ReleaseCertificate) or len(keys) > 1:
+                return as_declared
+            for key in keys:
+                words = against(key, part.attacker)
                 described[words] = described.get(words, 0) + times
         if len(described) == 1:
             return next(iter(described))
         if len(described) > _NAMED:
-            return _AS_DECLARED
+            return as_declared
+        if self.is_table:
+            return f"anyone who fits one of these descriptions. {'. Or: '.join(map(sentences.capital, described))}"
         each = (f"In {times} of the releases: {words}" for words, times in described.items())
         return f"anyone who fits all of these descriptions. {'. '.join(each)}"
 
@@ -302,7 +328,8 @@ def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
         )
     inside = certificate._facts if isinstance(certificate, ComposedCertificate) else ()
     known = [part.totals_known for part in inside]
-    return replace(shared, totals_known=frozenset.intersection(*known) if known else frozenset(), inside=inside)
+    shared = replace(shared, totals_known=frozenset.intersection(*known) if known else frozenset(), inside=inside)
+    return table_part(shared) if isinstance(certificate, ComposedCertificate) and certificate.is_table else shared
 
 
 def _number_of_times(value: object) -> int:
@@ -327,12 +354,15 @@ def units_of(certificate: Certificate) -> set[tuple[str, ...]]:
     return {one.context.unit for one in releases_in(certificate) if one.context is not None}
 
 
-def _protected_by(parts: Iterable[Certificate]) -> Protects:
-    """Return what a total of these certificates protects; mixed ones protect presence.
+def _protected_by(parts: Iterable[Certificate], evidence: tuple[Evidence, ...]) -> Protects:
+    """Return what a total of these certificates protects: of one table what the first does; mixed ones presence.
 
     A value guarantee of noise, or of theorem B, is at least as strong as the presence guarantee.
     """
-    return "value" if {one.protects for one in parts} == {"value"} else "presence"
+    listed = [one.protects for one in parts]
+    if evidence == (SameTable(),) and listed:
+        return listed[0]
+    return "value" if set(listed) == {"value"} else "presence"
 
 
 @reads("parts")
@@ -359,7 +389,7 @@ def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, N
     for part, _ in certificate.parts:
         if isinstance(part, ComposedCertificate):
             inside = _declared(part, numbers=numbers and part.has_partial_knowledge)
-            found |= {text: None for text in inside if text != SamePeople().declares}
+            found |= {text: None for text in inside if text not in (SamePeople().declares, SameTable().declares)}
     return {text: None for text in found if text}
 
 

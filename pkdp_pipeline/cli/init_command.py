@@ -18,6 +18,7 @@ from pkdp_pipeline.cli.documents import message_of, option_names
 from pkdp_pipeline.cli.file_commands import file_options, typed_cells
 from pkdp_pipeline.cli.init_text import ONE_NUMBER, job_text, only_one, stem_of
 from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share, read_evidence_flags
+from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.period import Every
@@ -350,7 +351,7 @@ def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) ->
         if name == "argued_on":
             if not (found["argued_by"] or found["argument"]):
                 continue
-            words = {"default": date.today().isoformat()}
+            words = {"default": today(None).isoformat()}
         words["question"] = f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"
         found[name] = asker("init_about", None, partial(check_one, name), **words)
     check(found)

@@ -18,7 +18,6 @@ from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sente
 from pkdp_pipeline.display.report.published import DayTotal, Subject
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.checks import stated_rules
-from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.tables import ReleaseTable
@@ -29,7 +28,7 @@ from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
-from pkdp_pipeline.model.spelling import in_markdown, table_line
+from pkdp_pipeline.model.spelling import in_markdown, public_address, table_line
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate

@@ -430,7 +430,7 @@ def test_a_question_that_is_counted_while_another_fails_is_not_answered(
     do = Worker.do
 
     def condemned(worker: Worker, job: Job, **limits: Any) -> Any:
-        if job.task == "count":
+        if isinstance(job, Job) and job.task == "count":
             gate._failed.add("events")
         return do(worker, job, **limits)
 

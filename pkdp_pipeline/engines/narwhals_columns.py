@@ -198,7 +198,7 @@ class _Expressions:
 
     def _test(self, condition: Condition) -> nw.Expr:
         name, operand = condition.column, condition.operand
-        dtype, values = self._schema[name], self._column(name)
+        dtype, values = self._schema[name], self._column(name, missing=condition.operator == "isna")
         if condition.part is not None:
             dtype, values = nw.Int64(), self._part(condition.part, dtype, values)
         if condition.operator == "isna":
@@ -239,8 +239,7 @@ class _Expressions:
         return values.str.contains(like_regex(pattern))
 
     def _membership(self, dtype: Any, values: nw.Expr, constants: tuple[Constant, ...]) -> nw.Expr:
-        small = all(isinstance(constant, int) and abs(constant) < 2**63 for constant in constants)
-        if is_text(dtype) or (isinstance(dtype, _WHOLE) and small):
+        if is_text(dtype) or (isinstance(dtype, _WHOLE) and dtype != nw.UInt64):
             return values.is_in(list(constants)).fill_null(False)
         equal = (self._compared(dtype, values, "==", constant) for constant in constants)
         return nw.any_horizontal(*equal, ignore_nulls=False)
@@ -254,8 +253,8 @@ class _Expressions:
         if isinstance(dtype, nw.Date):
             return nw.lit(date.fromisoformat(written_time(int(constant))))
         if not isinstance(dtype, nw.Datetime):
-            wide = isinstance(constant, int) and abs(constant) >= 2**63  # no literal of Arrow's
-            return nw.lit(str(constant)).cast(dtype) if wide else nw.lit(constant)
+            # Beside a signed constant Arrow would make signed numbers of these, where it can.
+            return nw.lit(str(constant)).cast(dtype) if dtype == nw.UInt64 else nw.lit(constant)
         nanoseconds, zoned = int(constant), dtype.time_zone is not None
         if not self._engine.is_ibis() and not self._engine.is_spark_like():
             return nw.lit(nanoseconds // _UNITS[dtype.time_unit], nw.Int64()).cast(dtype)
@@ -265,14 +264,15 @@ class _Expressions:
             return nw.lit(text).cast(nw.Datetime(dtype.time_unit, dtype.time_zone))
         return nw.lit(datetime.fromisoformat(text))
 
-    def _column(self, name: str, other: str = "") -> nw.Expr:
-        """Return a column as it is compared, with a constant or with another column."""
+    def _column(self, name: str, other: str = "", *, missing: bool = False) -> nw.Expr:
+        """Return a column as it is compared, with a constant or with another column, or asked for what is missing."""
         dtype, beside = self._schema[name], self._schema[other or name]
+        if isinstance(dtype, _REAL) and self._engine.is_pyarrow() and not missing:
+            return column(name)  # NaN is on no side of any number there
         if is_text(dtype) or values_of(dtype).family == "number":
             values = comparable("where", name, dtype)
             if isinstance(beside, _REAL):
                 return values.cast(nw.Float64)
-            # Beside a signed number Arrow would make a signed one of it, where it can.
             apart = self._engine.is_pyarrow() and (dtype == nw.UInt64) != (beside == nw.UInt64)
             return values.cast(nw.Decimal(20, 0)) if apart else values
         values = column(name)

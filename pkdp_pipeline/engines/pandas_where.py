@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from pkdp_pipeline.engines.narwhals_columns import condition, opened
 from pkdp_pipeline.engines.narwhals_engine import typed_table, untyped
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate import Predicate, check_columns
+from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate, check_columns
 
 _KINDS = "a query string, the name of a boolean column, a boolean Series or a callable that returns such a Series"
 
@@ -28,7 +29,8 @@ def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | No
     if isinstance(where, pd.Series):
         return _checked(frame, where)
     if isinstance(where, Predicate):
-        return _answered(frame, where)
+        check_columns("where", sorted(where.columns), list(frame.columns))
+        return _answer(frame, where)
     if callable(where) and type(where).__module__.partition(".")[0] != "ibis":
         return _checked(frame, _called(frame, where))
     raise wrong_where(where, _KINDS)
@@ -47,39 +49,55 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
     return column
 
 
-def _answered(frame: pd.DataFrame, predicate: Predicate) -> npt.NDArray[np.bool_]:
-    """Ask the columns of a predicate as an Arrow table: so it means what it does there, NaN and dtypes aside."""
+def _answer(frame: pd.DataFrame, predicate: Predicate) -> npt.NDArray[np.bool_]:
+    if isinstance(predicate, Condition):
+        return _test(frame, predicate)
+    word = np.logical_and if isinstance(predicate, Conjunction) else np.logical_or
+    return reduce(word, (_answer(frame, part) for part in predicate.parts))
+
+
+def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
+    """Ask the columns as an Arrow table, so that the answer is the one it has there; of categories each once."""
     import pyarrow as pa
 
-    check_columns("where", sorted(predicate.columns), list(frame.columns))
-    compared = {each.column for each in predicate.conditions if each.operator != "isna" or each.part}
-    compared |= {name for each in predicate.conditions for name in each.columns - {each.column}}
-    table = pa.table({name: _in_arrow(frame[name], name in compared) for name in sorted(predicate.columns)})
+    tested, codes = frame[asked.column], None
+    if asked.operator == "isna" and asked.part is None:
+        table = pa.table({asked.column: _missing(tested)})
+    elif len(asked.columns) == 1 and isinstance(tested.dtype, pd.CategoricalDtype):
+        codes = tested.cat.codes.to_numpy()
+        table = pa.table({asked.column: _in_arrow(pd.Series(tested.cat.categories, name=asked.column))})
+        table = pa.concat_tables([table, pa.table({asked.column: pa.nulls(1, table.schema.types[0])})])
+    else:
+        table = pa.table({name: _in_arrow(frame[name]) for name in sorted(asked.columns)})
     rows, schema = opened(typed_table(table))
-    hit = condition(predicate, rows, schema, empty=untyped(table))
+    hit = condition(asked, rows, schema, empty=untyped(table))
     problem = ""
     try:
-        answer = rows.select(hit=hit).collect().to_native()["hit"]
+        answer: npt.NDArray[np.bool_] = rows.select(hit=hit).collect().to_native()["hit"].to_numpy()
     except (pa.ArrowException, OverflowError) as error:
         problem = type(error).__name__
     if problem:
         raise _not_evaluated(problem)
-    selected: npt.NDArray[np.bool_] = answer.to_numpy()
-    return selected
+    return answer if codes is None else answer[codes]
 
 
-def _in_arrow(column: pd.Series[Any], compared: bool) -> Any:
-    """Return a column as Arrow holds it; one that is only asked whether it is missing, as whether it is."""
+def _missing(column: pd.Series[Any]) -> Any:
+    """Return an Arrow array that is missing where a column is, whatever it holds."""
     import pyarrow as pa
 
-    if not compared:
-        return pa.array(np.ones(len(column), dtype=bool), mask=plain(column).isna().to_numpy(dtype=bool))
+    return pa.array(np.ones(len(column), dtype=bool), mask=plain(column).isna().to_numpy(dtype=bool))
+
+
+def _in_arrow(column: pd.Series[Any]) -> Any:
+    import pyarrow as pa
+
     values: Any = column
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         values = column.dt.tz_convert("UTC")  # Arrow does not know every kind of zone
     problem = ""
     try:
-        array = pa.array(values, from_pandas=True)
+        # NaN compares as a missing value does.
+        array = pa.array(values, from_pandas=not (isinstance(column.dtype, np.dtype) and column.dtype.kind == "f"))
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         problem = type(error).__name__
     if problem:

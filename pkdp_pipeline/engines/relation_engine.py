@@ -151,8 +151,9 @@ def in_microseconds(column: str, kind: str) -> str:
     if kind not in ("TIMESTAMP_NS", _FINE_INSTANT):
         return column
     whole = f"epoch_ns({column}) // 1000 - (epoch_ns({column}) % 1000 < 0)::BIGINT"
-    make = "make_timestamp" if kind == "TIMESTAMP_NS" else "make_timestamptz"
-    return f"CASE WHEN isfinite({column}) THEN {make}({whole}) END"
+    if kind == _FINE_INSTANT:
+        return f"make_timestamptz({whole})"
+    return f"CASE WHEN isfinite({column}) THEN make_timestamp({whole}) END"  # DuckDB 1 has a number for infinity
 
 
 def as_text(column: str, kind: str) -> str:

@@ -128,7 +128,7 @@ PAIRS = [
 
 
 def plain_pandas(table):
-    """Return a frame of pandas' default dtypes, with Python objects for dates and decimals; whole numbers stay whole."""
+    """Return a frame of pandas' default dtypes, with objects for dates and decimals; whole numbers stay whole."""
     return table.to_pandas(
         types_mapper={pa.int64(): pd.Int64Dtype(), pa.int8(): pd.Int8Dtype(), pa.uint64(): pd.UInt64Dtype()}.get
     )
@@ -194,3 +194,60 @@ def test_columns_are_compared_alike_or_refused_alike(door, tmp_path):
         if differs := differing(table, queries, door, tmp_path):
             wrong.append((str(column.type), str(other.type), differs))
     assert not wrong
+
+
+def firsts(frame):
+    """Return in how many first rows of people, in the order of x, each cell is."""
+    selection = Selection(unit=("id",), by=("c",), one_cell="first", order_by=("x",))
+    try:
+        found = engine_for(frame).cells(frame, selection)
+    except ArgumentError as error:
+        return str(error)
+    return dict(
+        zip(found.keys["c"].astype("object").where(found.keys["c"].notna(), None), found.counts.tolist(), strict=True)
+    )
+
+
+LATER = dt.datetime(2026, 10, 25, 1, 30, tzinfo=dt.UTC)
+#: The smaller and the greater value, as a column.
+ORDERED = {
+    "levels": pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.array(["z", "b"]), ordered=True),
+    "text by code points": pa.array(["Z", "a"]),
+    "text by all of them": pa.array(["\uffff", "\U0001d538"]),
+    "digits": pa.array(["10", "9"]),
+    "missing last": pa.array(["z", None]),
+    "NaN last": pa.array([float("inf"), float("nan")]),
+    "infinity": pa.array([float("-inf"), 0.0]),
+    "whole numbers": pa.array([BIG, BIG + 1], pa.int64()),
+    "unsigned": pa.array([2**63, 2**64 - 1], pa.uint64()),
+    "booleans": pa.array([False, True]),
+    "decimals": pa.array([Decimal("9.5"), Decimal("10.0")]),
+    "nanoseconds": pa.array([-2, -1], pa.timestamp("ns")),
+    "instants": pa.array([LATER - dt.timedelta(hours=1), LATER], pa.timestamp("us", "Europe/Berlin")),
+    "dates": pa.array([dt.date(1969, 12, 31), dt.date(1970, 1, 1)]),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_comes_first_does_so_everywhere(door, tmp_path):
+    wrong = {}
+    for name, values in ORDERED.items():
+        rows = pa.table({"id": [1, 1], "c": ["later", "first"], "x": values.take(pa.array([1, 0]))})
+        if (found := firsts(DOORS[door](rows, tmp_path))) != {"first": 1}:
+            wrong[name] = found
+    assert not wrong
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array(["Z", "a", None]),
+        pa.array(["\uffff", "\U0001d538", None]),
+        pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["z", "b"]), ordered=True),
+    ],
+)
+def test_of_equals_the_smallest_cell_is_first_and_a_missing_one_last(door, cells, tmp_path):
+    rows = pa.table({"id": [1, 1, 1, 2, 2], "c": cells.take(pa.array([2, 1, 0, 2, 1])), "x": [0] * 5})
+    first, second = cells.slice(0, 2).to_pylist()
+    assert firsts(DOORS[door](rows, tmp_path)) == {first: 1, second: 1}

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
 
 
+_TOGETHER = 1000  # periods at most that are read together: to look so many up takes a second or two
+
+
 class JobSession:
     """Runs a job for one period after another; use it as a context manager.
 
@@ -196,10 +199,11 @@ class JobSession:
 
     def _to_read(self, asked: Sequence[Publication], day: date) -> list[Question]:
         """Refuse what may not be published, all of the day together; return the questions that need data."""
-        if all(one.published() is not None for one in asked):
-            return []
-        with rehearsal(self._ledger) as trial:
-            planned = plan_day(self.job, trial, day, revise=asked[0].revise, publications=asked)
+        with self.stopping.reading():  # what is charged here is taken back
+            if all(one.published() is not None for one in asked):
+                return []
+            with rehearsal(self._ledger) as trial:
+                planned = plan_day(self.job, trial, day, revise=asked[0].revise, publications=asked)
         if planned.refused is not None:
             raise planned.refused
         return [one.question for one, made in zip(asked, planned.releases, strict=True) if made.outcome == "publish"]
@@ -254,8 +258,9 @@ class JobSession:
                 result.report = write_report(self.job, result.day)
 
     def _in_a_row(self, day: date, *, revise: bool) -> tuple[date, ...]:
-        """Return the announced periods from this one to the last before one that was published."""
-        following = self._announced[self._announced.index(day) + 1 :] if day in self._announced else ()
+        """Return the announced periods from this one to the last before one that was published, and not too many."""
+        place = self._announced.index(day) if day in self._announced else len(self._announced)
+        following = self._announced[place + 1 : place + _TOGETHER]
 
         def is_read(other: date) -> bool:
             asked = (replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(other))
@@ -273,7 +278,8 @@ class JobSession:
         """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         source, verdicts = self._opened_source(), list[tuple[str, bool]]()
         if result.day not in self._together:
-            self._together = self._in_a_row(result.day, revise=revise)
+            with self.stopping.reading():
+                self._together = self._in_a_row(result.day, revise=revise)
             source.together(self.job.period, self._together)
         result.checks = verdicts
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from moved_clock import clock_at
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -18,6 +19,7 @@ from pkdp_pipeline import clock
 from pkdp_pipeline.cli import init_command
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.plan_dialogue import Asker
+from pkdp_pipeline.clock import today
 from pkdp_pipeline.jobs import load_job
 
 VISITS = "person;Stadt/Ort;tag\n" + "".join(f"p{number};Köln;02.02.2025\n" for number in range(60))
@@ -317,8 +319,9 @@ def test_where_one_period_is_all_there_is_the_check_waits_as_a_comment(folder):
     assert "checks" not in tomllib.loads(text)
     active = tomllib.loads(text.replace("# [checks]", "[checks]").replace("# fresh", "fresh"))
     assert active["checks"] == {"fresh": {"column": "tag", "days": 1}}
-    (folder / "now.csv").write_text(f"when,id\n{datetime.now(UTC).date()},1\n", encoding="utf-8")
-    made = run("init", "now.csv", "--unit", "id", "--period", "when", "--every", "year", "--noise", "1")
+    (folder / "now.csv").write_text("when,id\n2027-01-01,1\n", encoding="utf-8")
+    with clock_at(datetime(2026, 12, 31, 23, 30, tzinfo=UTC), "Pacific/Auckland"):
+        made = run("init", "now.csv", "--unit", "id", "--period", "when", "--every", "year", "--noise", "1")
     assert made.exit_code == 0, made.stderr
     assert "when that year is over" in made.stdout
     assert "checks" in tomllib.loads(Path("now.toml").read_text(encoding="utf-8"))
@@ -350,7 +353,7 @@ def test_both_orders_of_day_and_month_are_named(folder):
 
 
 def test_dates_to_come_are_refused(folder):
-    later = datetime.now(UTC).date() + timedelta(40)
+    later = today(None) + timedelta(40)
     (folder / "us.csv").write_text(f"id,when\n1,{later:%m/%d/%Y}\n2,01/02/2025\n", encoding="utf-8")
     how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1", "--date-format", "%m/%d/%Y"]
     told = run(*how)

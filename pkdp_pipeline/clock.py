@@ -1,6 +1,6 @@
 """The clock: which moment it is, which day that is in a zone, and what the machine's own zone is called.
 
-Everything that depends on the hour asks here, by ``clock.now()``, so that what replaces `now` moves all of it.
+Everything that depends on the hour asks here, so that a test which replaces `_read` moves all of it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from zoneinfo import ZoneInfo, available_timezones
 _LINK, _NAME = "/etc/localtime", "/etc/timezone"
 
 
+_read = datetime.now
+
+
 def now() -> datetime:
     """Return the moment, in UTC."""
-    return datetime.now(UTC)
+    return _read(UTC)
 
 
 def today(zone: str | None) -> date:

@@ -16,7 +16,7 @@ from pkdp_pipeline import clock
 def clock_at(moment: datetime, machine_zone: str) -> Iterator[None]:
     """Let it be this moment, in UTC, on a machine of this zone."""
     try:
-        with mock.patch.dict(os.environ, TZ=machine_zone), mock.patch.object(clock, "now", return_value=moment):
+        with mock.patch.dict(os.environ, TZ=machine_zone), mock.patch.object(clock, "_read", return_value=moment):
             time.tzset()
             yield
     finally:

@@ -16,6 +16,7 @@ from pkdp_pipeline.cli.documents import message_of, option_names
 from pkdp_pipeline.cli.file_commands import file_options
 from pkdp_pipeline.cli.init_text import DAYS, EVERY, ONE_NUMBER, Draft, how_to_give, only_one, stem_of
 from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share, read_evidence_flags
+from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.attacker import AttackerModel
 
@@ -330,7 +331,7 @@ def _ask_about(asker: Asker, *, noised: bool) -> dict[str, str]:
     for name in ("title", "publisher", "contact", *(() if noised else ("argued_by", "argument", "argued_on"))):
         if name == "argued_on" and not (words["argued_by"] or words["argument"]):
             continue
-        usual = {"default": date.today().isoformat()} if name == "argued_on" else {}
+        usual = {"default": today(None).isoformat()} if name == "argued_on" else {}
         question = f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"
         check = partial(lambda name, text: _checked_about({name: text}), name)
         words[name] = asker("init_about", None, check, question=question, **usual)

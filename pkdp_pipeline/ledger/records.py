@@ -7,10 +7,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
@@ -145,9 +145,9 @@ class Records:
         `position` and `previous` are those that follow the chain's end, `created_at` is now unless it is given.
         """
         last, previous = self._end()
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        moment = now().isoformat(timespec="seconds")
         place = {"dataset": self.dataset, "position": last + 1, "previous": previous}
-        fields = {**dict.fromkeys(FIELDS), "created_at": now, **fields, **place}
+        fields = {**dict.fromkeys(FIELDS), "created_at": moment, **fields, **place}
         fields["hash"] = event_hash(**fields)
         names, marks = ", ".join(fields), ", ".join(f":{name}" for name in fields)
         rows = self.execute(f"INSERT INTO event ({names}) VALUES ({marks}) RETURNING sequence", **fields)

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -317,7 +317,7 @@ def test_where_one_period_is_all_there_is_the_check_waits_as_a_comment(folder):
     assert "checks" not in tomllib.loads(text)
     active = tomllib.loads(text.replace("# [checks]", "[checks]").replace("# fresh", "fresh"))
     assert active["checks"] == {"fresh": {"column": "tag", "days": 1}}
-    (folder / "now.csv").write_text(f"when,id\n{datetime.now(UTC).date()},1\n", encoding="utf-8")
+    (folder / "now.csv").write_text(f"when,id\n{clock.today('Europe/Oslo')},1\n", encoding="utf-8")
     made = run("init", "now.csv", "--unit", "id", "--period", "when", "--every", "year", "--noise", "1")
     assert made.exit_code == 0, made.stderr
     assert "when that year is over" in made.stdout
@@ -350,7 +350,7 @@ def test_both_orders_of_day_and_month_are_named(folder):
 
 
 def test_dates_to_come_are_refused(folder):
-    later = datetime.now(UTC).date() + timedelta(40)
+    later = clock.today(None) + timedelta(40)
     (folder / "us.csv").write_text(f"id,when\n1,{later:%m/%d/%Y}\n2,01/02/2025\n", encoding="utf-8")
     how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1", "--date-format", "%m/%d/%Y"]
     told = run(*how)

@@ -123,7 +123,7 @@ class CsvSource(FetchedSource):
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
         """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
-        newest = outermost_day(quoted(column), newest_kind(self.columns, column), period, which)
+        newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
         typed = self._typed([column])
         found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
         self._check_misshapen("FALSE")

@@ -161,7 +161,7 @@ class RelationSource(DaySource):
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
         """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
-        day = outermost_day(quoted(column), newest_kind(self.columns, column), period, which)
+        day = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
         found: date | None = self._asked(lambda: self._relation.aggregate(day).fetchall()[0][0])
         return found
 
@@ -226,7 +226,7 @@ def outermost_day(column: str, kind: Kind, period: PeriodTable, which: str = "ma
 
 
 def _clock(column: str, kind: Kind, period: PeriodTable) -> str:
-    return f"timezone({literal(period.time_zone or 'UTC')}, {column})" if kind == "instant" else column
+    return f"timezone({literal(str(period.time_zone))}, {column})" if kind == "instant" else column
 
 
 def pandas_rows(table: Any) -> pd.DataFrame:

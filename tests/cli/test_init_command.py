@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +19,6 @@ from pkdp_pipeline import clock
 from pkdp_pipeline.cli import init_command
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.plan_dialogue import Asker
-from pkdp_pipeline.clock import today
 from pkdp_pipeline.jobs import load_job
 
 VISITS = "person;Stadt/Ort;tag\n" + "".join(f"p{number};Köln;02.02.2025\n" for number in range(60))
@@ -353,7 +352,7 @@ def test_both_orders_of_day_and_month_are_named(folder):
 
 
 def test_dates_to_come_are_refused(folder):
-    later = today(None) + timedelta(40)
+    later = clock.today(None) + timedelta(40)
     (folder / "us.csv").write_text(f"id,when\n1,{later:%m/%d/%Y}\n2,01/02/2025\n", encoding="utf-8")
     how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1", "--date-format", "%m/%d/%Y"]
     told = run(*how)

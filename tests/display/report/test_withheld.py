@@ -92,7 +92,7 @@ def test_exact_totals_beside_a_table_assume_nothing_of_their_own(undrawn):
     for form in ("html", "md"):
         page, _, _ = render(report, form, "officer").partition("<!-- pkdp-report")
         assert NOTHING_ASSUMED not in page
-        assert "at most 60 % sure which" in page
+        assert "the number of people in each region" in page
     assert NOTHING_ASSUMED not in report.lead.assumptions
 
 

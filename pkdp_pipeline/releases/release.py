@@ -353,7 +353,7 @@ def _shown(table: pd.DataFrame) -> str:
     """Return the first rows of a public table as HTML."""
     shown = _in_words(table.head(fitting(len(table), _ROWS)))
     more = len(table) - len(shown)
-    left = "" if more <= 0 else f"<p>… {more} more {'row' if more == 1 else 'rows'}</p>"
+    left = f"<p>… {more} more rows</p>" if more else ""
     with pd.option_context("display.max_colwidth", None):
         return shown.to_html(index=False, border=0, justify="left") + left
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
@@ -100,7 +101,9 @@ def _drawn(draw: Callable[[Axes], None], name: str, width: float, height: float)
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # The letters are the page's own: those that matplotlib's font lacks are measured as others are.
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         # What the caller has set is theirs, and comes back: the same picture has the same bytes everywhere.
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": name, "path.simplify": False})
@@ -240,7 +243,7 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
     left_out = len(table.counts) - len(counts) + table.more
     title = "published count"
     if left_out:
-        title += f"  ({left_out:,} more {'row is' if left_out == 1 else 'rows are'} not drawn)"
+        title += f"  ({left_out:,} more rows are not drawn)"
     dress(axes, x=title, y=literal(" / ".join(table.columns)), rules="x")
     published = {row: count for row, count in enumerate(counts) if count is not None}
     low, high = min([0, *published.values()]), max([0, *published.values(), k or 0])

@@ -167,19 +167,19 @@ def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]
 
 
 def _dates(first: datetime.date, last: datetime.date, most: int) -> dict[str, datetime.date]:
-    """Return days from `first` to `last` to be named, at most so many: every few days, or firsts of months or years."""
-    for step in (1, 2, 7, 14, 28):
-        days = range(first.toordinal(), last.toordinal() + 1, step)
-        if len(days) <= most:
-            return {day.isoformat(): day for day in map(type(first).fromordinal, days)}
+    """Return from two to `most` days between two others, by name: firsts of months or years, or every few days."""
+    span = (last - first).days
     # Months are numbered from the year 0, so that every twelfth is a January.
     begin, end = 12 * first.year + first.month - (first.day == 1), 12 * last.year + last.month
     for step in (1, 2, 3, 6, *(step * 10**power for power in range(5) for step in (12, 24, 60))):
         firsts = range(-(-begin // step) * step, end, step)
         if len(firsts) <= most:
             break
-    named = [first.replace(year=month // 12, month=month % 12 + 1, day=1) for month in firsts]
-    return {day.isoformat()[: 7 if step < 12 else 4]: day for day in named}
+    if span > 62 and len(firsts) > 1:
+        named = [first.replace(year=month // 12, month=month % 12 + 1, day=1) for month in firsts]
+        return {day.isoformat()[: 7 if step < 12 else 4]: day for day in named}
+    days = range(first.toordinal(), last.toordinal() + 1, -(-span // (most - 1)))
+    return {day.isoformat(): day for day in map(first.fromordinal, days)}
 
 
 def _last_day(period: str) -> datetime.date | None:

@@ -47,6 +47,7 @@ _WORDED = {
     r"^p_max is a conditional probability about .*": "Told that a person is either absent or in one given published "
     "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for "
     "the cells as they are published, after any grouping.",
+    r"^These numbers were": "The attacker's numbers were",
     r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
     r" \(e to the power [^)]*\)": "",
     r"\bprobability δ = ": "probability (δ) of ",

@@ -292,12 +292,11 @@ def absent_note(release: ReleaseView, report: Report) -> str:
         means = "the table does not tell which of the reasons it is, nor whether anybody is there"
     elif release.k is not None and release.error is None:
         means = f"there are fewer than {release.k}, possibly none"
-        if any(word and word != SUPPRESSED for word in withheld_in(report, release)):
+        words = {*withheld_in(report, release)} - {""}
+        if words - {SUPPRESSED}:
             means = f"there are fewer than {release.k}"
-            follows = (
-                " The numbers beside the word follow from exact totals of this report; where none stands there, "
-                "possibly nobody is there."
-            )
+            follows = " The numbers beside the word follow from exact totals of this report."
+            follows += " Where none stands there, possibly nobody is there." if SUPPRESSED in words else ""
         elif totals := [leak.name for leak in _leakage(certificate) if leak.tells_total]:
             means += f", as long as {listed(totals)} tell no more: where no other cell is open, a count follows exactly"
     else:

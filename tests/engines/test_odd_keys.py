@@ -34,7 +34,8 @@ def collated(connection, request):
     connection.execute(f"CREATE TABLE visits (u {kind[request.param]}, c {kind[request.param]}, e ENUM('X', 'x'))")
     connection.execute(
         "INSERT INTO visits SELECT CASE WHEN i < 40 THEN 'p' || i ELSE 'P' || (i - 40) END, CASE WHEN i < 40 "
-        "THEN 'Oslo' WHEN i < 50 THEN 'OSLO' ELSE 'Ösló' END, CASE WHEN i < 40 THEN 'X' ELSE 'x' END FROM range(60) t(i)"
+        "THEN 'Oslo' WHEN i < 50 THEN 'OSLO' ELSE 'Ösló' END, CASE WHEN i < 40 THEN 'X' ELSE 'x' END "
+        "FROM range(60) t(i)"
     )
     if request.param != "column":
         connection.execute("SET default_collation = 'NOCASE.NOACCENT'")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,9 @@ FORMS: Mapping[Kind, Form] = {
 _PARTS: Mapping[str, str] = {"%Y": "([0-9]{4})", "%m": "([0-9]{1,2})", "%d": "([0-9]{1,2})"}
 DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m", "%m/%Y")
 """Forms of dates that are told apart in an error."""
+
+MIDNIGHT = r".*[T ]24:00.*"
+"""The end of a day, which DuckDB reads as the day after, and others not at all."""
 
 DECIMAL_COMMA = r"[+-]?[0-9]*,[0-9]+"
 
@@ -120,6 +123,22 @@ def no_csv(file: str, why: str = "") -> ConfigError:
         'with a header that names every column, the declared delimiter, " around texts that hold a delimiter, a quote '
         f"or a line break, and in every line as many values as the header has names.{why}"
     )
+
+
+def ends_differ(file: str, table: FileSourceTable) -> bool:
+    """Return whether lines of a file end in more than one way, line breaks within quotes aside."""
+    ends: set[str] = set()
+    quoted = False
+    try:
+        with _opened(file, table.encoding) as text:
+            for line in text:
+                quoted ^= line.count('"') % 2 == 1
+                ends |= set() if quoted else {line[len(line.rstrip("\r\n")) :]} - {""}
+                if len(ends) > 1:
+                    return True
+    except _UNREADABLE:
+        pass
+    return False
 
 
 _UNREADABLE = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
@@ -210,10 +229,13 @@ def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     Raises `ConfigError` if it has no header, or one that the declared delimiter or encoding does not fit.
     """
     header: list[str] = []
+    first: list[str] = []
     why = ""
     try:
         with _opened(file, table.encoding) as lines:
-            header = next(csv.reader(lines, delimiter=table.delimiter, strict=True), [])
+            rows = csv.reader(lines, delimiter=table.delimiter, strict=True)
+            header = next(rows, [])
+            first = next((row for row in rows if row), [])
     except _UNREADABLE as error:
         why = ENCODED if isinstance(error, UnicodeError) else ""
     if len(header) == 1 and (other := next((sign for sign in ";\t|," if sign in header[0]), None)) is not None:
@@ -224,4 +246,9 @@ def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     if not header or not all(header):
         raise no_csv(file, why)
     check_unique(header, f"source {file!r}")
+    if len(first) == len(header) + 1 and not first[-1]:  # which DuckDB drops
+        raise ConfigError(
+            f"source {file!r} has a delimiter at the end of its lines, and none at the end of its header: one value "
+            "too many for the columns that are named. Name a last column, or remove the delimiters."
+        )
     return tuple(header)

@@ -84,7 +84,7 @@ class SparkSource:
         agreed: Sequence[str] = ()
         if len(local) > 1 and not addresses and all(Path(path).is_file() for path in local):
             with connect() as connection:
-                agreed = agreed_parquet_columns(connection, local, job)
+                agreed = agreed_parquet_columns(connection, local, job, self._path)
         self._session = _QuietSession()
         problem = ""
         try:

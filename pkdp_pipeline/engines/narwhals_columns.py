@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
+from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex, plain_pieces
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
 
@@ -26,6 +26,8 @@ _REAL = (nw.Float32, nw.Float64)
 _OTHER_UNITS = (nw.Binary, nw.Duration, nw.Time, nw.Int128, nw.UInt128)
 
 
+#: What stands before a text's name in the name of a column of its bytes, where an engine orders texts otherwise.
+BYTES = "pkdp_bytes_"
 #: How many nanoseconds a unit of time has.
 _UNITS: Mapping[str, int] = MappingProxyType({"ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND})
 
@@ -205,15 +207,17 @@ class _Expressions:
             return values.is_null()
         if condition.operator == "like":
             return self._matched(name, values, str(operand)).fill_null(False)
+        if condition.operator in ORDERS and BYTES + name in self._schema:
+            other = column(BYTES + operand.name) if isinstance(operand, Column) else nw.lit(str(operand).encode())
+            return self._answer(condition.operator, column(BYTES + name), other)
         if isinstance(operand, Column):
             values, other = self._column(name, operand.name), self._column(operand.name, name)
-            compared: nw.Expr = _OPERATORS[condition.operator](values, other)
-            return compared.fill_null(False)
+            return self._answer(condition.operator, values, other)
         if not condition.constants:
             return values.is_null() & nw.lit(False)
         if condition.operator == "in":
             return self._membership(dtype, values, condition.constants)
-        return self._compared(dtype, values, condition.operator, condition.constants[0])
+        return self._answer(condition.operator, values, self._literal(dtype, condition.constants[0]))
 
     def _part(self, part: Part, dtype: Any, values: nw.Expr) -> nw.Expr:
         if self._engine.is_ibis() and getattr(dtype, "time_unit", "") == "ns":
@@ -241,11 +245,11 @@ class _Expressions:
     def _membership(self, dtype: Any, values: nw.Expr, constants: tuple[Constant, ...]) -> nw.Expr:
         if is_text(dtype) or (isinstance(dtype, _WHOLE) and dtype != nw.UInt64):
             return values.is_in(list(constants)).fill_null(False)
-        equal = (self._compared(dtype, values, "==", constant) for constant in constants)
+        equal = (self._answer("==", values, self._literal(dtype, constant)) for constant in constants)
         return nw.any_horizontal(*equal, ignore_nulls=False)
 
-    def _compared(self, dtype: Any, values: nw.Expr, sign: str, constant: Constant) -> nw.Expr:
-        compared: nw.Expr = _OPERATORS[sign](values, self._literal(dtype, constant))
+    def _answer(self, sign: str, values: nw.Expr, other: nw.Expr) -> nw.Expr:
+        compared: nw.Expr = _OPERATORS[sign](values, other)
         return compared.fill_null(False)
 
     def _literal(self, dtype: Any, constant: Constant) -> nw.Expr:
@@ -254,7 +258,8 @@ class _Expressions:
             return nw.lit(date.fromisoformat(written_time(int(constant))))
         if not isinstance(dtype, nw.Datetime):
             # Beside a signed constant Arrow would make signed numbers of these, where it can.
-            return nw.lit(str(constant)).cast(dtype) if dtype == nw.UInt64 else nw.lit(constant)
+            exact = nw.lit(constant, dtype) if isinstance(dtype, nw.Decimal) else nw.lit(constant)
+            return nw.lit(str(constant)).cast(dtype) if dtype == nw.UInt64 else exact
         nanoseconds, zoned = int(constant), dtype.time_zone is not None
         if not self._engine.is_ibis() and not self._engine.is_spark_like():
             return nw.lit(nanoseconds // _UNITS[dtype.time_unit], nw.Int64()).cast(dtype)
@@ -273,6 +278,8 @@ class _Expressions:
             values = comparable("where", name, dtype)
             if isinstance(beside, _REAL):
                 return values.cast(nw.Float64)
+            if isinstance(dtype, nw.Decimal) and isinstance(beside, nw.Decimal) and dtype.scale < beside.scale:
+                return values.cast(nw.Decimal(38, beside.scale))
             apart = self._engine.is_pyarrow() and (dtype == nw.UInt64) != (beside == nw.UInt64)
             return values.cast(nw.Decimal(20, 0)) if apart else values
         values = column(name)

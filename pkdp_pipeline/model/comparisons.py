@@ -26,8 +26,9 @@ from pkdp_pipeline.model.predicate import (
 
 #: Nanoseconds of a second and of a day.
 SECOND, DAY = 10**9, 86_400 * 10**9
+#: The operators of order.
+ORDERS = ("<", "<=", ">", ">=")
 _FAMILIES = ("text", "number", "boolean", "time", "instant")
-_ORDERS = ("<", "<=", ">", ">=")
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _WRITTEN = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)"
@@ -82,14 +83,6 @@ class Values:
         """Return those of dates or times that are so many nanoseconds apart; single ones fit into 64 bits."""
         ends = (Fraction(1 - 2**63), Fraction(2**63 - 1)) if step == 1 else (None, None)
         return cls(family, Fraction(step), *ends)
-
-    @property
-    def kind(self) -> tuple[str, str]:
-        """Columns of one kind can be compared with each other."""
-        if self.family == "number":
-            return self.family, "decimals" if self.scale else ""
-        # Nanoseconds do not fit into what other times span, nor others into what nanoseconds do.
-        return self.family, "nanoseconds" if self.step == 1 else ""
 
     def holds(self, exact: Fraction) -> bool:
         """Return whether a column of equally spaced values can hold a number."""
@@ -187,6 +180,11 @@ def settled(predicate: Predicate, columns: Mapping[str, Values]) -> Predicate:
     return kind(tuple(settled(part, columns) for part in predicate.parts))
 
 
+def ordered_columns(predicate: Predicate) -> frozenset[str]:
+    """Return the columns that a predicate asks to be before or after something."""
+    return frozenset().union(*(each.columns for each in predicate.conditions if each.operator in ORDERS))
+
+
 def _settled(condition: Condition, columns: Mapping[str, Values]) -> Condition:
     name, values = condition.column, columns[condition.column]
     never = replace(condition, operator="in", operand=(), part=None)
@@ -201,7 +199,7 @@ def _settled(condition: Condition, columns: Mapping[str, Values]) -> Condition:
     values = _checked(condition, values)
     if condition.operator in ("isna", "like"):
         return condition
-    if condition.operator in _ORDERS and values.step is not None:
+    if condition.operator in ORDERS and values.step is not None:
         compared = values.beside(condition.operator, _exact(name, values, condition.constants[0]))
         if compared is False:
             return never
@@ -291,7 +289,7 @@ def _checked(condition: Condition, values: Values) -> Values:
         _refuse_families(given | {family})
     _check_order(condition, family)
     # Text is ordered by its letters: 31.01.2026 comes after 2026-01-02.
-    ordered = condition.operator in _ORDERS
+    ordered = condition.operator in ORDERS
     if family == "text" and ordered and any(_DATE.match(str(constant)) for constant in condition.constants):
         raise ArgumentError(
             f"where asks whether column {name!r} is before or after a date, and it holds text, which is ordered by "
@@ -306,15 +304,23 @@ def _check_alike(condition: Condition, other_name: str, values: Values, other: V
     if values.family != other.family:
         _refuse_families({values.family, other.family})
     _check_order(condition, values.family)
-    if values.kind != other.kind:
+    both = (values, other)
+    decimals = (
+        values.family == "number"
+        and len({each.scale is None for each in both}) > 1
+        and any(each.scale for each in both)
+    )
+    # Nanoseconds do not fit into what other times span, nor others into what nanoseconds do.
+    nanoseconds = values.family in ("time", "instant") and len({each.step == 1 for each in both}) > 1
+    if decimals or nanoseconds:
         raise ArgumentError(
             f"where compares column {condition.column!r} with column {other_name!r}, of which one alone "
-            f"holds {values.kind[1] or other.kind[1]}: cast one of them to the other's type."
+            f"holds {'decimals' if decimals else 'nanoseconds'}: cast one of them to the other's type."
         )
 
 
 def _check_order(condition: Condition, family: str) -> None:
-    if family == "boolean" and condition.operator in _ORDERS:
+    if family == "boolean" and condition.operator in ORDERS:
         raise ArgumentError(
             f"where orders column {condition.column!r}, which is true or false: compare it with == instead."
         )

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from unittest import mock
 
 from pkdp_pipeline import clock
 
@@ -15,9 +14,17 @@ from pkdp_pipeline import clock
 @contextmanager
 def clock_at(moment: datetime, machine_zone: str) -> Iterator[None]:
     """Let it be this moment, in UTC, on a machine of this zone."""
+    former = clock._read, os.environ.get("TZ")
+    _set(lambda zone: moment.astimezone(zone), machine_zone)
     try:
-        with mock.patch.dict(os.environ, TZ=machine_zone), mock.patch.object(clock, "_read", return_value=moment):
-            time.tzset()
-            yield
+        yield
     finally:
-        time.tzset()  # the former zone came back with the environment
+        _set(*former)
+
+
+def _set(read, machine_zone: str | None) -> None:
+    clock._read = read
+    os.environ.pop("TZ", None)
+    if machine_zone is not None:
+        os.environ["TZ"] = machine_zone
+    time.tzset()

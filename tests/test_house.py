@@ -341,6 +341,7 @@ def test_the_public_names_are_these():
         "PrivacyLoss",
         "Release",
         "SamePeople",
+        "SameTable",
         "Target",
         "TemporaryError",
         "Verification",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -11,6 +12,8 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
+
+NOTHING_ASSUMED = "Nothing is assumed about what the attacker knows."
 
 
 class _Certified(Protocol):
@@ -75,6 +78,17 @@ def _columns(names: Sequence[str]) -> str:
     return listed(list(map(repr, names)))
 
 
+def of_some(text: str, number: int, releases: int) -> str:
+    """Return a sentence that is true of some releases only as one that is true of all of them."""
+    return f"In {number} of the {releases} releases: {text}"
+
+
+def about_some(text: str) -> tuple[str, str]:
+    """Return what `of_some` has put before a sentence, which may be nothing, and the sentence."""
+    found = re.match(r"In \d+ of the \d+ releases: ", text)
+    return ("", text) if found is None else (found[0], text[found.end() :])
+
+
 def capital(text: str) -> str:
     """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
@@ -131,7 +145,7 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker:
     """Return what the statement protects and what it does not, in plain English."""
     told = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
     if attacker is not None:
-        told.append(depending(attacker))
+        told += [following(mechanism, attacker), depending(attacker)]
     return " ".join(filter(None, told))
 
 
@@ -140,6 +154,17 @@ def declared_cells(mechanism: Mechanism) -> str:
     if isinstance(mechanism, Count) or mechanism.noise is None or mechanism.k is not None:
         return ""
     return "This holds for cells that are declared beforehand, not taken from the data."
+
+
+def following(mechanism: Mechanism, attacker: AttackerModel) -> str:
+    """Return that suppressed counts follow from exact totals, where such are known; else nothing."""
+    totals = [leak.name for leak in attacker.leakage if leak.tells_total]
+    if mechanism.k is None or not totals:
+        return ""
+    return (
+        f"Suppressed counts can follow from those shown and {listed(totals)}, exactly where no other one is suppressed "
+        "beside it: these numbers allow for that."
+    )
 
 
 def depending(attacker: AttackerModel) -> str:
@@ -182,15 +207,14 @@ def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker
 
 
 def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
-    """Return what is assumed about the attacker, one plain sentence each."""
+    """Return what is assumed about the attacker, one plain sentence each; `leaking` says what is about leakages."""
     if THEOREMS[theorem].against is None:
-        return ("Nothing is assumed about what the attacker knows.", *leaking(attacker.leakage))
+        return (NOTHING_ASSUMED,)
     return (
         _independence(attacker),
         f"The attacker is {against(theorem, attacker)}.",
         "These numbers were declared before looking at the data, and not estimated from them.",
         *THEOREMS[theorem].assumes,
-        *leaking(attacker.leakage),
     )
 
 

@@ -242,6 +242,8 @@ def _convolved(total: NoiseTotal) -> Bound:
     if total.parameters[0] > _WIDE:
         # So little noise hides nothing that a convolution could show.
         return _Nothing(theorem=total.theorem)
+    if len(total.parts) == 1 and total.releases == 1:
+        return total.parts[0][0]
     if total.differing is None:
         parts = tuple((directions((bound,), "presence"), times) for bound, times in total.parts)
         return Convolved(theorem=total.theorem, parts=parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines import engine_for
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
-from pkdp_pipeline.engines.narwhals_columns import comparable, condition, family, nameable, opened, to_public
+from pkdp_pipeline.engines.narwhals_columns import comparable, condition, is_text, nameable, opened, to_public
 from pkdp_pipeline.engines.narwhals_queries import alike_query, cells_query, spaced_query, tally_query
 from pkdp_pipeline.engines.question import (
     CellCounts,
@@ -95,16 +95,16 @@ Answer = TypeVar("Answer")
 
 
 class Source:
-    """A frame's columns as expressions, and the rows they make. For `regex` see `condition`."""
+    """A frame's columns as expressions, and the rows they make. For `empty` and `regex` see `condition`."""
 
-    def __init__(self, frame: Any, *, regex: bool = True) -> None:
-        self._regex = regex
+    def __init__(self, frame: Any, *, empty: Collection[str] = (), regex: bool = True) -> None:
+        self._empty, self._regex = empty, regex
         self._lazy, self.schema = asked(lambda: opened(frame))
 
     def texts(self, unit: tuple[str, ...]) -> list[str]:
         """Return which of u0, u1, … hold text."""
         named = zip(numbered("u", len(unit)), unit, strict=True)
-        return [short for short, name in named if family(self.schema[name]) == "text"]
+        return [short for short, name in named if is_text(self.schema[name])]
 
     def columns(self, question: Selection) -> dict[str, nw.Expr]:
         """Return u0, u1, … (unit), b0, b1, … (by) and o0, o1, … (order_by).
@@ -121,8 +121,7 @@ class Source:
         }
 
     def _condition(self, question: Selection) -> nw.Expr | None:
-        spark = self._lazy.implementation.is_spark_like()
-        return condition(question.where, self.schema, spark=spark, regex=self._regex)
+        return condition(question.where, self._lazy, self.schema, empty=self._empty, regex=self._regex)
 
     def selected(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""
@@ -204,7 +203,7 @@ class ArrowEngine(NarwhalsEngine):
 
     def _source(self, frame: Any, question: Selection) -> Source:
         _check_names(frame, question)
-        return Source(asked(partial(_typed_table, frame)))
+        return Source(asked(partial(typed_table, frame)), empty=untyped(frame))
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         return cells_in_memory(collected(rows), question)
@@ -227,13 +226,25 @@ def _check_names(table: Any, question: Selection) -> None:
     raise ArgumentError(f"the table has column {twice!r} more than once; rename one, or drop it.")
 
 
-def _typed_table(table: Any) -> Any:
+def untyped(table: Any) -> list[str]:
+    """Return the names of columns of a table that have no type, all missing."""
+    import pyarrow as pa
+
+    return [
+        field.name
+        for field in table.schema
+        if pa.types.is_null(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+    ]
+
+
+def typed_table(table: Any) -> Any:
     """Return a table of which Narwhals knows the types: it takes every dictionary for text, and null for nothing."""
     import pyarrow as pa
 
     for position, field in enumerate(table.schema):
         kind = field.type
-        plain = kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        plain = pa.string() if pa.types.is_null(plain) else plain
         plain = pa.large_string() if pa.types.is_string_view(plain) else plain  # Arrow neither encodes nor trims these
         if plain != kind and not (pa.types.is_string(plain) and pa.types.is_dictionary(kind)):
             table = table.set_column(position, field.name, table.column(position).cast(plain))

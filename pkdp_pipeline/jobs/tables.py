@@ -125,6 +125,10 @@ class PeriodTable(Table):
         """Return today's date in the period's time zone, or where it has none in the machine's own."""
         return today(self.time_zone)
 
+    def is_over(self, day: date) -> bool:
+        """Return whether the last day of the period of a day is over."""
+        return self.span(day)[1] < self.today()
+
     def check_open(self, day: date) -> None:
         """Refuse a period that is closed, or not over: rows that are still to come would never be published."""
         if self.is_closed(day):
@@ -132,13 +136,12 @@ class PeriodTable(Table):
                 f"date: {self.text(day)} is closed, and nothing is published of it: choose another date, or correct "
                 "closed under period."
             )
-        today, last = self.today(), self.span(day)[1]
-        if last < today:
+        if self.is_over(day):
             return
-        first, end = self.span(today - timedelta(1))
-        latest = first if end < today else self.span(first - timedelta(1))[0]
+        first = self.span(self.today() - timedelta(1))[0]
+        latest = first if self.is_over(first) else self.span(first - timedelta(1))[0]
         raise ArgumentError(
-            f"date: {self.text(day)} is not over before the end of {last.isoformat()}, and rows that come later would "
+            f"date: {self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that come later would "
             f"never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
             f"{latest.isoformat()})."
         )

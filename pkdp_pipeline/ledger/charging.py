@@ -17,7 +17,7 @@ from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named
 from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.records import Records
-from pkdp_pipeline.ledger.rows import Entry, Reservation, Row, certificate_of, compared, describe
+from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
 from pkdp_pipeline.model.budget import Budget
@@ -213,9 +213,8 @@ class ChargeCheck:
 def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: Terms, terms: Terms) -> None:
     """Refuse a release's new certificate that takes the total away, or exceeds a budget.
 
-    Raises `BudgetExceededError` if the totals with the new certificate exceed a budget, or nobody can say that they do
-    not; `NoEvidenceError` if with the new certificate the releases do not add up any more. The caller rolls the
-    transaction back.
+    Raises `BudgetExceededError` if the totals with the new certificate exceed a budget; `NoEvidenceError` if with it
+    the releases do not add up any more. The caller rolls the transaction back.
 
     Parameters
     ----------
@@ -226,27 +225,18 @@ def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: T
     recorded : Terms
         Under which the releases must add up as before.
     terms : Terms
-        The budgets the totals may not exceed; a milder certificate takes nothing off the totals.
+        The budgets the totals may not exceed; no certificate takes anything off the totals.
     """
     row = entry.row
     if row.part == former.part:
         return
-    description, earlier = (describe(records.certificate(one.counts)) for one in (row, former))
-    how = compared(description, earlier)
-    if terms.budgets and how == "neither":
-        raise BudgetExceededError(
-            f"{entry.label!r} (period {entry.period}) counts in the budgets with a certificate that it has, "
-            "and the new one promises more in one respect and less in another: certify it for an attacker who "
-            "knows more in every respect, or less."
-        )
     totals = LedgerTotals.read(records, recorded)
-    totals.parts[former.part] = certificate_of(earlier)  # which no release may count with any more
+    totals.parts[former.part] = records.promise(former)  # which no release may count with any more
     others = totals.account.without(row.id)
     before = others.plus(former)
     if _is_new(records, row, recorded):
         _check_still_adds_up(totals, before, row)
-    if how != "as bold":
-        BudgetCheck(replace(totals, terms=terms), entry, before, others, again=True).hold()
+    BudgetCheck(replace(totals, terms=terms), entry, before, others, again=True).hold()
 
 
 def _is_new(records: Records, row: Row, terms: Terms) -> bool:
@@ -382,7 +372,7 @@ def _shown(epsilon: float) -> str:
     return "none" if epsilon == math.inf else rounded_up(epsilon * (1.0 - 1e-12))
 
 
-def _asked_for(certificate: ReleaseCertificate, measure: str, budget: Budget) -> str:
+def _asked_for(certificate: Certificate, measure: str, budget: Budget) -> str:
     """Return what a release asks for; where no ε reaches the budget's δ, the δ that it has at the budget's ε."""
     certified = epsilon_of(certificate, measure, budget.delta)
     epsilon = LedgerTotals.least(certified, drawn([(certificate, 1)]), budget.delta)

@@ -129,7 +129,7 @@ class Ledger:
 
     @property
     def location(self) -> str:
-        """The path or URL, without a password."""
+        """The path, or the address without user, password and options."""
         return self.records.database.location
 
     @property

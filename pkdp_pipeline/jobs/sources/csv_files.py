@@ -141,6 +141,15 @@ class CsvSource(FetchedSource):
         self._check_misshapen("TRUE")
         return table
 
+    def first_texts(self, rows: int) -> dict[str, list[str]]:
+        """Return what stands in the first rows of each column, as it is written; missing values are left out."""
+        found = self._of_texts(lambda texts: texts.limit(rows).fetchall())
+        columns = zip(*found, strict=True) if found else ((),) * len(self.columns)
+        return {
+            name: [text for text in texts if text is not None]
+            for name, texts in zip(self.columns, columns, strict=True)
+        }
+
     def close(self) -> None:
         """See `Source.close`."""
         super().close()

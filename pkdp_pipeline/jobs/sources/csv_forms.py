@@ -11,14 +11,16 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
 from pkdp_pipeline.engines.rows import literal
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.sources.source import Kind, check_unique
+from pkdp_pipeline.jobs.sources.source import DAYS, Kind, check_unique
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
@@ -69,6 +71,30 @@ def other_order(date_format: str | None) -> str | None:
     """Return the key for the same form with day and month exchanged; None where nobody writes it so."""
     found = re.fullmatch(r"(%[dm])([/-])(%[dm])(\W%Y)", date_format or "")
     return found and f'date_format = "{found[3]}{found[2]}{found[1]}{found[4]}" in source'
+
+
+def likely_kind(texts: Sequence[str], date_format: str | None = None) -> tuple[Kind, str | None]:
+    """Return what texts look like, and the form of their dates where they are not written as ISO 8601 has them.
+
+    `date_format`: the only form that is looked for.
+    """
+    if not texts:
+        return "text", None
+    for kind, pattern in (
+        *((kind, FORMS[kind].pattern) for kind in ("number", "real", "boolean")),
+        ("real", DECIMAL_COMMA),
+    ):
+        if all(re.fullmatch(pattern, text) for text in texts):
+            return kind, None
+    turned = ("%m/%d/%Y", "%m-%d-%Y")
+    for form in (date_format,) if date_format else ("%Y-%m-%d", *DATE_FORMATS, *turned):
+        days = [re.match(date_pattern(form), text) for text in texts]
+        with suppress(ValueError):
+            isos = [datetime.strptime(day[0], form).date().isoformat() + day.string[day.end() :] for day in days if day]
+            for kind in DAYS:
+                if len(isos) == len(texts) and all(re.fullmatch(FORMS[kind].pattern, iso) for iso in isos):
+                    return kind, None if form == "%Y-%m-%d" else form
+    return "text", None
 
 
 def as_iso(name: str, date_format: str) -> str:

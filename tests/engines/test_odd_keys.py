@@ -27,10 +27,10 @@ def released(frame, **more):
     return pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=20, **more).table
 
 
-@pytest.fixture(params=["column", "default", "locale"])
+@pytest.fixture(params=["column", "default", "both"])
 def collated(connection, request):
     """Visits of 60 people, of whom 20 are spelled alike but for their case or accents; text has a collation."""
-    kind = {"column": "VARCHAR COLLATE NOCASE.NOACCENT", "default": "VARCHAR", "locale": "VARCHAR COLLATE NOCASE"}
+    kind = {"column": "VARCHAR COLLATE NOCASE.NOACCENT", "default": "VARCHAR", "both": "VARCHAR COLLATE NOCASE"}
     connection.execute(f"CREATE TABLE visits (u {kind[request.param]}, c {kind[request.param]}, e ENUM('X', 'x'))")
     connection.execute(
         "INSERT INTO visits SELECT CASE WHEN i < 40 THEN 'p' || i ELSE 'P' || (i - 40) END, CASE WHEN i < 40 "

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.narwhals_columns import condition, opened
-from pkdp_pipeline.engines.narwhals_engine import typed_table, untyped
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate, check_columns
@@ -59,6 +57,9 @@ def _answer(frame: pd.DataFrame, predicate: Predicate) -> npt.NDArray[np.bool_]:
 def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
     """Ask the columns as an Arrow table, so that the answer is the one it has there; of categories each once."""
     import pyarrow as pa
+
+    from pkdp_pipeline.engines.narwhals_columns import condition, opened
+    from pkdp_pipeline.engines.narwhals_engine import typed_table, untyped
 
     tested, codes = frame[asked.column], None
     if asked.operator == "isna" and asked.part is None:

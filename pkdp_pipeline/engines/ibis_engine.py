@@ -17,7 +17,9 @@ class IbisEngine(NarwhalsEngine):
     """Counts the distinct units of an `ibis.Table`; ``where`` may be a boolean column of it, or what `ibis._` makes."""
 
     def _source(self, frame: Any, question: Selection) -> Source:
-        return Source(frame, regex=backend_of(frame) in _READ_RE2)
+        texts = [name for name, kind in frame.schema().items() if kind.is_null() or kind.is_uuid()]
+        typed = frame.mutate(**{name: frame[name].cast("string") for name in texts}) if texts else frame
+        return Source(typed, regex=backend_of(frame) in _READ_RE2)
 
     def _marked(self, frame: Any, where: Any, name: str) -> Any:
         import ibis

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pkdp_pipeline.engines.layouts import plain_column, plain_type
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.like import like_regex
@@ -55,16 +56,20 @@ def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | No
 
 
 def plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column in which NaN is missing and 0.0 equals -0.0, as pandas has it for its own reals."""
+    """Return a column as the values that it holds: Arrow's are not their codes, and its reals are like pandas' own.
+
+    Of those NaN is missing, and 0.0 equals -0.0.
+    """
     import pyarrow as pa
 
-    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_floating(column.dtype.pyarrow_dtype):
-        return pd.Series(
-            column.to_numpy(dtype=column.dtype.pyarrow_dtype.to_pandas_dtype(), na_value=np.nan),
-            index=column.index,
-            name=column.name,
-        )
-    return column
+    if not isinstance(column.dtype, pd.ArrowDtype):
+        return column
+    kind, values = plain_type(column.dtype.pyarrow_dtype), column.array
+    if kind != column.dtype.pyarrow_dtype:
+        values = pd.arrays.ArrowExtensionArray(plain_column(str(column.name), values.__arrow_array__()))
+    if pa.types.is_floating(kind):
+        values = values.to_numpy(dtype=kind.to_pandas_dtype(), na_value=np.nan)
+    return pd.Series(values, index=column.index, name=column.name)
 
 
 def _evaluated(frame: pd.DataFrame, predicate: Predicate) -> Any:

@@ -170,7 +170,8 @@ def by_parquet_file(table: pa.Table, **question: Any) -> Cells:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "people.parquet")
         pq.write_table(table, file)
-        return released(WholeFile.of(file).rows(), **question)
+        named = {*_listed(question["by"]), *_listed(question["unit"])}
+        return released(WholeFile.of(file).rows(named, _listed(question["unit"])), **question)
 
 
 def _listed(names: Any) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-__all__ = ["COLUMNS", "TYPES", "Type", "page"]
+__all__ = ["COLUMNS", "NO_UNIT", "TYPES", "Type", "coded", "page"]
 
 #: The columns of the page's table, and the doors of each.
 COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 from pkdp_pipeline.model.keys import canonical_key
 
-__all__ = ["ATTACKER", "DAY", "Door", "doors"]
+__all__ = ["ATTACKER", "DAY", "Door", "arrow_frame", "doors"]
 
 ATTACKER = pkdp.AttackerModel(p_max=0.5)
 DAY = date(2026, 1, 5)

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered, wrong_where
+from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex
-from pkdp_pipeline.model.predicate import (
-    Column,
-    Condition,
-    Conjunction,
-    Constant,
-    Part,
-    Predicate,
-    check_columns,
-    check_families,
-)
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
 from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
@@ -46,7 +38,7 @@ class RelationEngine:
         ]
         rows = Rows(frame, tuple(selected), source.condition(question.where))
         if question.unit and question.where is None and question.one_cell == "error" and question.cells_per_unit == 1:
-            answer, units = rows.cells_by_code(question, source.texts(question.unit))
+            answer, units = rows.cells_by_code(question, source.doubts(question.unit))
         else:
             units = self.units(frame, question.unit)
             answer = rows.cells(question)
@@ -56,13 +48,13 @@ class RelationEngine:
         """See `Engine.tally`."""
         source = RelationColumns(frame)
         selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
-        texts = source.texts(question.unit)
-        return Rows(frame, tuple(selected)).tally(len(question.unit), texts, everybody=question.everybody)
+        doubts = source.doubts(question.unit)
+        return Rows(frame, tuple(selected)).tally(len(question.unit), doubts, everybody=question.everybody)
 
     def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         source = RelationColumns(frame)
-        return Rows(frame, tuple(source.units(unit))).units(len(unit), source.texts(unit))
+        return Rows(frame, tuple(source.units(unit))).units(len(unit), source.doubts(unit))
 
 
 class RelationColumns:
@@ -74,36 +66,61 @@ class RelationColumns:
 
     def units(self, unit: tuple[str, ...]) -> list[str]:
         """Return SQL for u0, u1, …: what is equal is one person."""
-        check_columns("unit", unit, self._columns)
+        self._check("unit", unit)
         for column in unit:
-            check_one_type(column, self.kinds[column])
+            check_unit(column, self.kinds[column])
         return [f"{comparable(quoted(name), self.kinds[name])} AS u{i}" for i, name in enumerate(unit)]
 
-    def texts(self, unit: tuple[str, ...]) -> list[str]:
-        """Return those of u0, u1, … that hold text."""
-        named = zip(numbered("u", len(unit)), (self.kinds[name] for name in unit), strict=True)
-        return [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
+    def _check(self, argument: str, names: Sequence[str]) -> None:
+        """Raise `ArgumentError` unless every name is one column's, also of what DuckDB has made a relation.
+
+        Of an Arrow table or a file with columns ``g`` and ``G`` it calls the second one ``G_1``.
+        """
+        check_columns(argument, names, self._columns)
+        for name in names:
+            for column in self._columns:
+                first = re.sub(r"_\d+$", "", column)
+                if first not in (column, name) and first.casefold() == name.casefold():
+                    raise ArgumentError(
+                        f"{argument} names column {name!r}, and the relation has {column!r} as well, as DuckDB calls "
+                        f"another column {first!r}: capitals and small letters are not told apart everywhere; rename "
+                        "one."
+                    )
+
+    def doubts(self, unit: tuple[str, ...]) -> Doubts:
+        """Return which of u0, u1, … are to be looked at."""
+        kinds = {short: self.kinds[name] for short, name in zip(numbered("u", len(unit)), unit, strict=True)}
+        return Doubts(
+            texts=tuple(short for short, kind in kinds.items() if kind == "VARCHAR" or kind.startswith("ENUM(")),
+            reals={short: ROUNDED[_REALS[kind]] for short, kind in kinds.items() if kind in _REALS},
+        )
 
     def keys(self, by: tuple[str, ...]) -> list[str]:
         """Return SQL for b0, b1, …, which can name a cell."""
-        check_columns("by", by, self._columns)
+        self._check("by", by)
         return [f"{nameable(name, quoted(name), self.kinds[name])} AS b{i}" for i, name in enumerate(by)]
 
     def ordering(self, name: str) -> str:
         """Return SQL for what rows are ordered by."""
-        check_columns("order_by", [name], self._columns)
-        return comparable(quoted(name), self.kinds[name])
+        self._check("order_by", [name])
+        # A category is its text, here as everywhere: not its place among the values of an ENUM.
+        return as_text(quoted(name), self.kinds[name]) or comparable(quoted(name), self.kinds[name])
 
     def condition(self, where: Any) -> str:
         """Return SQL for whether a row counts."""
         if where is None:
             return "true"
         if isinstance(where, Predicate):
+            self._check("where", sorted(where.columns))
             return predicate_sql(where, self.kinds)
         raise wrong_where(where, "a column name or a query string when the frame is a DuckDB relation")
 
 
-_INSTANT = "TIMESTAMP WITH TIME ZONE"
+#: The bits of reals.
+_REALS: Mapping[str, int] = MappingProxyType({"FLOAT": 32, "DOUBLE": 64})
+_INSTANT, _FINE_INSTANT = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
+#: The SQL types of points in time.
+INSTANTS = (_INSTANT, _FINE_INSTANT)
 #: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
 _PLAIN: Mapping[str, str] = MappingProxyType(
     {
@@ -121,6 +138,7 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
         "TIMESTAMP_MS": "datetime64[us]",
         "TIMESTAMP_NS": "datetime64[ns]",
         _INSTANT: "datetime64[us]",
+        _FINE_INSTANT: "datetime64[ns]",
     }
 )
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
@@ -138,22 +156,53 @@ def is_number(column: str) -> str:
 def comparable(column: str, kind: str) -> str:
     """Return SQL for a quoted column under which equal values are one value and NaN is missing.
 
-    Instants become points of UTC, which are spelled alike in every session.
+    Instants become points of UTC, which are spelled alike in every session; text is its bytes, under any collation.
     """
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in _REALS:
         return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
-    if kind == _INSTANT:
+    if kind in INSTANTS:
         return f"timezone('UTC', {column})"
-    return column
+    return f"{column} COLLATE C" if kind == "VARCHAR" else column
 
 
-def check_one_type(name: str, kind: str) -> None:
-    """Raise `ArgumentError` where a unit's column may hold 7 and "7", which would be two people."""
+def in_microseconds(column: str, kind: str) -> str:
+    """Return SQL for a quoted column of dates or times whose nanoseconds are cut off.
+
+    What DuckDB itself makes of them, in a cast or in a function of a date, is rounded to the next day or to 1970.
+    """
+    if kind not in ("TIMESTAMP_NS", _FINE_INSTANT):
+        return column
+    whole = f"epoch_ns({column}) // 1000 - (epoch_ns({column}) % 1000 < 0)::BIGINT"
+    if kind == _FINE_INSTANT:
+        return f"make_timestamptz({whole})"
+    return f"CASE WHEN isfinite({column}) THEN make_timestamp({whole}) END"  # DuckDB 1 has a number for infinity
+
+
+def as_text(column: str, kind: str) -> str:
+    """Return SQL for the text of a quoted column, which is compared as it is written; empty for other types."""
+    return f"({column}::VARCHAR COLLATE C)" if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM(") else ""
+
+
+def check_unit(name: str, kind: str) -> None:
+    """Raise `ArgumentError` where a unit's column may hold 7 and "7", which would be two people, or what has parts.
+
+    Of intervals DuckDB keeps no nanoseconds, and takes a month for 30 days.
+    """
+    if kind.endswith("]") or kind.startswith(("STRUCT(", "MAP(")) or kind == "INTERVAL":
+        raise ArgumentError(
+            f"unit column {name!r} has type {_told(kind)}, whose values are not compared; cast it in the relation, for "
+            "example to VARCHAR."
+        )
     if kind.startswith("UNION(") or kind in ("JSON", "VARIANT"):
         raise ArgumentError(
             f"unit column {name!r} has type {kind.partition('(')[0]}, whose values may be text in one row and a number "
             "in another: one person would be counted as two. Extract text, or numbers, in the relation."
         )
+
+
+def _told(kind: str) -> str:
+    """Return a type without what is nested in it, such as the values of an ENUM."""
+    return "LIST" if kind.endswith("]") else kind.partition("(")[0]
 
 
 def nameable(name: str, column: str, kind: str) -> str:
@@ -164,20 +213,20 @@ def nameable(name: str, column: str, kind: str) -> str:
     fail for one row.
     """
     # A column without a value in any row may have no type: in another period's file it has one.
-    if kind.startswith("ENUM(") or kind in ("UUID", '"NULL"'):
-        return f"{column}::VARCHAR"
-    if kind == "VARCHAR":
-        return f"{column} COLLATE C"
+    if kind == '"NULL"':
+        return f"{column}::VARCHAR COLLATE C"
+    if text := as_text(column, kind):
+        return text
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
         read = comparable(column, kind)
         return f"CASE WHEN year({read}) BETWEEN 1 AND 9999 THEN {read} END"
     if kind in _PLAIN or _DECIMAL.fullmatch(kind):
         return column
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in _REALS:
         return comparable(column, kind)
     raise ArgumentError(
-        f"by column {name!r} has type {kind.partition('(')[0]}, which cannot name cells; cast it in the relation, for "
-        "example to VARCHAR."
+        f"by column {name!r} has type {_told(kind)}, which cannot name cells; cast it in the relation, for example "
+        "to VARCHAR."
     )
 
 
@@ -191,18 +240,47 @@ def to_public(values: Any, kind: str) -> pd.Series[Any]:
         dtype = pd.ArrowDtype(pa.date32())
     elif decimal:
         dtype = pd.ArrowDtype(pa.decimal128(int(decimal[1]), int(decimal[2])))
-    elif kind in ("FLOAT", "DOUBLE"):
+    elif kind in _REALS:
         dtype = np.dtype("float64")
     else:
         dtype = _PLAIN.get(kind, dtype)
     keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(dtype)
-    return keys.dt.tz_localize("UTC") if kind == _INSTANT else keys
+    return keys.dt.tz_localize("UTC") if kind in INSTANTS else keys
 
 
-_NUMBERS = frozenset(
-    [sign + size for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")]
-    + ["FLOAT", "DOUBLE"]
+_BITS: Mapping[str, int] = MappingProxyType(
+    {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128, "FLOAT": 32, "DOUBLE": 64}
 )
+#: How many nanoseconds lie between the values of dates and times.
+_STEPS: Mapping[str, int] = MappingProxyType(
+    {
+        "DATE": DAY,
+        "TIMESTAMP_S": SECOND,
+        "TIMESTAMP_MS": 10**6,
+        "TIMESTAMP": 10**3,
+        "TIMESTAMP_NS": 1,
+        _INSTANT: 10**3,
+        _FINE_INSTANT: 1,
+    }
+)
+
+
+def values_of(kind: str) -> Values:
+    """Return what a column of this SQL type can be compared with."""
+    unsigned = kind.startswith("U") and kind[1:] in _BITS
+    if kind in ("FLOAT", "DOUBLE"):
+        return Values("number", bits=_BITS[kind])
+    if kind in _BITS or unsigned:
+        return Values.whole(_BITS[kind[unsigned:]], signed=not unsigned)
+    if decimal := _DECIMAL.fullmatch(kind):
+        return Values.decimals(int(decimal[1]), int(decimal[2]))
+    if kind in _STEPS:
+        return Values.times("instant" if kind in INSTANTS else "time", _STEPS[kind])
+    if kind.endswith("]"):
+        return Values(kind)  # a list or an array
+    if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM("):
+        return Values("text")
+    return Values({"BOOLEAN": "boolean", '"NULL"': "empty"}.get(kind, kind.partition("(")[0]))
 
 
 def predicate_sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
@@ -210,25 +288,7 @@ def predicate_sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
 
     `kinds` has the relation's columns and their SQL types.
     """
-    check_families(predicate, {name: _family(kind) for name, kind in kinds.items()})
-    return _sql(predicate, kinds)
-
-
-def _family(kind: str) -> str:
-    """Return what a column of this SQL type can be compared with."""
-    if kind.endswith("]"):
-        return kind  # a list or an array
-    if kind == "VARCHAR" or kind.startswith("ENUM") or kind == "UUID":
-        return "text"
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        return "instant"
-    if kind.startswith("TIME") and not kind.startswith("TIMESTAMP"):
-        return "clock"
-    if kind.startswith(("DATE", "TIME")):
-        return "time"
-    if kind in _NUMBERS or kind.startswith("DECIMAL"):
-        return "number"
-    return "boolean" if kind == "BOOLEAN" else kind
+    return _sql(settled(predicate, {name: values_of(kind) for name, kind in kinds.items()}), kinds)
 
 
 def _sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
@@ -240,21 +300,22 @@ def _sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
 
 
 def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
-    column, operand = _column(condition.column, kinds), condition.operand
+    kind, operand = kinds[condition.column], condition.operand
+    column = _column(condition.column, kind)
     if condition.part is not None:
-        column = f"{_PARTS[condition.part]}({column})"
+        column, kind = f"{_PARTS[condition.part]}({in_microseconds(column, kind)})", "BIGINT"
     if condition.operator == "isna":
         return f"({column} IS NULL)"
+    if not condition.constants and not isinstance(operand, Column):
+        return "false"
     if condition.operator == "like":
-        compared = _matched(f"{column}::VARCHAR", str(operand))
+        compared = _matched(column, str(operand))
     elif isinstance(operand, Column):
-        compared = f"{column} {condition.operator} {_column(operand.name, kinds)}"
+        compared = f"{column} {condition.operator} {_column(operand.name, kinds[operand.name])}"
     elif condition.operator == "in":
-        # Whole numbers and reals apart: one list makes all of them doubles.
-        lists = groupby(sorted(condition.constants, key=_is_real), key=_is_real)
-        compared = " OR ".join(f"{column} IN ({', '.join(map(_constant, constants))})" for _, constants in lists)
+        compared = f"{column} IN ({', '.join(_constant(constant, kind) for constant in condition.constants)})"
     else:
-        compared = f"{column} {condition.operator} {_constant(condition.constants[0])}"
+        compared = f"{column} {condition.operator} {_constant(condition.constants[0], kind)}"
     return f"coalesce({compared}, false)"
 
 
@@ -268,17 +329,21 @@ def _matched(text: str, pattern: str) -> str:
     return f"{text} LIKE {literal(pattern)}"
 
 
-def _column(name: str, kinds: Mapping[str, str]) -> str:
+def _column(name: str, kind: str) -> str:
     column = quoted(name)
-    # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
-    return f"(CASE WHEN {is_number(column)} THEN {column} END)" if kinds[name] in ("FLOAT", "DOUBLE") else column
+    if kind in _REALS:
+        # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
+        return f"(CASE WHEN {is_number(column)} THEN {column} END)"
+    return as_text(column, kind) or column
 
 
-def _is_real(constant: Constant) -> bool:
-    return isinstance(constant, float)
-
-
-def _constant(constant: Constant) -> str:
+def _constant(constant: Constant, kind: str) -> str:
+    """Return SQL for a constant as a column of this type holds it."""
+    if kind in _STEPS:
+        return f"{literal(written_time(int(constant), zoned=kind in INSTANTS))}::{kind}"
     if isinstance(constant, str):
         return literal(constant)
-    return f"{constant!r}::DOUBLE" if isinstance(constant, float) else str(constant).lower()
+    if isinstance(constant, float):
+        return f"{constant!r}::DOUBLE"
+    exact = isinstance(constant, Decimal) or abs(constant) >= 2**63
+    return f"{literal(str(constant))}::{kind}" if exact else str(constant).lower()

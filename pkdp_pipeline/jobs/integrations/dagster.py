@@ -160,18 +160,21 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
             result = session.run(date.fromisoformat(partition))
             for published in result.releases:
                 name = published.asked.name
-                context.add_asset_metadata(_metadata(published), asset_key=keys[name], partition_key=partition)
+                context.add_asset_metadata(
+                    _metadata(published, result.releases), asset_key=keys[name], partition_key=partition
+                )
             names_of = ", ".join(one.asked.name for one in result.releases)
             context.log.info(f"{job.period.text(result.day)}: {result.outcome} {names_of}.")
     return () if result is None else result.releases
 
 
-def _metadata(published: JobRelease) -> dict[str, Any]:
+def _metadata(published: JobRelease, releases: Sequence[JobRelease]) -> dict[str, Any]:
     shown, value = public(published), dagster.MetadataValue
+    table = markdown_table(published.release, _ROWS_SHOWN, [one.release for one in releases])
     metadata: dict[str, Any] = {
         "guarantee": value.text(shown["guarantee"]),
         "release": value.text(shown["id"]),
-        "table": value.md("\n".join(markdown_table(published.release, _ROWS_SHOWN))),
+        "table": value.md("\n".join(table)),
         "dagster/row_count": value.int(shown["rows"]),
         "dagster/column_schema": value.table_schema(
             dagster.TableSchema(

@@ -142,6 +142,8 @@ def no_such_column(missing: Mapping[str, str], columns: Collection[str]) -> Conf
 def check_unique(columns: Sequence[str], source: str = "the source") -> None:
     """Raise `ConfigError` where two columns have one name, letter case aside."""
     if (found := twins(columns)) is not None:
+        if found[0] == found[1]:
+            raise ConfigError(f"{source} has two columns {found[0]!r}; rename one, or leave it out.")
         raise ConfigError(
             f"{source} has columns {found[0]!r} and {found[1]!r}: capitals and small letters are not told apart "
             "everywhere; rename one."

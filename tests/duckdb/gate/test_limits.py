@@ -17,10 +17,14 @@ import duckdb
 import pytest
 from analyst import count, database, histogram, policy, rows
 
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.duckdb.gate.gate import Gate
-from pkdp_pipeline.duckdb.gate.worker import Worker
-from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.duckdb.gate.worker import Job, Worker
+from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.releases.publish import Certifying
+from pkdp_pipeline.releases.release import Release
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +245,74 @@ def test_numbers_whose_certificates_take_for_ever_are_refused(path: Path) -> Non
         for further in ({"k": 10**9}, {"k": 10**400}, {"k": 25, "k_complement": 10**9}):
             with pytest.raises(ArgumentError, match="at most 100000000"):
                 gate.ask(count(**further))
+
+
+def test_a_certificate_is_the_work_of_a_worker_and_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process computes none; one that takes too long charges nothing and condemns no table."""
+    do, work = Worker.do, []
+
+    def unhurried(worker: Worker, job: Any, *, seconds: float | None) -> Any:
+        work.append(job)
+        return do(worker, job, seconds=0.0 if isinstance(job, Certifying) else seconds)
+
+    with Gate(path, policy=policy()) as gate:
+        head = gate._ledger.head()
+        with monkeypatch.context() as patched:
+            patched.setattr(Worker, "do", unhurried)
+            with pytest.raises(NotCertifiableError, match=r"in time: .* Nothing was read or charged"):
+                gate.ask(histogram())
+        assert not any(isinstance(job, Job) and job.task == "count" for job in work)
+        assert (gate._ledger.head(), gate.unreadable) == (head, ())
+        for module, name in ((Certificate, "_grid"), (Target, "hold"), (Certificate, "sentence")):
+            monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("computed outside of a worker"))
+        release = gate.ask(histogram())
+        assert gate.ask(histogram()).to_bytes() == release.to_bytes()
+        assert gate.total().to_json()
+    assert release.certificate.to_json()
+
+
+def test_nobody_waits_for_a_certificate(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is computed, other questions are answered, replayed and refused, and so are totals."""
+    do, computing, goes_on = Worker.do, threading.Event(), threading.Event()
+    released: list[Release] = []
+
+    def held_up(worker: Worker, job: Any, **limits: Any) -> Any:
+        if isinstance(job, Certifying) and job.mechanism.k == 21:
+            computing.set()
+            assert goes_on.wait(60)
+        return do(worker, job, **limits)
+
+    budget = {"epsilon": 2.0, "delta": 1e-6, "part": "worst_case"}
+    with Gate(path, policy=policy(budget=budget)) as gate:
+        released.append(gate.ask(count(noise=0.5)))
+        monkeypatch.setattr(Worker, "do", held_up)
+        slow_question = histogram("flag", k=21, noise=0.5, release_threshold=60)
+        asking = threading.Thread(target=lambda: released.append(gate.ask(slow_question)))
+        asking.start()
+        assert computing.wait(60)
+        with pytest.raises(ArgumentError, match="at least 20"):
+            gate.ask(count(k=1))
+        assert gate.ask(count(noise=0.5)).replayed
+        gate.ask(count(noise=0.25))
+        assert gate.total().worst_case.epsilon(0.0) == pytest.approx(0.75)
+        assert asking.is_alive()
+        goes_on.set()
+        asking.join(60)
+        # Its certificate names the head of the ledger as it was when it was charged.
+        entries = list(gate._ledger.entries())
+        assert [entry.state for entry in entries] == ["published"] * 3
+        assert entries[-1].head == Release.from_bytes(released[-1].to_bytes()).certificate.context.head
+        gate._ledger.verify()
+
+
+def test_a_defect_in_a_certificate_condemns_no_table(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Worker, job: Any, **limits: Any) -> Any:
+        return do(self, os.abort if isinstance(job, Certifying) else job, **limits)
+
+    do = Worker.do
+    with Gate(path, policy=policy()) as gate:
+        monkeypatch.setattr(Worker, "do", broken)
+        with pytest.raises(PkdpError, match="was not answered"):
+            gate.ask(histogram())
+        assert gate.unreadable == ()
+        assert list(gate._ledger.entries()) == []

@@ -23,6 +23,7 @@ from pkdp_pipeline.errors import TemporaryError
 from pkdp_pipeline.releases.release import Release
 
 QUESTION = {"table": "events", "histogram": "country", "k": 20}
+BODY = json.dumps(QUESTION).encode()
 RELEASE = pd.DataFrame({"uid": range(62), "country": ["US"] * 31 + ["NO"] * 31}).pkdp.histogram(
     "country", unit="uid", k=20, attacker=pkdp.AttackerModel(p_max=0.1)
 )
@@ -434,10 +435,10 @@ class Slow:
         return RELEASE
 
 
-async def meanwhile(served, tokens, then):
-    """Ask with each token; while these questions run, await `then`; return the replies to all."""
+async def meanwhile(served, tokens, then, *, beside=None):
+    """Ask with each token; while these questions run, ask with those of `then`; return the replies to all."""
     slow = served.gate.answer
-    body = [json.dumps(QUESTION).encode()]
+    body = [BODY]
     running = [
         asyncio.create_task(ask_async(served.app, "POST", "/ask", served.headers(token), body)) for token in tokens
     ]
@@ -445,6 +446,7 @@ async def meanwhile(served, tokens, then):
         assert await asyncio.to_thread(slow.running.acquire, timeout=300)
     try:
         during = [await ask_async(served.app, "POST", "/ask", served.headers(token), body) for token in then]
+        during += [] if beside is None else [await beside]
     finally:
         slow.go.set()
     return await asyncio.gather(*running), during
@@ -464,6 +466,29 @@ def test_so_many_questions_run_at_once(tmp_path):
     assert first.status == 200
     assert (second.status, second.error["type"], second.headers["retry-after"]) == (503, "Busy", "5")
     assert served.post(token=served.ben).status == 200
+
+
+def test_what_is_no_question_is_refused_while_others_are_answered(tmp_path):
+    served = Served(tmp_path, FakeGate(Slow()), running=1, wait_seconds=60.0)
+
+    async def asked():
+        malformed = ask_async(served.app, "POST", "/ask", served.headers(served.ben), [b'{"table": 1}'])
+        return await meanwhile(served, [served.ana], [], beside=malformed)
+
+    (first,), (refused,) = asyncio.run(asked())
+    assert (first.status, refused.status, refused.error["type"]) == (200, 400, "ArgumentError")
+
+
+def test_a_question_waits_for_a_place(tmp_path):
+    served = Served(tmp_path, FakeGate(Slow()), running=1, wait_seconds=60.0)
+
+    async def asked():
+        second = asyncio.create_task(ask_async(served.app, "POST", "/ask", served.headers(served.ben), [BODY]))
+        (first,), _ = await meanwhile(served, [served.ana], [])
+        return first, await second
+
+    assert [reply.status for reply in asyncio.run(asked())] == [200, 200]
+    assert "refused" not in [line["outcome"] for line in served.lines()]
 
 
 def test_other_tokens_run_beside(tmp_path):

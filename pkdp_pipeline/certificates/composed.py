@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pkdp_pipeline.certificates import sentences
@@ -13,10 +14,13 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.sentences import (
+    AS_DECLARED,
     NOTHING_ASSUMED,
+    OF_ONE,
     against,
     anyone,
     given,
+    in_words,
     leaking,
     of_some,
     pair,
@@ -43,11 +47,6 @@ _MOST_TIMES = 10**9
 _NAMED = 3
 """Up to this many different attackers are described in a sentence."""
 
-_AS_DECLARED = (
-    "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "
-    "people's records"
-)
-_OF_ONE = "anyone who fits the attacker declared in one of these certificates"
 _OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
 
 
@@ -55,17 +54,15 @@ def compose(
     certificates: Iterable[Certificate | tuple[Certificate, int]],
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> ComposedCertificate:
-    """Return what several certificates promise together.
+    """Return what several certificates promise together; rules, proofs and counterexamples: `docs/composition.md`.
 
     Parameters
     ----------
     certificates : iterable of Certificate, or of (Certificate, int)
         The parts; a pair says how often a part occurs. Composed certificates may be parts again.
     evidence : Evidence, list of Evidence, or None
-        The declaration of how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
-        `OneDayProtected`, `BoundedDependence`, `BoundedParticipation` (alone, or beside one of the two before
-        it), `OncePerUnit`, `SamePeople`, `SameTable` or `BoundedSensitivity`. None: only guarantees against any
-        attacker are added up.
+        The declaration of how the parts depend on one another, `BoundedParticipation` alone or beside
+        `IndependentGivenHabits` or `OneDayProtected`. None: only guarantees against any attacker are added up.
 
     Returns
     -------
@@ -75,15 +72,10 @@ def compose(
     Raises
     ------
     NoEvidenceError
-        If noiseless parts cannot be added up with what is declared (the message names the choices), if the parts
-        are about different privacy units, or if a statement about one day is to be added to others.
+        If noiseless parts cannot be added up with what is declared (the message names the choices), the parts are
+        about different privacy units, or a statement about one day is to be added to others.
     ArgumentError
         If an argument is malformed.
-
-    Notes
-    -----
-    Noiseless releases do not compose in general. Every rule, its proof and the examples that break its
-    assumptions are in `docs/composition.md`.
     """
     if isinstance(certificates, Certificate) or not isinstance(certificates, Iterable):
         raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
@@ -133,7 +125,8 @@ class ComposedCertificate(Certificate):
                 "a part protects one day of a person, and cannot be added to statements about everything a person did: "
                 "compose its parts themselves, or declare OneDayProtected for all."
             )
-        if len({unit for part, _ in self.parts for unit in units_of(part)}) > 1:
+        contexts = [one.context for part, _ in self.parts for one in releases_in(part)]
+        if len({context.unit for context in contexts if context is not None}) > 1:
             raise NoEvidenceError(
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
@@ -258,24 +251,15 @@ class ComposedCertificate(Certificate):
             return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
         if self.rule == "single":
             return " ".join((self.parts[0][0].sentence(target), *self.caveats))
-        many = "1 release" if self.releases == 1 else f"{self.releases} releases"
-        # A part that is a total is protected as one: all that was published about the period.
-        nested = any(isinstance(one, ComposedCertificate) and not one.is_table for one, _ in self.parts)
-        one_of = f"Any one period of {many}" if nested else f"Any one of {many}"
-        subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
-        statements = []
-        declared = _in_words(_declared(self, numbers=self.has_partial_knowledge))
+        statements, subject = [], self._subject_in_words()
+        declared = in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
-            statements += [
-                f"{subject}: {promised(self, self._partial_epsilon(target), target, self._against())}",
-                *declared,
-            ]
+            stated = promised(self, self._partial_epsilon(target), target, self._against())
+            statements += [f"{subject}: {stated}", *declared]
         if self._total.worst is not None:
             epsilon = self.worst_case.epsilon(target)
             most, least = map(rounded_up, self._total.worst.parameters)
-            numbers = f"ε = {most}, δ = {least}"
-            if epsilon < math.inf:
-                numbers = pair(self.worst_case, epsilon, target)
+            numbers = pair(self.worst_case, epsilon, target) if epsilon < math.inf else f"ε = {most}, δ = {least}"
             empty = epsilon == math.inf and least == "1"
             whom = f"against {self.anyone}"
             if not statements:
@@ -287,10 +271,18 @@ class ComposedCertificate(Certificate):
                 statements.append(f"The noise alone gives {numbers} {whom}.")
         return " ".join((*statements, self._total.protection, *self.limits))
 
+    def _subject_in_words(self) -> str:
+        if self.releases == 1:
+            return "1 release"
+        # A part that is a total is protected as one: all that was published about the period.
+        nested = any(isinstance(one, ComposedCertificate) and not one.is_table for one, _ in self.parts)
+        one_of = "Any one period of" if nested else "Any one of"
+        return f"{self.releases} releases together" if self.whole else f"{one_of} {self.releases} releases"
+
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
-        described: dict[str, int] = {}
-        as_declared = _OF_ONE if self.is_table else _AS_DECLARED
+        described = Counter[str]()
+        as_declared = OF_ONE if self.is_table else AS_DECLARED
         for certificate, times in self.parts:
             part = certificate
             if isinstance(part, ComposedCertificate) and part.rule == "single":
@@ -298,9 +290,7 @@ class ComposedCertificate(Certificate):
             keys = {applied.bound.theorem for applied in part.partial_bounds}
             if not isinstance(part, ReleaseCertificate) or len(keys) > 1:
                 return as_declared
-            for key in keys:
-                words = against(key, part.attacker)
-                described[words] = described.get(words, 0) + times
+            described.update({against(key, part.attacker): times for key in keys})
         if len(described) == 1:
             return next(iter(described))
         if len(described) > _NAMED:
@@ -329,27 +319,23 @@ class ComposedCertificate(Certificate):
 
 def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
     """Return what composition rules need to know of a certificate in a total that is to protect `aim`."""
-    shared = Part(
+    release = certificate if isinstance(certificate, ReleaseCertificate) else None
+    total = certificate if isinstance(certificate, ComposedCertificate) else None
+    inside = () if total is None else total._facts
+    known = [part.totals_known for part in inside] if release is None else [release.attacker.totals_known]
+    part = Part(
         times=times,
         aim=aim,
         protects=certificate.protects,
         certified=certificate.partial_bounds,
         against_anyone=certificate.worst_case_bound,
         leakage=certificate.leakage,
-        totals_known=frozenset(),
+        totals_known=frozenset.intersection(*known) if known else frozenset(),
+        mechanism=None if release is None else release.mechanism,
+        context=None if release is None else release.context,
+        inside=inside,
     )
-    if isinstance(certificate, ReleaseCertificate):
-        attacker = certificate.attacker
-        return replace(
-            shared,
-            mechanism=certificate.mechanism,
-            context=certificate.context,
-            totals_known=attacker.totals_known,
-        )
-    inside = certificate._facts if isinstance(certificate, ComposedCertificate) else ()
-    known = [part.totals_known for part in inside]
-    shared = replace(shared, totals_known=frozenset.intersection(*known) if known else frozenset(), inside=inside)
-    return table_part(shared) if isinstance(certificate, ComposedCertificate) and certificate.is_table else shared
+    return part if total is None or not total.is_table else table_part(part)
 
 
 def _number_of_times(value: object) -> int:
@@ -374,11 +360,6 @@ def tables_in(certificate: Certificate) -> Iterator[tuple[tuple[ReleaseCertifica
 def releases_in(certificate: Certificate) -> Iterator[ReleaseCertificate]:
     """Yield the releases' own certificates, of parts of any depth."""
     return (one for table, _ in tables_in(certificate) for one in table)
-
-
-def units_of(certificate: Certificate) -> set[tuple[str, ...]]:
-    """Return the privacy units that a certificate is known to be about; none where no publication is named."""
-    return {one.context.unit for one in releases_in(certificate) if one.context is not None}
 
 
 def _protected_by(parts: Iterable[Certificate], evidence: tuple[Evidence, ...]) -> Protects:
@@ -418,11 +399,3 @@ def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, N
             inside = _declared(part, numbers=numbers and part.has_partial_knowledge)
             found |= {text: None for text in inside if text not in (SamePeople().declares, SameTable().declares)}
     return {text: None for text in found if text}
-
-
-def _in_words(declared: Iterable[str]) -> list[str]:
-    """Return what was declared as sentences; that nothing was is a sentence of its own."""
-    nothing = SamePeople().declares
-    first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
-    listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
-    return [*([f"Declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
+AS_DECLARED = (
+    "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "
+    "people's records"
+)
+OF_ONE = "anyone who fits the attacker declared in one of these certificates"
 NOTHING_ASSUMED = "Nothing is assumed about what the attacker knows."
 
 
@@ -247,3 +253,11 @@ def suppression(mechanism: Mechanism) -> str:
     # A histogram counts each person once, in a cell that a rule may have chosen.
     whole = "exactly" if isinstance(mechanism, Count) else "as counted"
     return f"{subject} {', then '.join(steps) or f'published {whole}'}."
+
+
+def in_words(declared: Iterable[str]) -> list[str]:
+    """Return what was declared as sentences; that nothing was is a sentence of its own."""
+    nothing = SamePeople().declares
+    first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
+    listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
+    return [*([f"Declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]

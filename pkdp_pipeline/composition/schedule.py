@@ -8,19 +8,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-import flint
 import numpy as np
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Directions, ProfileLosses, directions
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
-from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
+from pkdp_pipeline.composition.sums import GroupPrivacy, Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.bound import Derived, Guarantee
+from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 Parts = tuple[Part, ...]
@@ -354,56 +353,3 @@ def _curve(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     depths = np.insert(depths, steep, depths[steep - 1])
     lowest = int(np.searchsorted(depths, depths[-1])) + 1
     return epsilons[:lowest], depths[:lowest]
-
-
-_STEPS = np.concatenate([[0.0], np.geomspace(1e-3, 512.0, 200)])
-"""Steps that are looked at below the one asked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPrivacy(Derived):
-    """The profile of lives that are `steps` single changes apart.
-
-    Notes
-    -----
-    Steps of (ε, δ) each give ``(s ε, δ (e^{s ε} - 1)/(e^ε - 1))`` along a chain of s lives. *Guarantee*: never below
-    the divergence of two lives whose chain consists of possible lives. *Rounding*: up. *Source*:
-    `docs/composition.md`, rule 3.
-    """
-
-    steps: int
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons / self.steps)
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        # A smaller ε in each step is safe, so the division rounds down, and so are all smaller steps: the factor
-        # grows with the step, and the smallest value may lie before the end.
-        single = epsilons if self.steps == 1 else np.nextafter(epsilons / self.steps, -np.inf).clip(0.0)
-        least = np.minimum.accumulate(_on_steps(self))
-        before = np.searchsorted(_STEPS, single, side="right") - 1
-        return np.zeros(len(epsilons)), np.minimum(self.at_steps(single), least[before])
-
-    def at_steps(self, single: Array) -> Array:
-        """Return δ of the whole chain when every step has these ε, rounded up."""
-        pairs = zip(single.tolist(), Guarantee((self.one,)).delta(single).tolist(), strict=True)
-        grown = np.array([min(1.0, value * self._factor(step)) if value > 0.0 else 0.0 for step, value in pairs])
-        certified: Array = np.minimum(1.0, np.nextafter(grown, np.inf) * (grown > 0.0))
-        return certified
-
-    def _factor(self, epsilon: float) -> float:
-        """Return ``Σ_{i<s} e^{iε}``, rounded up."""
-        if epsilon == 0.0:
-            return float(self.steps)
-        if self.steps * epsilon > 690.0:
-            return math.inf
-        with flint.ctx.workprec(128):
-            one = flint.arb(epsilon)
-            return ball_above((self.steps * one).expm1() / one.expm1())
-
-
-@lru_cache(maxsize=256)
-def _on_steps(bound: GroupPrivacy) -> Array:
-    return bound.at_steps(_STEPS)

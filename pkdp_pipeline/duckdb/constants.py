@@ -33,9 +33,9 @@ class SqlConstant:
 def type_of_keys(kind: str) -> str | None:
     """Return the SQL type of the keys of a column: its own; None where its values cannot name cells.
 
-    An ENUM lists values that no published cell may have, so its keys are text.
+    An ENUM lists values that no published cell may have, so its keys are text. A column without a type has no value.
     """
-    if is_enum(kind):
+    if is_enum(kind) or kind == '"NULL"':
         return "VARCHAR"
     plain = ("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "UUID")
     return kind if kind in plain or (values_of(kind).step is not None and "HUGE" not in kind) else None

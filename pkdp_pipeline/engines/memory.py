@@ -28,7 +28,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
 from pkdp_pipeline.engines.draws import unit_number
-from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, numbered
+from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, numbered
 from pkdp_pipeline.engines.rows import Rows, asked, cells_statement
 from pkdp_pipeline.model.question import Selection
 
@@ -178,15 +178,16 @@ def tally_in_memory(table: Any, units: int) -> Tally:
         return rows.tally(units)
 
 
-def units_in_memory(table: Any, units: int, texts: list[str]) -> Units:
-    """See `Engine.units`; `texts` are those of the unit's columns that hold text."""
+def units_in_memory(table: Any, units: int, doubts: Doubts) -> Units:
+    """See `Engine.units`."""
     import pyarrow.compute as pc
 
-    spaced = (pc.any(pc.not_equal(pc.utf8_trim(table[name], SPACES), table[name])).as_py() for name in texts)
-    if not asked(lambda: any(spaced)):
+    spaced = (pc.any(pc.not_equal(pc.utf8_trim(table[name], SPACES), table[name])).as_py() for name in doubts.texts)
+    large = (pc.any(pc.greater_equal(pc.abs(table[name]), least)).as_py() for name, least in doubts.reals.items())
+    if not asked(lambda: any((*spaced, *large))):
         return Units()
     with _rows(table) as rows:
-        return rows.alike(units, texts)
+        return rows.doubted(units, doubts)
 
 
 @contextmanager
@@ -287,7 +288,12 @@ def _encoded(column: Any, *, ordered: bool) -> tuple[Any, _Integers]:
         if most - least < _NARROW and -(2**62) < least <= most < 2**62:
             return pa.array(range(least, most + 1), column.type), (column.to_numpy() - least).astype(np.int32)
     encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
-    keys, codes = encoded.dictionary, encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
+    # A dictionary that came with the column may hold a value twice, or a missing one: its codes are not the values'.
+    values = encoded.dictionary.dictionary_encode()
+    keys, codes = values.dictionary, encoded.indices
+    if values.null_count or len(keys) < len(values):
+        codes = values.indices.take(codes)
+    codes = codes.fill_null(len(keys)).to_numpy()
     if not ordered:
         return keys, codes
     order = pc.array_sort_indices(keys)

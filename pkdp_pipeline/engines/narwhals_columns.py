@@ -21,9 +21,10 @@ from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Consta
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
-_REAL = (nw.Float32, nw.Float64)
+_BITS = {nw.Float16: 16, nw.Float32: 32, nw.Float64: 64}
+_REAL = tuple(_BITS)
 #: What values can be grouped by, but cannot name a published cell.
-_OTHER_UNITS = (nw.Binary, nw.Duration, nw.Time, nw.Int128, nw.UInt128)
+_OTHER_UNITS = (nw.Binary, nw.Time, nw.Int128, nw.UInt128)
 
 
 #: What stands before a text's name in the name of a column of its bytes, where an engine orders texts otherwise.
@@ -55,6 +56,11 @@ def values_of(dtype: Any) -> Values:
     return Values("boolean" if isinstance(dtype, nw.Boolean) else str(dtype))
 
 
+def bits_of_real(dtype: Any) -> int:
+    """Return how many bits a real of this type has; 0 for other types."""
+    return next((bits for real, bits in _BITS.items() if isinstance(dtype, real)), 0)
+
+
 def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
     """Return a column under which equal values are one value and NaN is missing.
 
@@ -69,12 +75,18 @@ def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
         real = values.cast(nw.Float64)
         # -0.0 and 0.0 are one cell, and have one name.
         return nw.when(_is_number(real)).then(real + nw.lit(0.0))
+    if argument == "unit" and isinstance(dtype, (nw.Int128, nw.UInt128)):
+        return values.cast(nw.String)  # Arrow has no such numbers
     if isinstance(dtype, (*_WHOLE, *_OTHER_UNITS, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
         return values
     raise ArgumentError(
-        f"{argument} column {name!r} has type {dtype}, whose values cannot be compared; cast it in the frame, for "
+        f"{argument} column {name!r} has {_told(dtype)}, whose values cannot be compared; cast it in the frame, for "
         "example to text."
     )
+
+
+def _told(dtype: Any) -> str:
+    return "a type that is not known here" if isinstance(dtype, nw.Unknown) else f"type {dtype}"
 
 
 def _is_number(real: nw.Expr) -> nw.Expr:
@@ -100,7 +112,7 @@ def nameable(name: str, dtype: Any) -> nw.Expr:
     if isinstance(dtype, (*_TEXT, *_WHOLE, *_REAL, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
         return comparable("by", name, dtype)
     raise ArgumentError(
-        f"by column {name!r} has type {dtype}, which cannot name cells; cast it in the frame, for example to text."
+        f"by column {name!r} has {_told(dtype)}, which cannot name cells; cast it in the frame, for example to text."
     )
 
 

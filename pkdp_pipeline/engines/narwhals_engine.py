@@ -12,11 +12,22 @@ from typing import Any, TypeVar
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines import engine_for
+from pkdp_pipeline.engines.layouts import plain_table
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
-from pkdp_pipeline.engines.narwhals_columns import comparable, condition, is_text, nameable, opened, to_public
-from pkdp_pipeline.engines.narwhals_queries import alike_query, cells_query, spaced_query, tally_query
+from pkdp_pipeline.engines.narwhals_columns import (
+    bits_of_real,
+    comparable,
+    condition,
+    is_text,
+    nameable,
+    opened,
+    to_public,
+)
+from pkdp_pipeline.engines.narwhals_queries import alike_query, cells_query, doubts_query, tally_query
 from pkdp_pipeline.engines.question import (
+    ROUNDED,
     CellCounts,
+    Doubts,
     Tally,
     Units,
     not_counted,
@@ -49,8 +60,8 @@ class NarwhalsEngine:
         """See `Engine.units`."""
         question = Selection(unit=unit)
         source = self._source(frame, question)
-        rows, texts = source.selected(question), source.texts(unit)
-        return asked(lambda: self._looked_at(rows, len(unit), texts)) if texts else Units()
+        rows, doubts = source.selected(question), source.doubts(unit)
+        return asked(lambda: self._looked_at(rows, len(unit), doubts)) if doubts else Units()
 
     def _with_answers(self, frame: Any, question: Selection) -> tuple[Any, Selection]:
         """Return a frame with a column of what an expression says of its rows, and the question about that column."""
@@ -76,14 +87,11 @@ class NarwhalsEngine:
     def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
         return Tally.of(collected(tally_query(rows, units=units)))
 
-    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, texts: list[str]) -> Units:
-        if not _found(spaced_query(rows, texts)):
-            return Units()
-        return Units(alike=_found(alike_query(rows, units=units, texts=texts)))
-
-
-def _found(query: nw.LazyFrame[Any]) -> bool:
-    return bool(collected(query)["found"][0].as_py())
+    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
+        (found,) = collected(doubts_query(rows, doubts)).to_pylist()
+        if found.get("spaced"):
+            found |= collected(alike_query(rows, units=units, texts=doubts.texts)).to_pylist()[0]
+        return Units(alike=bool(found.get("alike")), rounded=bool(found.get("rounded")))
 
 
 def collected(query: nw.LazyFrame[Any]) -> Any:
@@ -101,10 +109,13 @@ class Source:
         self._empty, self._regex = empty, regex
         self._lazy, self.schema = asked(lambda: opened(frame))
 
-    def texts(self, unit: tuple[str, ...]) -> list[str]:
-        """Return which of u0, u1, … hold text."""
-        named = zip(numbered("u", len(unit)), unit, strict=True)
-        return [short for short, name in named if is_text(self.schema[name])]
+    def doubts(self, unit: tuple[str, ...]) -> Doubts:
+        """Return which of u0, u1, … are to be looked at."""
+        kinds = {short: self.schema[name] for short, name in zip(numbered("u", len(unit)), unit, strict=True)}
+        return Doubts(
+            texts=tuple(short for short, kind in kinds.items() if is_text(kind)),
+            reals={short: ROUNDED[bits] for short, kind in kinds.items() if (bits := bits_of_real(kind))},
+        )
 
     def columns(self, question: Selection) -> dict[str, nw.Expr]:
         """Return u0, u1, … (unit), b0, b1, … (by) and o0, o1, … (order_by).
@@ -203,7 +214,9 @@ class ArrowEngine(NarwhalsEngine):
 
     def _source(self, frame: Any, question: Selection) -> Source:
         _check_names(frame, question)
-        return Source(asked(partial(typed_table, frame)), empty=untyped(frame))
+        where = question.where.columns if isinstance(question.where, Predicate) else ()
+        names = dict.fromkeys((*question.unit, *question.by, *question.order_by, *where))
+        return Source(asked(partial(plain_table, frame, names)), empty=untyped(frame))
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         return cells_in_memory(collected(rows), question)
@@ -211,8 +224,8 @@ class ArrowEngine(NarwhalsEngine):
     def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
         return tally_in_memory(collected(rows), units)
 
-    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, texts: list[str]) -> Units:
-        return units_in_memory(collected(rows), units, texts)
+    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
+        return units_in_memory(collected(rows), units, doubts)
 
 
 def _check_names(table: Any, question: Selection) -> None:
@@ -235,17 +248,3 @@ def untyped(table: Any) -> list[str]:
         for field in table.schema
         if pa.types.is_null(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
     ]
-
-
-def typed_table(table: Any) -> Any:
-    """Return a table of which Narwhals knows the types: it takes every dictionary for text, and null for nothing."""
-    import pyarrow as pa
-
-    for position, field in enumerate(table.schema):
-        kind = field.type
-        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-        plain = pa.string() if pa.types.is_null(plain) else plain
-        plain = pa.large_string() if pa.types.is_string_view(plain) else plain  # Arrow neither encodes nor trims these
-        if plain != kind and not (pa.types.is_string(plain) and pa.types.is_dictionary(kind)):
-            table = table.set_column(position, field.name, table.column(position).cast(plain))
-    return table

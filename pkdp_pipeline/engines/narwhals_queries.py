@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.narwhals_draws import Rows, drawn
-from pkdp_pipeline.engines.question import DRAWN, SPACES, numbered
+from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, numbered
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.question import Selection
 
@@ -65,16 +67,28 @@ def tally_query(rows: Rows, *, units: int) -> Rows:
     )
 
 
-def spaced_query(rows: Rows, texts: list[str]) -> Rows:
-    """Return the query for (found), one row: whether one of these columns of text has spaces around a value."""
+def doubts_query(rows: Rows, doubts: Doubts) -> Rows:
+    """Return the query for (spaced, rounded), one row: whether a text has spaces around it, and a real is so large.
+
+    Of what no column can be, there is no answer.
+    """
     # Two signs of each value: to trim all of them takes several times as long.
-    ends = [end for name in texts for end in (nw.col(name).str.head(1), nw.col(name).str.tail(1))]
-    spaced = [end.is_in(list(SPACES)).fill_null(False) for end in ends]
-    return rows.select(found=nw.any_horizontal(*spaced, ignore_nulls=True).any())
+    ends = [end for name in doubts.texts for end in (nw.col(name).str.head(1), nw.col(name).str.tail(1))]
+    found = {
+        "spaced": [end.is_in(list(SPACES)) for end in ends],
+        "rounded": [nw.col(name).abs().is_between(least, sys.float_info.max) for name, least in doubts.reals.items()],
+    }
+    return rows.select(
+        **{
+            name: nw.any_horizontal(*(answer.fill_null(False) for answer in answers), ignore_nulls=True).any()
+            for name, answers in found.items()
+            if answers
+        }
+    )
 
 
-def alike_query(rows: Rows, *, units: int, texts: list[str]) -> Rows:
-    """Return the query for (found), one row: whether two units are one when their columns of text are trimmed."""
+def alike_query(rows: Rows, *, units: int, texts: Sequence[str]) -> Rows:
+    """Return the query for (alike), one row: whether two units are one when their columns of text are trimmed."""
     unit = numbered("u", units)
     names = {name: f"{name}_trimmed" for name in unit}
     trimmed = rows.filter(~_missing(unit)).with_columns(
@@ -84,7 +98,7 @@ def alike_query(rows: Rows, *, units: int, texts: list[str]) -> Rows:
         *(nw.col(name).min() for name in unit), *(nw.col(name).max().alias(f"{name}_last") for name in unit)
     )
     differ = nw.any_horizontal(*(nw.col(name) != nw.col(f"{name}_last") for name in unit), ignore_nulls=True)
-    return ends.select(found=differ.any())
+    return ends.select(alike=differ.any())
 
 
 def _trimmed(rows: Rows, name: str) -> nw.Expr:

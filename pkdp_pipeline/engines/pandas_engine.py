@@ -14,9 +14,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.draws import WHOLE, number_of
+from pkdp_pipeline.engines.layouts import DIGITS
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
 from pkdp_pipeline.engines.pandas_where import plain, selected_rows
-from pkdp_pipeline.engines.question import DRAWN, CellCounts, Tally, Units, not_counted
+from pkdp_pipeline.engines.question import DRAWN, CellCounts, Doubts, Tally, Units, not_counted
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Predicate, check_columns
@@ -35,8 +36,10 @@ class PandasEngine:
         frame = _with_levels(frame, question)
         for argument in ("unit", "by", "order_by"):
             check_columns(argument, getattr(question, argument), list(frame.columns))
-        selected = selected_rows(frame, question.where)
         read = {name: plain(frame[name]) for name in (*question.unit, *question.by, *question.order_by)}
+        for name in question.by:
+            _check_key(read[name])
+        selected = selected_rows(frame, question.where)
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         columns = _units((rows[name] for name in question.unit), drawn=question.one_cell in DRAWN)
         columns |= {f"b{i}": _keys(rows[name]) for i, name in enumerate(question.by)}
@@ -57,7 +60,9 @@ class PandasEngine:
         """See `Engine.units`."""
         frame = _with_columns(frame, unit)
         check_columns("unit", unit, list(frame.columns))
-        columns = [frame[name] for name in unit]
+        columns = [plain(frame[name]) for name in unit]
+        for column in columns:
+            _check_unit(column)
         if any(map(_holds_several_types, columns)):
             return Units(mixed=True)
         if any(map(_holds_rounded, columns)):
@@ -65,8 +70,8 @@ class PandasEngine:
         texts = {f"u{i}": column for i, column in enumerate(columns) if _holds_text(column)}
         if not texts:
             return Units()
-        rows = _units(map(plain, columns)) | {name: column.astype(_TEXT) for name, column in texts.items()}
-        return units_in_memory(_table(rows), len(unit), list(texts))
+        rows = _units(columns) | {name: column.astype(_TEXT) for name, column in texts.items()}
+        return units_in_memory(_table(rows), len(unit), Doubts(texts=tuple(texts)))
 
 
 def _with_levels(frame: pd.DataFrame, question: Selection) -> pd.DataFrame:
@@ -114,20 +119,46 @@ def _table(columns: dict[str, Any]) -> Any:
     raise not_counted(problem)
 
 
-def _keys(column: pd.Series[Any]) -> Any:
-    """Return a by-column without categories, in which NaN is missing and 0.0 is -0.0."""
-    kind = kind_of_dtype(column.dtype)
-    if kind is None:
+def _check_unit(column: pd.Series[Any]) -> None:
+    """Raise `ArgumentError` where what is equal among a unit's values is not known, or not to every engine."""
+    if _is_foreign(column.dtype):
+        raise ArgumentError(
+            f"unit column {column.name!r} has dtype {column.dtype}, whose values are not compared; convert it, for "
+            "example with astype('str')."
+        )
+
+
+def _is_foreign(dtype: Any) -> bool:
+    import pyarrow as pa
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _is_foreign(dtype.categories.dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        kind = dtype.pyarrow_dtype
+        known = kind_of_dtype(dtype) is not None or pa.types.is_binary(kind) or pa.types.is_time(kind)
+        return not known or (kind_of_dtype(dtype) == "decimal" and kind.precision > DIGITS)
+    return pd.api.types.is_timedelta64_dtype(dtype)
+
+
+def _check_key(column: pd.Series[Any]) -> None:
+    """Raise `ArgumentError` where a by-column's values, in any row, cannot name cells."""
+    values, sparse = _values(column), isinstance(column.dtype, pd.SparseDtype)
+    if kind_of_dtype(column.dtype) is None or sparse or _is_foreign(column.dtype):
+        conversion = ".sparse.to_dense()" if sparse else "astype('str')"
         raise ArgumentError(
             f"by column {column.name!r} has dtype {column.dtype}, which cannot name cells; convert it, for example "
-            "with astype('str')."
+            f"with {conversion}."
         )
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
+    if values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) not in ("string", "empty"):
         raise ArgumentError(
             f"by column {column.name!r} has dtype object and does not hold text alone; give it one dtype, for example "
             "with astype('str'), convert_dtypes() or pd.to_datetime."
         )
-    if kind == "real":
+
+
+def _keys(column: pd.Series[Any]) -> Any:
+    """Return a by-column without categories, in which NaN is missing and 0.0 is -0.0."""
+    if kind_of_dtype(column.dtype) == "real":
         return column.to_numpy(dtype="float64", na_value=np.nan) + 0.0
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column
@@ -147,6 +178,7 @@ def _units(columns: Iterable[pd.Series[Any]], *, drawn: bool = False) -> dict[st
     """
     units = {}
     for i, column in enumerate(columns):
+        _check_unit(column)
         dtype = column.dtype
         if isinstance(dtype, pd.StringDtype) or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
             units[f"u{i}"] = column.array
@@ -232,19 +264,15 @@ def _holds_text(column: pd.Series[Any]) -> bool:
     values = _values(column)
     if isinstance(values.dtype, pd.ArrowDtype):
         kind = values.dtype.pyarrow_dtype
-        return any(is_text(kind) for is_text in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
     return isinstance(values.dtype, pd.StringDtype) or pd.api.types.infer_dtype(values, skipna=True) == "string"
 
 
 def _values(column: pd.Series[Any]) -> Any:
     """Return the values of a column; of categories those that some row has, each once."""
-    import pyarrow as pa
-
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes = np.unique(column.cat.codes)
         return column.cat.categories.take(codes[codes >= 0])
-    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_dictionary(column.dtype.pyarrow_dtype):
-        return column.astype(pd.ArrowDtype(column.dtype.pyarrow_dtype.value_type))
     return column
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.narwhals_columns import condition, opened
-from pkdp_pipeline.engines.narwhals_engine import typed_table, untyped
+from pkdp_pipeline.engines.layouts import plain_column, plain_type
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate, check_columns
@@ -37,16 +36,20 @@ def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | No
 
 
 def plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column in which NaN is missing and 0.0 equals -0.0, as pandas has it for its own reals."""
+    """Return a column as the values that it holds: Arrow's are not their codes, and its reals are like pandas' own.
+
+    Of those NaN is missing, and 0.0 equals -0.0.
+    """
     import pyarrow as pa
 
-    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_floating(column.dtype.pyarrow_dtype):
-        return pd.Series(
-            column.to_numpy(dtype=column.dtype.pyarrow_dtype.to_pandas_dtype(), na_value=np.nan),
-            index=column.index,
-            name=column.name,
-        )
-    return column
+    if not isinstance(column.dtype, pd.ArrowDtype):
+        return column
+    kind, values = plain_type(column.dtype.pyarrow_dtype), column.array
+    if kind != column.dtype.pyarrow_dtype:
+        values = pd.arrays.ArrowExtensionArray(plain_column(str(column.name), values.__arrow_array__()))
+    if pa.types.is_floating(kind):
+        values = values.to_numpy(dtype=kind.to_pandas_dtype(), na_value=np.nan)
+    return pd.Series(values, index=column.index, name=column.name)
 
 
 def _answer(frame: pd.DataFrame, predicate: Predicate) -> npt.NDArray[np.bool_]:
@@ -60,6 +63,10 @@ def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
     """Ask the columns as an Arrow table, so that the answer is the one it has there; of categories each once."""
     import pyarrow as pa
 
+    from pkdp_pipeline.engines.layouts import plain_table
+    from pkdp_pipeline.engines.narwhals_columns import condition, opened
+    from pkdp_pipeline.engines.narwhals_engine import untyped
+
     tested, codes = frame[asked.column], None
     if asked.operator == "isna" and asked.part is None:
         table = pa.table({asked.column: _missing(tested)})
@@ -69,7 +76,7 @@ def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
         table = pa.concat_tables([table, pa.table({asked.column: pa.nulls(1, table.schema.types[0])})])
     else:
         table = pa.table({name: _in_arrow(frame[name]) for name in sorted(asked.columns)})
-    rows, schema = opened(typed_table(table))
+    rows, schema = opened(plain_table(table, table.column_names))
     hit = condition(asked, rows, schema, empty=untyped(table))
     problem = ""
     try:

@@ -19,7 +19,7 @@ from pkdp_pipeline.engines.codes import joinable
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
 from pkdp_pipeline.engines.rows import Rows
-from pkdp_pipeline.engines.statements import code_of, missing, spaced
+from pkdp_pipeline.engines.statements import code_of, doubtful, missing
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.question import Selection
 
@@ -50,22 +50,22 @@ class Periods:
         return self._columns
 
     def rows(self, unit: tuple[str, ...], first: date) -> tuple[int, int, bool] | None:
-        """Return how many rows a period has, how many lack the unit, and whether texts may have spaces around them.
+        """Return how many rows a period has, how many lack the unit, and whether names are to be looked at.
 
         None where the period has to be asked alone, here and below.
         """
 
         def ask() -> Any:
-            units, texts = self.columns.units(unit), self.columns.texts(unit)
+            units, doubts = self.columns.units(unit), self.columns.doubts(unit)
             without = f"count(*) FILTER (WHERE {missing(len(unit)) or 'false'}) AS without"
-            statement = f"SELECT p, count(*) AS n, {without}, {spaced(texts)} AS spaced FROM pkdp_rows GROUP BY p"
+            statement = f"SELECT p, count(*) AS n, {without}, {doubtful(doubts)} AS doubtful FROM pkdp_rows GROUP BY p"
             return self._run(statement, units)
 
         found = self._once(("rows", unit), ask)
         if found is None:
             return None
-        mine = _of_period(found, first).to_pylist() or [{"n": 0, "without": 0, "spaced": False}]
-        return mine[0]["n"], mine[0]["without"], mine[0]["spaced"]
+        mine = _of_period(found, first).to_pylist() or [{"n": 0, "without": 0, "doubtful": False}]
+        return mine[0]["n"], mine[0]["without"], mine[0]["doubtful"]
 
     def cells(self, question: Selection, first: date) -> CellCounts | None:
         """Return what `Engine.cells` does of a period, where each unit should have one cell.
@@ -207,5 +207,5 @@ class PeriodEngine:
     def units(self, frame: OnePeriod, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         found = frame.periods.rows(unit, frame.first)
-        spaced = found is None or found[2]
-        return RelationEngine().units(frame.alone(), unit) if spaced else Units()
+        alone = found is None or found[2]
+        return RelationEngine().units(frame.alone(), unit) if alone else Units()

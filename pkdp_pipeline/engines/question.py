@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -40,6 +41,30 @@ class Units:
     mixed: bool = False
     alike: bool = False
     rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """Columns of the unit, of u0, u1, …, whose values may be several names of one person, or one name of several.
+
+    Parameters
+    ----------
+    texts : tuple of str
+        Those that hold text: see `SPACES`.
+    reals : mapping of str to float
+        Those that hold reals, each with the least whole number that rounding may have made of another.
+    """
+
+    texts: tuple[str, ...] = ()
+    reals: Mapping[str, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.reals)
+
+
+NO_DOUBTS = Doubts()
+#: The least whole number that may be a rounded one, by the bits of a real.
+ROUNDED: Mapping[int, float] = MappingProxyType({16: 2.0**11, 32: 2.0**24, 64: 2.0**53})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

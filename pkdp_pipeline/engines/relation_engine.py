@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered, wrong_where
+from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
@@ -38,7 +38,7 @@ class RelationEngine:
         ]
         rows = Rows(frame, tuple(selected), source.condition(question.where))
         if question.unit and question.where is None and question.one_cell == "error" and question.cells_per_unit == 1:
-            answer, units = rows.cells_by_code(question, source.texts(question.unit))
+            answer, units = rows.cells_by_code(question, source.doubts(question.unit))
         else:
             units = self.units(frame, question.unit)
             answer = rows.cells(question)
@@ -48,13 +48,13 @@ class RelationEngine:
         """See `Engine.tally`."""
         source = RelationColumns(frame)
         selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
-        texts = source.texts(question.unit)
-        return Rows(frame, tuple(selected)).tally(len(question.unit), texts, everybody=question.everybody)
+        doubts = source.doubts(question.unit)
+        return Rows(frame, tuple(selected)).tally(len(question.unit), doubts, everybody=question.everybody)
 
     def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         source = RelationColumns(frame)
-        return Rows(frame, tuple(source.units(unit))).units(len(unit), source.texts(unit))
+        return Rows(frame, tuple(source.units(unit))).units(len(unit), source.doubts(unit))
 
 
 class RelationColumns:
@@ -66,24 +66,43 @@ class RelationColumns:
 
     def units(self, unit: tuple[str, ...]) -> list[str]:
         """Return SQL for u0, u1, …: what is equal is one person."""
-        check_columns("unit", unit, self._columns)
+        self._check("unit", unit)
         for column in unit:
-            check_one_type(column, self.kinds[column])
+            check_unit(column, self.kinds[column])
         return [f"{comparable(quoted(name), self.kinds[name])} AS u{i}" for i, name in enumerate(unit)]
 
-    def texts(self, unit: tuple[str, ...]) -> list[str]:
-        """Return those of u0, u1, … that hold text."""
-        named = zip(numbered("u", len(unit)), (self.kinds[name] for name in unit), strict=True)
-        return [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
+    def _check(self, argument: str, names: Sequence[str]) -> None:
+        """Raise `ArgumentError` unless every name is one column's, also of what DuckDB has made a relation.
+
+        Of an Arrow table or a file with columns ``g`` and ``G`` it calls the second one ``G_1``.
+        """
+        check_columns(argument, names, self._columns)
+        for name in names:
+            for column in self._columns:
+                first = re.sub(r"_\d+$", "", column)
+                if first not in (column, name) and first.casefold() == name.casefold():
+                    raise ArgumentError(
+                        f"{argument} names column {name!r}, and the relation has {column!r} as well, as DuckDB calls "
+                        f"another column {first!r}: capitals and small letters are not told apart everywhere; rename "
+                        "one."
+                    )
+
+    def doubts(self, unit: tuple[str, ...]) -> Doubts:
+        """Return which of u0, u1, … are to be looked at."""
+        kinds = {short: self.kinds[name] for short, name in zip(numbered("u", len(unit)), unit, strict=True)}
+        return Doubts(
+            texts=tuple(short for short, kind in kinds.items() if kind == "VARCHAR" or kind.startswith("ENUM(")),
+            reals={short: ROUNDED[_REALS[kind]] for short, kind in kinds.items() if kind in _REALS},
+        )
 
     def keys(self, by: tuple[str, ...]) -> list[str]:
         """Return SQL for b0, b1, …, which can name a cell."""
-        check_columns("by", by, self._columns)
+        self._check("by", by)
         return [f"{nameable(name, quoted(name), self.kinds[name])} AS b{i}" for i, name in enumerate(by)]
 
     def ordering(self, name: str) -> str:
         """Return SQL for what rows are ordered by."""
-        check_columns("order_by", [name], self._columns)
+        self._check("order_by", [name])
         # A category is its text, here as everywhere: not its place among the values of an ENUM.
         return as_text(quoted(name), self.kinds[name]) or comparable(quoted(name), self.kinds[name])
 
@@ -92,10 +111,13 @@ class RelationColumns:
         if where is None:
             return "true"
         if isinstance(where, Predicate):
+            self._check("where", sorted(where.columns))
             return predicate_sql(where, self.kinds)
         raise wrong_where(where, "a column name or a query string when the frame is a DuckDB relation")
 
 
+#: The bits of reals.
+_REALS: Mapping[str, int] = MappingProxyType({"FLOAT": 32, "DOUBLE": 64})
 _INSTANT, _FINE_INSTANT = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
 #: The SQL types of points in time.
 INSTANTS = (_INSTANT, _FINE_INSTANT)
@@ -136,7 +158,7 @@ def comparable(column: str, kind: str) -> str:
 
     Instants become points of UTC, which are spelled alike in every session; text is its bytes, under any collation.
     """
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in _REALS:
         return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
     if kind in INSTANTS:
         return f"timezone('UTC', {column})"
@@ -161,13 +183,26 @@ def as_text(column: str, kind: str) -> str:
     return f"({column}::VARCHAR COLLATE C)" if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM(") else ""
 
 
-def check_one_type(name: str, kind: str) -> None:
-    """Raise `ArgumentError` where a unit's column may hold 7 and "7", which would be two people."""
+def check_unit(name: str, kind: str) -> None:
+    """Raise `ArgumentError` where a unit's column may hold 7 and "7", which would be two people, or what has parts.
+
+    Of intervals DuckDB keeps no nanoseconds, and takes a month for 30 days.
+    """
+    if kind.endswith("]") or kind.startswith(("STRUCT(", "MAP(")) or kind == "INTERVAL":
+        raise ArgumentError(
+            f"unit column {name!r} has type {_told(kind)}, whose values are not compared; cast it in the relation, for "
+            "example to VARCHAR."
+        )
     if kind.startswith("UNION(") or kind in ("JSON", "VARIANT"):
         raise ArgumentError(
             f"unit column {name!r} has type {kind.partition('(')[0]}, whose values may be text in one row and a number "
             "in another: one person would be counted as two. Extract text, or numbers, in the relation."
         )
+
+
+def _told(kind: str) -> str:
+    """Return a type without what is nested in it, such as the values of an ENUM."""
+    return "LIST" if kind.endswith("]") else kind.partition("(")[0]
 
 
 def nameable(name: str, column: str, kind: str) -> str:
@@ -187,11 +222,11 @@ def nameable(name: str, column: str, kind: str) -> str:
         return f"CASE WHEN year({read}) BETWEEN 1 AND 9999 THEN {read} END"
     if kind in _PLAIN or _DECIMAL.fullmatch(kind):
         return column
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in _REALS:
         return comparable(column, kind)
     raise ArgumentError(
-        f"by column {name!r} has type {kind.partition('(')[0]}, which cannot name cells; cast it in the relation, for "
-        "example to VARCHAR."
+        f"by column {name!r} has type {_told(kind)}, which cannot name cells; cast it in the relation, for example "
+        "to VARCHAR."
     )
 
 
@@ -205,7 +240,7 @@ def to_public(values: Any, kind: str) -> pd.Series[Any]:
         dtype = pd.ArrowDtype(pa.date32())
     elif decimal:
         dtype = pd.ArrowDtype(pa.decimal128(int(decimal[1]), int(decimal[2])))
-    elif kind in ("FLOAT", "DOUBLE"):
+    elif kind in _REALS:
         dtype = np.dtype("float64")
     else:
         dtype = _PLAIN.get(kind, dtype)
@@ -296,7 +331,7 @@ def _matched(text: str, pattern: str) -> str:
 
 def _column(name: str, kind: str) -> str:
     column = quoted(name)
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in _REALS:
         # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
         return f"(CASE WHEN {is_number(column)} THEN {column} END)"
     return as_text(column, kind) or column

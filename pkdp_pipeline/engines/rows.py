@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,16 +20,16 @@ import numpy.typing as npt
 
 from pkdp_pipeline.engines.codes import answered
 from pkdp_pipeline.engines.draws import cell_number, drawn_statement, unit_number
-from pkdp_pipeline.engines.question import DRAWN, Tally, Units, not_counted, numbered
+from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, Doubts, Tally, Units, not_counted, numbered
 from pkdp_pipeline.engines.statements import (
     BITS,
     HALF,
-    alike_statement,
+    doubtful,
     hits_statement,
     homes_statement,
     missing,
-    spaced,
     tally_statement,
+    units_statement,
 )
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.model.question import Selection
@@ -68,10 +68,10 @@ class Rows:
             return self.cells_by_code(question)[0]
         return self.run(cells_statement(question, keys=len(question.by)))
 
-    def tally(self, units: int, texts: Sequence[str] = (), *, everybody: bool = True) -> Tally:
+    def tally(self, units: int, doubts: Doubts = NO_DOUBTS, *, everybody: bool = True) -> Tally:
         """Count the units that have a hit among their rows, and with `everybody` all.
 
-        With `texts`, those of the unit's columns that hold text, it may have found what `units` does.
+        With `doubts` it may have found what `units` does.
 
         Where a predicate selects few rows, it is quicker to let storage leave out the others, and to ask apart whether
         a unit is missing, which the statistics of a file often answer: one of thirty days among 10 million rows of
@@ -79,28 +79,29 @@ class Rows:
         """
         if units and not everybody and self.is_stored():
             return Tally.of(self.run(hits_statement(units=units)))
-        found = self.run(tally_statement(units=units, everybody=everybody, texts=texts))
-        return replace(Tally.of(found), units=self._looked_at(found, units, texts) if texts else None)
+        found = self.run(tally_statement(units=units, everybody=everybody, doubts=doubts))
+        return replace(Tally.of(found), units=self._looked_at(found, units, doubts) if doubts else None)
 
-    def units(self, units: int, texts: Sequence[str]) -> Units:
-        """See `Engine.units`; `texts` are those of the unit's columns that hold text."""
-        if not texts:
+    def units(self, units: int, doubts: Doubts) -> Units:
+        """See `Engine.units`."""
+        if not doubts:
             return Units()
-        found = self.run(f"SELECT count(*) AS n, {spaced(texts)} AS spaced FROM pkdp_rows")
-        return self._looked_at(found, units, texts)
+        found = self.run(f"SELECT count(*) AS n, {doubtful(doubts)} AS doubtful FROM pkdp_rows")
+        return self._looked_at(found, units, doubts)
 
-    def _looked_at(self, found: Any, units: int, texts: Sequence[str]) -> Units:
-        """Return what `units` does, given in ``spaced`` whether a text may have spaces around it."""
+    def _looked_at(self, found: Any, units: int, doubts: Doubts) -> Units:
+        """Return what `units` does, given in ``doubtful`` whether a name is to be looked at."""
         import pyarrow.compute as pc
 
-        # Whether a stream is refused must not depend on spaces. DuckDB 1 says nothing of one that was read before.
-        if texts and not len(self.run("SELECT 1 FROM pkdp_rows LIMIT 1")) and pc.any(pc.greater(found["n"], 0)).as_py():
-            raise not_counted("its rows can be read only once, and names of text are looked at as well")
-        return self.alike(units, texts) if pc.any(found["spaced"]).as_py() else Units()
+        # Whether a stream is refused must not depend on its names. DuckDB 1 says nothing of one that was read before.
+        again = "SELECT 1 FROM pkdp_rows LIMIT 1"
+        if doubts and not len(self.run(again)) and pc.any(pc.greater(found["n"], 0)).as_py():
+            raise not_counted("its rows can be read only once, and names of text or reals are looked at as well")
+        return self.doubted(units, doubts) if pc.any(found["doubtful"]).as_py() else Units()
 
-    def alike(self, units: int, texts: Sequence[str]) -> Units:
-        """Return whether two units are one when the columns of text among theirs are trimmed."""
-        return Units(alike=self.run(alike_statement(units=units, texts=texts))["alike"][0].as_py())
+    def doubted(self, units: int, doubts: Doubts) -> Units:
+        """Return what `units` does, without a first look that most names pass."""
+        return Units(**self.run(units_statement(units=units, doubts=doubts)).to_pylist()[0])
 
     def drawn(self, question: Selection, rows: str = "pkdp_rows") -> str:
         """Return the query for (code, n, missing_unit) where a hash draws cells; see `drawn_statement`."""
@@ -172,7 +173,7 @@ class Rows:
             rows = asked(query)
             return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
-    def cells_by_code(self, question: Selection, texts: Sequence[str] = ()) -> tuple[Any, Units]:
+    def cells_by_code(self, question: Selection, doubts: Doubts = NO_DOUBTS) -> tuple[Any, Units]:
         """Do what `cells` and `units` do where a unit should have one cell, in one reading unless cells share a code.
 
         Joining codes takes as long as a plain GROUP BY of 10 million rows of Parquet or of a table; finding the pairs
@@ -181,8 +182,8 @@ class Rows:
         import pyarrow.compute as pc
 
         keys, units = numbered("b", len(question.by)), len(question.unit)
-        found = self.run(homes_statement(units=units, keys=len(keys), texts=texts))
-        looked = self._looked_at(found, units, texts)
+        found = self.run(homes_statement(units=units, keys=len(keys), doubts=doubts))
+        looked = self._looked_at(found, units, doubts)
         cells, homes = found.filter(found["is_cell"]), found.filter(pc.invert(found["is_cell"]))
         present = homes.filter(pc.invert(homes["nobody"]))
         joined = present["code"].to_numpy()

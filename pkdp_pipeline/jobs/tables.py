@@ -141,8 +141,8 @@ class PeriodTable(Table):
         first = self.span(self.today() - timedelta(1))[0]
         latest = first if self.is_over(first) else self.span(first - timedelta(1))[0]
         raise ArgumentError(
-            f"date: {self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that come later would "
-            f"never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
+            f"date: {self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that "
+            f"come later would never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
             f"{latest.isoformat()})."
         )
 

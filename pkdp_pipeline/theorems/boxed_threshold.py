@@ -20,7 +20,7 @@ import numpy as np
 
 from pkdp_pipeline.theorems.counting import INVERTED, Blocks, Counting, Whole, first_blocks
 from pkdp_pipeline.theorems.rounding import Array, ball_above
-from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.thresholding import Thresholding, worst_trials
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, Decided, TwoCoinTails
 
 _AT_ONCE = 32
@@ -117,6 +117,10 @@ class BoxedThreshold(Counting):
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_max`, and how many at `p_min`, are the worst attacker found."""
         point = self._inverted(np.array([epsilon]))
+        for side, (bound, people) in enumerate(self._alone()):
+            if _fit(bound, people, point)[0]:
+                there = worst_trials(bound.k - 1, bound.p, epsilon, bound.cap)
+                return (there, 0) if side == 0 else (0, there)
         way, high = self._cover(point, self._whole_box(point))[3]
         _, enough = self._others(way, self._both()[way], np.array([float(high)]), point)
         return high, int(enough[0])

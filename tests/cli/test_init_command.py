@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import tomllib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd

@@ -65,13 +65,13 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
     home.mkdir()
     file = job_file(basic)
     program = f"""
-        import sys, time
+        import sys
         from pkdp_pipeline.jobs import checks
         real = checks.count_units
         def counting(frame, request):
             counted = real(frame, request)
             print("counted", flush=True)
-            time.sleep(2)
+            sys.stdin.readline()
             return counted
         checks.count_units = counting
         from pkdp_pipeline.cli.main import main
@@ -81,6 +81,7 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
     environment = {**os.environ, "TMPDIR": str(scratch), "HOME": str(home)}
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
@@ -89,8 +90,8 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
         assert process.stdout is not None
         assert process.stdout.readline() == "counted\n"
         process.send_signal(signal.Signals[stop])
-        process.stdout.read()
-        code = process.wait(timeout=60)
+        process.communicate("\n", timeout=300)
+        code = process.returncode
     assert code == {"SIGTERM": 143, "SIGKILL": -9}[stop]
     assert holders(tmp_path) == ["visits.parquet"]
     assert [path for path in scratch.rglob("*") if path.is_file()] == []

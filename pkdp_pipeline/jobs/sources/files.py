@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from pkdp_pipeline.engines.layouts import DIGITS
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_forms import FORMS
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
-_DIGITS = 38
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _NO_COLUMNS: Mapping[str, Kind] = MappingProxyType({})
 
@@ -39,7 +39,7 @@ def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
     import duckdb
 
     name, files = shown(table.files), files_of(table.files)
-    check_parquet_columns(files, job)
+    check_parquet_columns(files, partial(needed_columns, job), job.unit)
     _check_folders(files, table.hive)
     connection = connect()
     try:
@@ -118,11 +118,14 @@ def agreed_columns(
     return tuple(column for column, kind in first.items() if all(s.get(column) == kind for s in schemas.values()))
 
 
-def check_parquet_columns(files: Sequence[str], job: Job) -> None:
+def check_parquet_columns(
+    files: Sequence[str], needed: Callable[[Sequence[str]], Collection[str]], unit: Collection[str]
+) -> None:
     """Refuse files whose columns an engine would read as others, or as other values.
 
-    Raises `ConfigError` if two columns have one name, letter case aside, or one that the job needs holds decimals of
-    more than 38 digits, which DuckDB reads as floating-point numbers: several would be one.
+    Raises `ConfigError` if two columns have one name, letter case aside, or one that is needed holds decimals of more
+    than 38 digits, which DuckDB reads as floating-point numbers: several would be one. So may be whole numbers kept as
+    half floats, which it reads as longer ones: of `unit` they are refused as well.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -132,12 +135,17 @@ def check_parquet_columns(files: Sequence[str], job: Job) -> None:
         with suppress(pa.ArrowException, OSError):  # what cannot be read, the engine says
             schema = pq.read_schema(file)
         check_unique(schema.names, f"source {file!r}")
-        for column in needed_columns(job, schema.names):
+        for column in needed(schema.names):
             kind = schema.field(column).type
-            if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
+            if pa.types.is_decimal(kind) and kind.precision > DIGITS:
                 raise ConfigError(
                     f"column {column!r} of source {file!r} holds decimals of up to {kind.precision} digits, and more "
-                    f"than {_DIGITS} are not told apart; store it as text, or as decimals of at most {_DIGITS} digits."
+                    f"than {DIGITS} are not told apart; store it as text, or as decimals of at most {DIGITS} digits."
+                )
+            if column in unit and pa.types.is_float16(kind):
+                raise ConfigError(
+                    f"unit column {column!r} of source {file!r} holds half floats, among which whole numbers may not "
+                    "be told apart; store it as whole numbers or as text."
                 )
 
 

@@ -80,7 +80,7 @@ class SparkSource:
         self._path = shown(table.files)
         local = files_of([file for file in table.files if "://" not in file], folders=True)
         addresses = [file for file in table.files if "://" in file]
-        check_parquet_columns([path for path in local if Path(path).is_file()], job)
+        check_parquet_columns([path for path in local if Path(path).is_file()], partial(needed_columns, job), job.unit)
         agreed: Sequence[str] = ()
         if len(local) > 1 and not addresses and all(Path(path).is_file() for path in local):
             with connect() as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import Any
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.csv_files import CsvSource
-from pkdp_pipeline.jobs.sources.files import files_of, no_parquet
+from pkdp_pipeline.jobs.sources.files import check_parquet_columns, files_of, no_parquet
 from pkdp_pipeline.jobs.sources.relations import connect, kind_of
-from pkdp_pipeline.jobs.sources.source import Kind, check_unique
+from pkdp_pipeline.jobs.sources.source import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,8 @@ class WholeFile:
         if table.format != "parquet":
             with closing(CsvSource(table, tuple)) as source:
                 return cls(table=table, columns=source.columns, _path=file)
-        columns = _of_parquet(file)
-        check_unique(list(columns), f"source {file!r}")
-        return cls(table=table, columns=columns, _path=file)
+        check_parquet_columns([file], lambda names: (), ())
+        return cls(table=table, columns=_of_parquet(file), _path=file)
 
     def first_texts(self, rows: int = 100) -> Mapping[str, list[str]]:
         """Return what is written in the first rows of each column; of Parquet, whose types say it, nothing.
@@ -66,16 +65,18 @@ class WholeFile:
         with closing(CsvSource(self.table, tuple)) as source:
             return source.first_texts(rows)
 
-    def rows(self) -> Any:
+    def rows(self, named: Collection[str] = (), unit: Collection[str] = ()) -> Any:
         """Return all rows: a DuckDB relation of Parquet, an Arrow table of others.
 
-        Raises `ConfigError` if the file cannot be read to its end; the message holds no value.
+        Raises `ConfigError` if the file cannot be read to its end, or one of the columns that are `named`, those of
+        `unit` among them, is not read as it is; the message holds no value.
         """
         if self.table.format != "parquet":
             with closing(CsvSource(self.table, tuple)) as source:
                 return source.whole()
         import duckdb
 
+        check_parquet_columns([self._path], lambda names: [name for name in names if name in {*named, *unit}], unit)
         try:
             return connect().read_parquet(self._path, hive_partitioning=False)
         except duckdb.Error:

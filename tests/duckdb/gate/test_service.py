@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -432,7 +431,7 @@ class Slow:
 
     def __call__(self):
         self.running.release()
-        assert self.go.wait(30)
+        assert self.go.wait(300)
         return RELEASE
 
 
@@ -444,7 +443,7 @@ async def meanwhile(served, tokens, then, *, beside=None):
         asyncio.create_task(ask_async(served.app, "POST", "/ask", served.headers(token), body)) for token in tokens
     ]
     for _ in tokens:
-        assert await asyncio.to_thread(slow.running.acquire, timeout=30)
+        assert await asyncio.to_thread(slow.running.acquire, timeout=300)
     try:
         during = [await ask_async(served.app, "POST", "/ask", served.headers(token), body) for token in then]
         during += [] if beside is None else [await beside]
@@ -516,23 +515,25 @@ async def held(served, *, stop):
         await asyncio.sleep(0.01)
     body = [json.dumps(QUESTION).encode()]
     during = await ask_async(served.app, "POST", "/ask", served.headers(), body)
-    began = time.monotonic()
-    if not stop:
+    loop = asyncio.get_running_loop()
+    real = loop.time
+    if stop:
+        loop.time = lambda: real() + 601.0  # so much later it is from now on
+    else:
         reading.set()
     await taking
     after = await ask_async(served.app, "POST", "/ask", served.headers(), body)
-    return during.status, after.status, time.monotonic() - began
+    return during.status, after.status
 
 
 def test_a_place_is_held_until_the_answer_is_sent(tmp_path):
-    during, after, _ = asyncio.run(held(Served(tmp_path), stop=False))
+    during, after = asyncio.run(held(Served(tmp_path), stop=False))
     assert (during, after) == (429, 200)
 
 
 def test_an_answer_that_nobody_reads_does_not_hold_its_place_for_ever(tmp_path):
-    during, after, seconds = asyncio.run(held(Served(tmp_path, send_seconds=1.0), stop=True))
+    during, after = asyncio.run(held(Served(tmp_path, send_seconds=600.0), stop=True))
     assert (during, after) == (429, 200)
-    assert seconds < 10
 
 
 def test_a_service_that_stops_takes_no_more(served):

@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 from pkdp_pipeline.model.keys import canonical_key
 
-__all__ = ["ATTACKER", "DAY", "Door", "doors"]
+__all__ = ["ATTACKER", "DAY", "Door", "arrow_frame", "doors"]
 
 ATTACKER = pkdp.AttackerModel(p_max=0.5)
 DAY = date(2026, 1, 5)
@@ -170,7 +170,8 @@ def by_parquet_file(table: pa.Table, **question: Any) -> Cells:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "people.parquet")
         pq.write_table(table, file)
-        return released(WholeFile.of(file).rows(), **question)
+        named = {*_listed(question["by"]), *_listed(question["unit"])}
+        return released(WholeFile.of(file).rows(named, _listed(question["unit"])), **question)
 
 
 def _listed(names: Any) -> list[str]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
-from doors import doors
+from column_types import COLUMNS, NO_UNIT, TYPES, coded, page
+from doors import ATTACKER, arrow_frame, doors
 
 import pkdp_pipeline as pkdp
 
@@ -29,3 +36,128 @@ def test_every_door_counts_people_by_cell(door):
 def test_every_door_refuses_by_an_error_of_ours(door):
     with pytest.raises(pkdp.errors.PkdpError, match="nothing"):
         door.count(ROWS, by="nothing", unit="person", k=2)
+
+
+def cases():
+    """Return every type with the doors of its frames; of those that take longer a third each, the others are slow."""
+    tried = [door for door in doors() if any(door.name in names for names in COLUMNS.values())]
+    return [
+        pytest.param(
+            door,
+            one,
+            id=f"{door.name}-{one.name}-{one.column.type}",
+            marks=[pytest.mark.slow] if door.slow and (place + number) % 4 else [],
+        )
+        for place, one in enumerate(TYPES)
+        for number, door in enumerate(tried)
+        if door.name not in one.unheld
+    ]
+
+
+@pytest.mark.parametrize(("door", "column"), cases())
+def test_a_type_means_the_same_through_every_door(door, column):
+    values = column.column
+    table = pa.table({"x": values, "person": range(len(values)), "all": ["k"] * len(values)})
+    key, unit = column.of(door.name)
+    for answer, question in (
+        (key, {"by": "x", "unit": "person"}),
+        ({"k": unit} if unit else {}, {"by": "all", "unit": "x", "missing_unit": "drop"}),
+    ):
+        refused = key if question["by"] == "x" else unit
+        if isinstance(refused, str):
+            with pytest.raises(pkdp.errors.PkdpError, match=refused) as caught:
+                door.count(table, k=2, **question)
+            assert isinstance(caught.value, (pkdp.ArgumentError, pkdp.ConfigError, pkdp.InputCheckError))
+            assert "connection is open" not in str(caught.value)
+        else:
+            assert door.count(table, k=2, **question) == answer
+
+
+def test_the_page_shows_what_is_tested():
+    text = (Path(__file__).parents[3] / "docs" / "engines.md").read_text(encoding="utf-8")
+    assert page() in text
+
+
+LARGE = [10**30 + number for number in (0, 0, 1, 1, 2)]
+
+
+@pytest.mark.parametrize("rule", ["error", "hash", "most_frequent", "first"])
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128])
+def test_whole_numbers_of_128_bits_are_units_of_polars(kind, rule):
+    frame = pl.DataFrame({"x": pl.Series([*LARGE, None, None], dtype=kind), "c": ["k"] * 7, "u": range(7)})
+    asked = {"k": 2, "attacker": ATTACKER, "missing_unit": "drop", "one_cell": rule}
+    asked |= {"order_by": "u"} if rule == "first" else {}
+    for one in (frame, frame.lazy()):
+        assert pkdp.histogram(one, "c", unit="x", **asked).table["count"].tolist() == [3]
+        assert pkdp.histogram(one, "c", unit=["x", "c"], **asked).table["count"].tolist() == [3]
+        with pytest.raises(pkdp.ArgumentError, match="cannot name cells"):
+            pkdp.histogram(one, "x", unit="u", k=2, attacker=ATTACKER)
+
+
+def test_whole_numbers_of_128_bits_are_units_of_duckdb_and_refused_where_a_file_makes_reals_of_them(tmp_path):
+    with duckdb.connect() as connection:
+        numbers = ", ".join(f"({number})" for number in LARGE)
+        connection.execute(f"CREATE TABLE people AS SELECT x::HUGEINT AS x, 'k' AS c FROM (VALUES {numbers}) t(x)")
+        asked = {"unit": "x", "k": 2, "attacker": ATTACKER}
+        assert pkdp.histogram(connection.table("people"), "c", **asked).table["count"].tolist() == [3]
+        connection.execute(f"COPY people TO '{tmp_path}/people.parquet'")
+        with pytest.raises(pkdp.InputCheckError, match="kept as reals"):
+            pkdp.histogram(connection.read_parquet(f"{tmp_path}/people.parquet"), "c", **asked)
+
+
+def test_a_value_in_a_sparse_column_of_pandas_is_a_unit_and_no_key():
+    frame = pd.DataFrame({"x": pd.arrays.SparseArray([0, 0, 1, 1, 2]), "c": "k", "u": range(5)})
+    assert pkdp.histogram(frame, "c", unit="x", k=2, attacker=ATTACKER).table["count"].tolist() == [3]
+    with pytest.raises(pkdp.ArgumentError, match=r"sparse\.to_dense"):
+        pkdp.histogram(frame, "x", unit="u", k=2, attacker=ATTACKER)
+
+
+OBJECTS = {
+    "bytes": [b"a", b"b"],
+    "whole numbers and text": [1, "1"],
+    "dates": [dt.date(2020, 1, 1), dt.date(2020, 1, 2)],
+}
+
+
+@pytest.mark.parametrize("values", OBJECTS.values(), ids=OBJECTS)
+def test_categories_are_keys_of_pandas_where_their_values_are(values):
+    plain = pd.DataFrame({"x": pd.Series(values * 3, dtype=object), "u": range(6)})
+    for frame in (plain, plain.astype({"x": "category"})):
+        for ask in ({}, {"where": "u > 100"}):
+            with pytest.raises(pkdp.ArgumentError, match="does not hold text alone"):
+                pkdp.histogram(frame, "x", unit="u", k=2, attacker=ATTACKER, **ask)
+
+
+def test_a_missing_value_in_a_dictionary_is_a_missing_unit():
+    people = coded(pa.array(["a", "b", None]), [0, 1, 2, 2])
+    table = pa.table({"x": people, "c": ["k"] * 4})
+    for frame in (table, arrow_frame(table), pl.from_arrow(table), duckdb.from_arrow(table)):
+        with pytest.raises(pkdp.InputCheckError, match="missing_unit"):
+            pkdp.histogram(frame, "c", unit="x", k=2, attacker=ATTACKER)
+
+
+def test_texts_of_polars_from_several_string_caches_are_one():
+    parts = [pl.Series("x", names, dtype=pl.Categorical) for names in (["a", "b", "c"], ["c", "b", "a"])]
+    frame = pl.DataFrame({"x": pl.concat(parts), "u": range(6)})
+    for one in (frame, frame.lazy(), frame.to_arrow(), frame.to_pandas()):
+        assert pkdp.histogram(one, "x", unit="u", k=2, attacker=ATTACKER).table["count"].tolist() == [2, 2, 2]
+        assert pkdp.count(one, unit="x", k=2, attacker=ATTACKER).value == 3
+
+
+@pytest.mark.parametrize("door", [door for door in doors() if not door.marks], ids=lambda door: door.name)
+def test_columns_whose_names_differ_in_case_are_refused_as_unit_and_key(door):
+    if door.name in ("macros", "gate"):
+        return  # a table cannot have them
+    table = pa.table({"g": ["a", "b"], "G": ["b", "a"], "person": [1, 2]})
+    for ask in ({"by": "g", "unit": "person"}, {"by": "G", "unit": "person"}, {"by": "person", "unit": "g"}):
+        with pytest.raises((pkdp.ArgumentError, pkdp.ConfigError), match="capitals and small letters"):
+            door.count(table, k=2, **ask)
+
+
+@pytest.mark.parametrize("door", [door for door in doors() if not door.marks], ids=lambda door: door.name)
+def test_a_list_names_no_unit_also_where_there_is_no_row(door):
+    table = pa.table({"x": pa.array([], pa.list_(pa.int64())), "all": pa.array([], pa.string())})
+    if door.name == "pandas":
+        return  # has objects, of no type
+    with pytest.raises((pkdp.ArgumentError, pkdp.ConfigError), match=NO_UNIT):
+        door.count(table, by="all", unit="x", k=2)

@@ -214,7 +214,7 @@ def nameable(name: str, column: str, kind: str) -> str:
     """
     # A column without a value in any row may have no type: in another period's file it has one.
     if kind == '"NULL"':
-        return f"{column}::VARCHAR COLLATE C"
+        return f"{column}::VARCHAR"
     if text := as_text(column, kind):
         return text
     if kind == "DATE" or kind.startswith("TIMESTAMP"):

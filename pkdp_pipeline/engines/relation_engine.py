@@ -165,12 +165,17 @@ def comparable(column: str, kind: str) -> str:
     return f"{column} COLLATE C" if kind == "VARCHAR" else column
 
 
+def is_fine(kind: str) -> bool:
+    """Return whether a column of this SQL type holds nanoseconds."""
+    return kind in ("TIMESTAMP_NS", _FINE_INSTANT)
+
+
 def in_microseconds(column: str, kind: str) -> str:
     """Return SQL for a quoted column of dates or times whose nanoseconds are cut off.
 
     What DuckDB itself makes of them, in a cast or in a function of a date, is rounded to the next day or to 1970.
     """
-    if kind not in ("TIMESTAMP_NS", _FINE_INSTANT):
+    if not is_fine(kind):
         return column
     whole = f"epoch_ns({column}) // 1000 - (epoch_ns({column}) % 1000 < 0)::BIGINT"
     if kind == _FINE_INSTANT:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         OncePerUnit,
         OneDayProtected,
         SamePeople,
+        SameTable,
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.model.question import EACH_ROW
@@ -98,6 +99,7 @@ __all__ = [
     "PrivacyLoss",
     "Release",
     "SamePeople",
+    "SameTable",
     "Target",
     "TemporaryError",
     "Verification",
@@ -131,7 +133,7 @@ _NAMES = {
     "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
-        "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople"
+        "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
     "model.mechanisms": "Count GeometricNoise Histogram",
     "model.question": "EACH_ROW",

@@ -3,6 +3,9 @@
 ``PKDP_HYPOTHESIS=full`` tries all cases of a property, as ``make slow`` does, a quarter of them being tried otherwise;
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
 
+``PKDP_HOUR=11:30`` lets the clock show this hour of UTC, today, when the tests begin: with ``TZ`` they are run at
+another hour in another zone. Programs that tests start have the zone, and the machine's hour.
+
 A test marked ``spark``, ``ibis``, ``dbt``, ``dagster``, ``airflow`` or ``browser`` is skipped where what it needs is
 not installed, and fails in CI (``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside
 tests and fixtures. All Spark tests of a run share one process, as they share one Java machine.
@@ -18,6 +21,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, time
 from pathlib import Path
 
 # NumPy's own threads wait for one another by counting: of matrices as small as these that takes four times as long.
@@ -29,6 +33,7 @@ from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
 from thorough import few
 
+from pkdp_pipeline import clock
 from pkdp_pipeline.certificates import target
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
@@ -49,6 +54,11 @@ def _prepared(database: SqliteDatabase) -> None:
 
 
 SqliteDatabase._prepare = _prepared
+
+if hour := os.environ.get("PKDP_HOUR"):
+    _began = datetime.now(UTC)
+    _ahead = datetime.combine(_began, time.fromisoformat(hour), UTC) - _began
+    clock._read = lambda zone: datetime.now(zone) + _ahead
 
 # Typer reads the signatures of all commands anew for each call.
 typer.testing._get_command = functools.cache(typer.testing._get_command)

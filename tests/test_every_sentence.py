@@ -28,6 +28,7 @@ from pkdp_pipeline import (
     OncePerUnit,
     OneDayProtected,
     SamePeople,
+    SameTable,
     certify,
     compose,
 )
@@ -266,6 +267,9 @@ def totals() -> Iterator[tuple[str, Certificate]]:
         "total, two attackers",
         compose([(TABLE, 3), (certify(Count(k=80), AttackerModel(p_max=0.2)), 1)], IndependentGivenHabits()),
     )
+    table = compose([TABLE, certify(TABLE.mechanism, AttackerModel(p_max=0.01, known=25))], SameTable())
+    yield "one table, two attackers", table
+    yield "total, tables with two attackers", compose([(table, 3)], IndependentGivenHabits())
     yield (
         "total, many attackers",
         compose(

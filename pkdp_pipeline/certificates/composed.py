@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, promised
+from pkdp_pipeline.certificates.sentences import (
+    AS_DECLARED,
+    NOTHING_ASSUMED,
+    OF_ONE,
+    against,
+    anyone,
+    given,
+    in_words,
+    leaking,
+    of_some,
+    pair,
+    promised,
+)
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
+from pkdp_pipeline.composition.same_people import table_part
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.evidence import (
     Evidence,
     SamePeople,
+    SameTable,
     evidence_from_dicts,
     evidence_to_dicts,
     read_evidence,
@@ -31,10 +47,6 @@ _MOST_TIMES = 10**9
 _NAMED = 3
 """Up to this many different attackers are described in a sentence."""
 
-_AS_DECLARED = (
-    "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "
-    "people's records"
-)
 _OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
 
 
@@ -42,17 +54,15 @@ def compose(
     certificates: Iterable[Certificate | tuple[Certificate, int]],
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> ComposedCertificate:
-    """Return what several certificates promise together.
+    """Return what several certificates promise together; rules, proofs and counterexamples: `docs/composition.md`.
 
     Parameters
     ----------
     certificates : iterable of Certificate, or of (Certificate, int)
         The parts; a pair says how often a part occurs. Composed certificates may be parts again.
     evidence : Evidence, list of Evidence, or None
-        The declaration of how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
-        `OneDayProtected`, `BoundedDependence`, `BoundedParticipation` (alone, or beside one of the two before
-        it), `OncePerUnit`, `SamePeople` or `BoundedSensitivity`. None: only guarantees against any attacker are
-        added up.
+        The declaration of how the parts depend on one another, `BoundedParticipation` alone or beside
+        `IndependentGivenHabits` or `OneDayProtected`. None: only guarantees against any attacker are added up.
 
     Returns
     -------
@@ -62,15 +72,10 @@ def compose(
     Raises
     ------
     NoEvidenceError
-        If noiseless parts cannot be added up with what is declared (the message names the choices), if the parts
-        are about different privacy units, or if a statement about one day is to be added to others.
+        If noiseless parts cannot be added up with what is declared (the message names the choices), the parts are
+        about different privacy units, or a statement about one day is to be added to others.
     ArgumentError
         If an argument is malformed.
-
-    Notes
-    -----
-    Noiseless releases do not compose in general. Every rule, its proof and the examples that break its
-    assumptions are in `docs/composition.md`.
     """
     if isinstance(certificates, Certificate) or not isinstance(certificates, Iterable):
         raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
@@ -82,7 +87,15 @@ def compose(
             raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
         often[one] = often.get(one, 0) + _number_of_times(times)
     declared = read_evidence(evidence)
-    return ComposedCertificate(protects=_protected_by(often), parts=tuple(often.items()), evidence=declared)
+    return ComposedCertificate(protects=_protected_by(often, declared), parts=tuple(often.items()), evidence=declared)
+
+
+def promised_by(certificates: Sequence[ReleaseCertificate]) -> Certificate:
+    """Return the total of the certificates of one table, which protects what the first does; of a single one, itself.
+
+    Raises `NoEvidenceError` if what leaks beside them says nothing together.
+    """
+    return compose(certificates, SameTable()) if len(certificates) > 1 else certificates[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +117,7 @@ class ComposedCertificate(Certificate):
     _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.protects != _protected_by(one for one, _ in self.parts):
+        if self.protects != _protected_by((one for one, _ in self.parts), self.evidence):
             raise ArgumentError("a total protects what its parts do: 'value' only where every part does.")
         one_day = tuple(one.key for one in self.evidence) == ("one_day_protected",)
         if not one_day and any(isinstance(part, ComposedCertificate) and not part.whole for part, _ in self.parts):
@@ -112,12 +125,16 @@ class ComposedCertificate(Certificate):
                 "a part protects one day of a person, and cannot be added to statements about everything a person did: "
                 "compose its parts themselves, or declare OneDayProtected for all."
             )
-        if len({unit for part, _ in self.parts for unit in units_of(part)}) > 1:
+        contexts = [one.context for part, _ in self.parts for one in releases_in(part)]
+        if len({context.unit for context in contexts if context is not None}) > 1:
             raise NoEvidenceError(
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
-        facts = tuple(part_of(one, times, self.protects) for one, times in self.parts)
+        # Of one table each certificate counts with all that it says, though some may protect more than the whole.
+        facts = tuple(
+            part_of(one, times, one.protects if self.is_table else self.protects) for one, times in self.parts
+        )
         object.__setattr__(self, "_facts", facts)
         object.__setattr__(self, "_leakage", leakage_of(facts, self.evidence))
         object.__setattr__(self, "_total", total_beside(facts, self.evidence))
@@ -128,8 +145,15 @@ class ComposedCertificate(Certificate):
         return self._total.rule
 
     @property
+    def is_table(self) -> bool:
+        """Whether the parts are the certificates of one table."""
+        return self.evidence == (SameTable(),)
+
+    @property
     def releases(self) -> int:
         """How many releases were added up, those in parts that are totals themselves included."""
+        if self.is_table:
+            return 1
         return sum(times * (one.releases if isinstance(one, ComposedCertificate) else 1) for one, times in self.parts)
 
     @property
@@ -140,18 +164,24 @@ class ComposedCertificate(Certificate):
     @property
     def limits(self) -> tuple[str, ...]:
         """The limits of the statement: who a person is and which rows count, the parts' caveats, the total's own."""
-        listed: list[str] = []
+        said = self._said(lambda one: one.own_limits, self.releases)
+        return tuple(dict.fromkeys((*given(self.leakage), *said, *self._caveats(), *self.caveats)))
+
+    def _caveats(self) -> Iterator[str]:
+        """Yield the limits of parts that are totals themselves."""
         for part, _ in self.parts:
             if isinstance(part, ComposedCertificate):
-                listed += part.limits
                 if part.rule == "bounded_sensitivity":
-                    listed.append(f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}")
-            elif isinstance(part, ReleaseCertificate):
-                facts = () if part.context is None else part.context.facts()
-                own = filter(None, (declared_cells(part.mechanism), depending(part.attacker)))
-                listed += [*own, *facts, *part.caveats]
-        beside = [text for text in given(self.leakage) if text not in listed]
-        return tuple(dict.fromkeys((*beside, *listed, *self.caveats)))
+                    yield f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}"
+                yield from (*part._caveats(), *part.caveats)
+
+    def _said(self, sentences: Callable[[ReleaseCertificate], Iterable[str]], among: int) -> list[str]:
+        """Return what is said of the releases: of all of `among` as it stands, else with how many it is true of."""
+        often: dict[str, int] = {}
+        for table, times in tables_in(self):
+            for text in dict.fromkeys(text for one in table for text in sentences(one)):
+                often[text] = often.get(text, 0) + times
+        return [of_some(text, times, self.releases) if times < among else text for text, times in often.items()]
 
     @property
     def reason(self) -> str:
@@ -189,13 +219,15 @@ class ComposedCertificate(Certificate):
     def assumptions(self) -> tuple[str, ...]:
         """The declarations about the releases, then the assumptions of each part."""
         listed = list(_declared(self, numbers=self.has_partial_knowledge))
-        if len({part for part, _ in self.parts}) > 1:
+        if len({part for part, _ in self.parts}) > 1 and not self.is_table:
             listed.append(
                 "Which releases are made, and with which parameters, was fixed before the first of them; where later "
                 "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
             )
         listed += assumed_beside(self._facts, self.evidence, self.leakage)
-        if self.has_partial_knowledge and self.releases > 1:
+        if not self.has_partial_knowledge:
+            return tuple(dict.fromkeys((*listed, *([NOTHING_ASSUMED] if self.parts else []), *leaking(self.leakage))))
+        if self.releases > 1:
             listed += [
                 f"A person's record given those of all others of her {one.attacker.dependent} is given all of theirs, "
                 f"in all of these releases; and the one unknown person of each {one.attacker.dependent} is the same in "
@@ -203,7 +235,10 @@ class ComposedCertificate(Certificate):
                 for one in releases_in(self)
                 if one.attacker.secret == "conditional"
             ]
-        return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
+        # Exact totals, and what only noise protects, assume nothing of their own beside the others.
+        assuming = sum(times for table, times in tables_in(self) if any(one.has_partial_knowledge for one in table))
+        listed += self._said(lambda one: one.assumed if one.has_partial_knowledge else (), assuming)
+        return tuple(dict.fromkeys((*listed, *leaking(self.leakage))))
 
     def protection(self, delta: float = 1e-6) -> str:
         """Return what the statement at `delta` protects and what it does not, in plain English."""
@@ -216,24 +251,15 @@ class ComposedCertificate(Certificate):
             return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
         if self.rule == "single":
             return " ".join((self.parts[0][0].sentence(target), *self.caveats))
-        many = "1 release" if self.releases == 1 else f"{self.releases} releases"
-        # A part that is a total is protected as one: all that was published about the period.
-        nested = any(isinstance(one, ComposedCertificate) for one, _ in self.parts)
-        one_of = f"Any one period of {many}" if nested else f"Any one of {many}"
-        subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
-        statements = []
-        declared = _in_words(_declared(self, numbers=self.has_partial_knowledge))
+        statements, subject = [], self._subject_in_words()
+        declared = in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
-            statements += [
-                f"{subject}: {promised(self, self._partial_epsilon(target), target, self._against())}",
-                *declared,
-            ]
+            stated = promised(self, self._partial_epsilon(target), target, self._against())
+            statements += [f"{subject}: {stated}", *declared]
         if self._total.worst is not None:
             epsilon = self.worst_case.epsilon(target)
             most, least = map(rounded_up, self._total.worst.parameters)
-            numbers = f"ε = {most}, δ = {least}"
-            if epsilon < math.inf:
-                numbers = pair(self.worst_case, epsilon, target)
+            numbers = pair(self.worst_case, epsilon, target) if epsilon < math.inf else f"ε = {most}, δ = {least}"
             empty = epsilon == math.inf and least == "1"
             whom = f"against {self.anyone}"
             if not statements:
@@ -245,22 +271,32 @@ class ComposedCertificate(Certificate):
                 statements.append(f"The noise alone gives {numbers} {whom}.")
         return " ".join((*statements, self._total.protection, *self.limits))
 
+    def _subject_in_words(self) -> str:
+        if self.releases == 1:
+            return "1 release"
+        # A part that is a total is protected as one: all that was published about the period.
+        nested = any(isinstance(one, ComposedCertificate) and not one.is_table for one, _ in self.parts)
+        one_of = "Any one period of" if nested else "Any one of"
+        return f"{self.releases} releases together" if self.whole else f"{one_of} {self.releases} releases"
+
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
-        described: dict[str, int] = {}
+        described = Counter[str]()
+        as_declared = OF_ONE if self.is_table else AS_DECLARED
         for certificate, times in self.parts:
             part = certificate
             if isinstance(part, ComposedCertificate) and part.rule == "single":
                 part = part.parts[0][0]  # a period's only release speaks for itself
-            if not isinstance(part, ReleaseCertificate) or len(part.partial_bounds) > 1:
-                return _AS_DECLARED
-            for applied in part.partial_bounds:
-                words = against(applied.bound.theorem, part.attacker)
-                described[words] = described.get(words, 0) + times
+            keys = {applied.bound.theorem for applied in part.partial_bounds}
+            if not isinstance(part, ReleaseCertificate) or len(keys) > 1:
+                return as_declared
+            described.update({against(key, part.attacker): times for key in keys})
         if len(described) == 1:
             return next(iter(described))
         if len(described) > _NAMED:
-            return _AS_DECLARED
+            return as_declared
+        if self.is_table:
+            return f"anyone who fits one of these descriptions. {'. Or: '.join(map(sentences.capital, described))}"
         each = (f"In {times} of the releases: {words}" for words, times in described.items())
         return f"anyone who fits all of these descriptions. {'. '.join(each)}"
 
@@ -283,26 +319,23 @@ class ComposedCertificate(Certificate):
 
 def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
     """Return what composition rules need to know of a certificate in a total that is to protect `aim`."""
-    shared = Part(
+    release = certificate if isinstance(certificate, ReleaseCertificate) else None
+    total = certificate if isinstance(certificate, ComposedCertificate) else None
+    inside = () if total is None else total._facts
+    known = [part.totals_known for part in inside] if release is None else [release.attacker.totals_known]
+    part = Part(
         times=times,
         aim=aim,
         protects=certificate.protects,
         certified=certificate.partial_bounds,
         against_anyone=certificate.worst_case_bound,
         leakage=certificate.leakage,
-        totals_known=frozenset(),
+        totals_known=frozenset.intersection(*known) if known else frozenset(),
+        mechanism=None if release is None else release.mechanism,
+        context=None if release is None else release.context,
+        inside=inside,
     )
-    if isinstance(certificate, ReleaseCertificate):
-        attacker = certificate.attacker
-        return replace(
-            shared,
-            mechanism=certificate.mechanism,
-            context=certificate.context,
-            totals_known=attacker.totals_known,
-        )
-    inside = certificate._facts if isinstance(certificate, ComposedCertificate) else ()
-    known = [part.totals_known for part in inside]
-    return replace(shared, totals_known=frozenset.intersection(*known) if known else frozenset(), inside=inside)
+    return part if total is None or not total.is_table else table_part(part)
 
 
 def _number_of_times(value: object) -> int:
@@ -313,26 +346,31 @@ def _number_of_times(value: object) -> int:
     return number
 
 
+def tables_in(certificate: Certificate) -> Iterator[tuple[tuple[ReleaseCertificate, ...], int]]:
+    """Yield the certificates of each table, several under `SameTable`, and how often it occurs, at any depth."""
+    if isinstance(certificate, ComposedCertificate) and certificate.is_table:
+        yield tuple(one for part, _ in certificate.parts for one in releases_in(part)), 1
+    elif isinstance(certificate, ComposedCertificate):
+        for part, times in certificate.parts:
+            yield from ((table, times * inside) for table, inside in tables_in(part))
+    elif isinstance(certificate, ReleaseCertificate):
+        yield (certificate,), 1
+
+
 def releases_in(certificate: Certificate) -> Iterator[ReleaseCertificate]:
     """Yield the releases' own certificates, of parts of any depth."""
-    if isinstance(certificate, ComposedCertificate):
-        for part, _ in certificate.parts:
-            yield from releases_in(part)
-    elif isinstance(certificate, ReleaseCertificate):
-        yield certificate
+    return (one for table, _ in tables_in(certificate) for one in table)
 
 
-def units_of(certificate: Certificate) -> set[tuple[str, ...]]:
-    """Return the privacy units that a certificate is known to be about; none where no publication is named."""
-    return {one.context.unit for one in releases_in(certificate) if one.context is not None}
-
-
-def _protected_by(parts: Iterable[Certificate]) -> Protects:
-    """Return what a total of these certificates protects; mixed ones protect presence.
+def _protected_by(parts: Iterable[Certificate], evidence: tuple[Evidence, ...]) -> Protects:
+    """Return what a total of these certificates protects: of one table what the first does; mixed ones presence.
 
     A value guarantee of noise, or of theorem B, is at least as strong as the presence guarantee.
     """
-    return "value" if {one.protects for one in parts} == {"value"} else "presence"
+    listed = [one.protects for one in parts]
+    if evidence == (SameTable(),) and listed:
+        return listed[0]
+    return "value" if set(listed) == {"value"} else "presence"
 
 
 @reads("parts")
@@ -359,13 +397,5 @@ def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, N
     for part, _ in certificate.parts:
         if isinstance(part, ComposedCertificate):
             inside = _declared(part, numbers=numbers and part.has_partial_knowledge)
-            found |= {text: None for text in inside if text != SamePeople().declares}
+            found |= {text: None for text in inside if text not in (SamePeople().declares, SameTable().declares)}
     return {text: None for text in found if text}
-
-
-def _in_words(declared: Iterable[str]) -> list[str]:
-    """Return what was declared as sentences; that nothing was is a sentence of its own."""
-    nothing = SamePeople().declares
-    first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
-    listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
-    return [*([f"Declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]

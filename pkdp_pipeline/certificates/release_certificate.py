@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -17,7 +17,11 @@ from pkdp_pipeline.certificates.sentences import (
     anyone,
     assumptions,
     capital,
+    declared_cells,
+    depending,
+    following,
     given,
+    leaking,
     promised,
     protection,
     suppression,
@@ -96,9 +100,21 @@ class ReleaseCertificate(Certificate):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The assumptions about the attacker, in words."""
-        listed = (text for theorem in self.theorems for text in assumptions(theorem, self.attacker))
-        return tuple(dict.fromkeys(listed))
+        """The assumptions about the attacker, then about leakages, in words."""
+        return (*self.assumed, *leaking(self.leakage))
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The assumptions about the attacker; of what noise gives against anyone only where that is all there is."""
+        theorems = [applied.bound.theorem for applied in self.partial_bounds] or self.theorems
+        return tuple(dict.fromkeys(text for theorem in theorems for text in assumptions(theorem, self.attacker)))
+
+    @property
+    def own_limits(self) -> Iterator[str]:
+        """The limits of the statement that are true whatever stands beside it."""
+        own = (declared_cells(self.mechanism), following(self.mechanism, self.attacker), depending(self.attacker))
+        yield from filter(None, own)
+        yield from (*(() if self.context is None else self.context.facts()), *self.caveats)
 
     @property
     def limits(self) -> tuple[str, ...]:

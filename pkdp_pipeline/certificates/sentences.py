@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
+
+AS_DECLARED = (
+    "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "
+    "people's records"
+)
+OF_ONE = "anyone who fits the attacker declared in one of these certificates"
+NOTHING_ASSUMED = "Nothing is assumed about what the attacker knows."
 
 
 class _Certified(Protocol):
@@ -75,6 +84,17 @@ def _columns(names: Sequence[str]) -> str:
     return listed(list(map(repr, names)))
 
 
+def of_some(text: str, number: int, releases: int) -> str:
+    """Return a sentence that is true of some releases only as one that is true of all of them."""
+    return f"In {number} of the {releases} releases: {text}"
+
+
+def about_some(text: str) -> tuple[str, str]:
+    """Return what `of_some` has put before a sentence, which may be nothing, and the sentence."""
+    found = re.match(r"In \d+ of the \d+ releases: ", text)
+    return ("", text) if found is None else (found[0], text[found.end() :])
+
+
 def capital(text: str) -> str:
     """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
@@ -131,7 +151,7 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker:
     """Return what the statement protects and what it does not, in plain English."""
     told = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
     if attacker is not None:
-        told.append(depending(attacker))
+        told += [following(mechanism, attacker), depending(attacker)]
     return " ".join(filter(None, told))
 
 
@@ -140,6 +160,17 @@ def declared_cells(mechanism: Mechanism) -> str:
     if isinstance(mechanism, Count) or mechanism.noise is None or mechanism.k is not None:
         return ""
     return "This holds for cells that are declared beforehand, not taken from the data."
+
+
+def following(mechanism: Mechanism, attacker: AttackerModel) -> str:
+    """Return that suppressed counts follow from exact totals, where such are known; else nothing."""
+    totals = [leak.name for leak in attacker.leakage if leak.tells_total]
+    if mechanism.k is None or not totals:
+        return ""
+    return (
+        f"Suppressed counts can follow from those shown and {listed(totals)}, exactly where no other one is suppressed "
+        "beside it: these numbers allow for that."
+    )
 
 
 def depending(attacker: AttackerModel) -> str:
@@ -182,15 +213,14 @@ def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker
 
 
 def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
-    """Return what is assumed about the attacker, one plain sentence each."""
+    """Return what is assumed about the attacker, one plain sentence each; `leaking` says what is about leakages."""
     if THEOREMS[theorem].against is None:
-        return ("Nothing is assumed about what the attacker knows.", *leaking(attacker.leakage))
+        return (NOTHING_ASSUMED,)
     return (
         _independence(attacker),
         f"The attacker is {against(theorem, attacker)}.",
         "These numbers were declared before looking at the data, and not estimated from them.",
         *THEOREMS[theorem].assumes,
-        *leaking(attacker.leakage),
     )
 
 
@@ -223,3 +253,11 @@ def suppression(mechanism: Mechanism) -> str:
     # A histogram counts each person once, in a cell that a rule may have chosen.
     whole = "exactly" if isinstance(mechanism, Count) else "as counted"
     return f"{subject} {', then '.join(steps) or f'published {whole}'}."
+
+
+def in_words(declared: Iterable[str]) -> list[str]:
+    """Return what was declared as sentences; that nothing was is a sentence of its own."""
+    nothing = SamePeople().declares
+    first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
+    listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
+    return [*([f"Declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]

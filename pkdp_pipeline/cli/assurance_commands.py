@@ -39,12 +39,13 @@ def verify(
     ] = None,
     draws: Annotated[int, typer.Option(min=100, help="Draws of every simulated attack.")] = 20_000,
     confidence: Annotated[float, of_share("The probability that a sound file passes all simulations.")] = 0.999999,
+    rows: Annotated[int, typer.Option(min=1, help="Read no release with more rows.")] = 200_000,
     as_json: AsJson = False,
 ) -> None:
     """Check every claim of a release, certificate or report; exit with 3 where one fails."""
     from pkdp_pipeline.assurance.verification import verify as verified
 
-    found = verified(file, ledger=ledger, draws=draws, confidence=confidence)
+    found = verified(file, ledger=ledger, draws=draws, confidence=confidence, rows=rows)
     if as_json:
         typer.echo(found.to_json())
     else:

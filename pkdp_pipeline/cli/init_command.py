@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
-from datetime import date, timedelta
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pkdp_pipeline.cli.documents import message_of, option_names
-from pkdp_pipeline.cli.file_commands import file_options, typed_cells
-from pkdp_pipeline.cli.init_text import ONE_NUMBER, job_text, only_one, stem_of
+from pkdp_pipeline.cli.file_commands import file_options
+from pkdp_pipeline.cli.init_text import DAYS, EVERY, ONE_NUMBER, Draft, how_to_give, only_one, stem_of
 from pkdp_pipeline.cli.options import at_a_terminal, leaving, of_share, read_evidence_flags
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.clock import today
+from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.period import Every
 
 if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_dialogue import Asker
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.jobs.tables import PeriodTable
 
-_EVERY = get_args(Every)
-_DAYS = ("date", "timestamp", "instant")
-_LIKE_DAYS = re.compile(r"dat[eu]|day|tag|time|month|when", re.IGNORECASE)
+_DEPENDENT = (
+    "Then a threshold hides nobody, and no such job is written. Go back and name what depends together, such as the "
+    "household, where a person is named; or allow noise, whose promise to each person does not rest on the others. "
+    "docs/correlated.md says what else can be declared."
+)
 
 
 @file_options
@@ -43,21 +42,28 @@ def init(
         list[str] | None, typer.Option(metavar="COLUMN", help="The column that names the protected person.")
     ] = None,
     period: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of each row's date.")] = None,
-    every: Annotated[str | None, typer.Option(metavar="|".join(_EVERY), help="The period of one release.")] = None,
+    every: Annotated[str | None, typer.Option(metavar="|".join(EVERY), help="The period of one release.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
     noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,
+    cells_per_unit: Annotated[
+        int | None, typer.Option(metavar="N", help="With noise: in how many cells a person counts, at most.")
+    ] = None,
     p_max: Annotated[float | None, of_share("Without noise: how sure the attacker can be, at most, of a cell.")] = None,
     known: Annotated[int | None, typer.Option(help="How many people in the table the attacker knows.")] = None,
     influence: Annotated[
         str | None,
         typer.Option(metavar="passive|active", help="Whether people are known for being there: active, usual."),
     ] = None,
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="Without noise: argued that people's records do not depend on each other."),
+    ] = False,
     evidence: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help="How a person's periods depend on each other, as for pkdp plan; or none."),
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Where a day begins, for times with a zone; without it UTC.")
+        str | None, typer.Option(metavar="ZONE", help="Where a day begins and ends; without it the machine's own zone.")
     ] = None,
     domain: Annotated[
         list[str] | None,
@@ -75,97 +81,36 @@ def init(
     job: Annotated[Path | None, typer.Option("--job", metavar="JOB.toml", help="The file that is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
-    """Write a first job file for a Parquet, CSV or Excel file: looks at columns and the range of dates, and asks."""
+    """Write a first job file for a Parquet, CSV or Excel file: looks at columns and dates, and asks."""
+    from pkdp_pipeline.cli.plan_dialogue import Asker
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.jobs.job import read_job
-    from pkdp_pipeline.jobs.sources.csv_forms import other_order
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
-    if noise is not None and p_max is not None:
-        raise ArgumentError("--noise needs no --p-max: it protects against anybody. Drop one of them.")
-    whole = WholeFile.of(file, **keys)
     place = Path(f"{stem_of(file)}.toml") if job is None else job
     if place.exists() and not force:
         raise ArgumentError(f"--job {str(place)!r} exists: name another file, or write over it with --force.")
-    given = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise, "p_max": p_max, "known": known}
-    given |= {"influence": influence, "evidence": evidence, "domain": domain, "budget": budget, "about": about}
-    typed = keys | given | {"time_zone": time_zone, "job": job, "force": force}
-    for name, columns in (("unit", unit), ("period", period and [period]), ("by", by)):
-        _columns(whole, f"--{name}", columns or [])
-    _check_days(whole, period)
-    _check_cells(by, unit)
-    if every not in (None, *_EVERY):
-        raise ArgumentError(f"--every must be one of {', '.join(_EVERY)}.")
+    if not place.absolute().parent.is_dir():
+        raise ArgumentError("--job must be in a folder that exists.")
+    whole = WholeFile.of(file, **keys)
+    argued = {"p_max": p_max, "known": known, "influence": influence, "independent": independent or None}
+    given: dict[str, Any] = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise, **argued}
+    given |= {"cells_per_unit": cells_per_unit, "evidence": evidence, "budget": budget, "about": about}
+    _check_given(given, whole)
+    draft = Draft(file=file, whole=whole, place=place, keys=keys, domain=domain or [], time_zone=time_zone)
+    draft.job(_read(given))  # what cannot be is said before anything is asked
+    if period is not None:
+        draft.dates(period)  # before anything is asked: another option may be needed to read it
     screen, missing = Screen(), _missing(given)
     if missing and not at_a_terminal():
-        raise ArgumentError(_how(file, whole, typed, missing))
-
-    @cache
-    def dates(column: str, form: str | None) -> tuple[date | None, date | None]:
-        """Return the oldest and the newest date in the file; a `PkdpError` where they cannot be read as dates."""
-        asked = {"unit": [column], "period": column, "every": "year", "by": [], "noise": 1.0, "evidence": ()}
-        asked |= {"attacker": AttackerModel(), "budget": None, "about": {}, "domain": None, "time_zone": time_zone}
-        looks: Any = read_job(job_text(file, _with(keys, form), whole, place, asked | {"later": True}), place)
-        with closing(looks.source.open(looks)) as source:
-            found = source.outermost(looks.period, column, "min"), source.newest(looks.period, column)
-        if found[1] is not None and found[1] > looks.period.today() + timedelta(1):  # it is tomorrow elsewhere
-            turned = other_order(looks.source.date_format)
-            order = "" if turned is None else f", write {turned} where that is the order of day and month"
-            raise ArgumentError(
-                f"--period: the newest date in column {column!r} lies in the future, so that no row says which periods "
-                f"are complete: leave out rows of days to come{order}."
-            )
-        return found
-
-    def look(column: str, form: str | None) -> None:
-        """Refuse a column of dates in a dialogue."""
-        try:
-            dates(column, form)
-        except (ArgumentError, ConfigError) as error:
-            told = message_of(error, option_names(init)).removeprefix("--period: ")
-            again = f"this one with the form of its dates, as in {column} %d/%m/%Y"
-            again = "" if whole.table.format == "parquet" else f", or {again}"
-            raise ArgumentError(f"{told}\nName another column{again}.") from None
-
-    if period is not None:
-        dates(period, None)  # before anything is asked: another option may be needed to read it
+        typed = keys | given | {"domain": domain, "time_zone": time_zone, "job": job, "force": force}
+        raise ArgumentError(how_to_give(draft, typed, missing))
     with leaving():
-        from pkdp_pipeline.cli.plan_dialogue import Asker
-
         asker = Asker(screen, input)
-        answers = asker.replayed(lambda: _answers(given, whole, look, asker if missing else None))
-    keys = _with(keys, answers["form"])
-    answers |= {"time_zone": time_zone, "domain": _domain(domain or [], answers["by"], whole), "later": True}
-    made = read_job(job_text(file, keys, whole, place, answers), place)
-    oldest, newest = dates(answers["period"], answers["form"])
-    first, last = _first_and_last(made, oldest, newest)
-    answers["later"] = last is not None
-    text = job_text(file, keys, whole, place, answers)
-    read_job(text, place)  # what the file says is checked before it is written
-    place.write_text(text, encoding="utf-8")
+        answers = asker.replayed(lambda: _answers(given, draft, asker if missing else None))
+    first, last = draft.planned(answers)
+    made = draft.job(answers)
+    place.write_text(draft.text(answers | {"later": last is not None}), encoding="utf-8")
     _print_next(screen, place, made.period, first, last, only_one=only_one(answers))
-
-
-def _with(keys: Mapping[str, Any], form: str | None) -> dict[str, Any]:
-    return {**keys, **({} if form is None else {"date_format": form})}
-
-
-def _first_and_last(job: Job, oldest: date | None, newest: date | None) -> tuple[date, date | None]:
-    """Return the first day of the oldest period, and of the newest that rows of a later day show to be complete.
-
-    That is None where no period is shown to be complete. Raises a `PkdpError` where the oldest would be refused.
-    """
-    from pkdp_pipeline.jobs.dry_run import plan_job
-
-    period = job.period
-    over = period.span(period.today())[0] - timedelta(1)
-    first = period.span(oldest or over)[0]
-    if (refused := plan_job(job, [first], ahead=True).refused) is not None and refused.refused is not None:
-        raise refused.refused
-    if newest is None or first > over:
-        return first, first if first > over else None
-    last = period.span(min(period.span(newest)[0] - timedelta(1), over))[0]
-    return first, last if first <= last else None
 
 
 def _print_next(
@@ -177,7 +122,7 @@ def _print_next(
     screen.head("Written")
     screen.say(
         f"{place}: read it, argue what it assumes, and correct it. Of the rows only the oldest and the newest date "
-        "were looked for."
+        "were looked for, and how the first values are written."
     )
     if last is None:
         screen.say(
@@ -201,39 +146,29 @@ def _missing(given: Mapping[str, Any]) -> list[str]:
     """Return which options are needed, and not given."""
     missing = [f"--{name}" for name in ("unit", "period") if not given[name]]
     if given["noise"] is None and given["p_max"] is None:
-        return [*missing, "--noise (or --p-max, --known and --evidence)"]
-    exact = ("known", "evidence") if given["noise"] is None else ()
-    return missing + [f"--{name}" for name in exact if given[name] is None]
-
-
-def _how(file: Path, whole: WholeFile, typed: Mapping[str, Any], missing: Sequence[str]) -> str:
-    """Say what is missing, with a command that would do if a guess about the columns is right."""
-    left = [
-        name for name in whole.columns if name not in [*(typed["unit"] or ()), typed["period"], *(typed["by"] or ())]
-    ]
-    days = [name for name in left if whole.columns[name] in _DAYS] or [name for name in left if _LIKE_DAYS.search(name)]
-    period = typed["period"] or (days or left or ["COLUMN"])[-1]
-    left = [name for name in left if name != period]
-    unit = typed["unit"] or [left.pop(0) if left else "COLUMN"]
-    exact = typed["p_max"] is not None
-    by = typed["by"] or left[:1]
-    guessed: dict[str, Any] = {"unit": unit, "period": period, "by": by}
-    if typed["noise"] is None:
-        known, evidence = typed["known"], typed["evidence"] or ["none"]
-        guessed |= {"known": 1 if known is None else known, "evidence": evidence} if exact else {"noise": 1}
-    words = ["pkdp", "init", str(file)]
-    for name, value in {**typed, **guessed}.items():
-        option = "--type" if name == "types" else f"--{name.replace('_', '-')}"
-        several = [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
-        for one in several if isinstance(several, list) else [several]:
-            words += [] if one is None or one is False else [option] if one is True else [option, str(one)]
-    claims = [f"{', '.join(map(repr, unit))} names a person", f"{period!r} says of which day a row is"]
-    claims += [f"people are counted by {by[0]!r}"] if by and not typed["by"] else []
-    once = "" if days or typed["period"] else " Rows of one occasion are published once, by pkdp histogram FILE."
-    return (
-        f"without a terminal there is nobody to ask: give {', '.join(missing)}.{once} If "
-        f"{' and '.join(claims)}, this would do:\n{shlex.join(words)}"
+        return [*missing, "--noise and --cells-per-unit (or --p-max, --known, --evidence and --independent)"]
+    needed = (
+        ("known", "evidence", "independent") if given["noise"] is None else ("cells_per_unit",) if given["by"] else ()
     )
+    return missing + [f"--{name.replace('_', '-')}" for name in needed if given[name] is None]
+
+
+def _check_given(given: Mapping[str, Any], whole: WholeFile) -> None:
+    """Refuse options that do not go together, or name columns that are not there."""
+    for option, only, wrong in (
+        ("noise", ("p_max", "known", "influence", "independent"), "protects against anybody"),
+        ("p_max", ("cells_per_unit",), "counts a person in one cell"),
+    ):
+        for name in only if given[option] is not None else ():
+            if given[name] is not None:
+                words = f"--{option.replace('_', '-')} needs no --{name.replace('_', '-')}: it {wrong}"
+                raise ArgumentError(f"{words}. Drop one of them.")
+    for name in ("unit", "period", "by"):
+        _columns(whole, f"--{name}", [given[name]] if name == "period" and given[name] else given[name] or [])
+    _check_days(whole, given["period"])
+    _check_cells(given["by"], given["unit"])
+    if given["every"] not in (None, *EVERY):
+        raise ArgumentError(f"--every must be one of {', '.join(EVERY)}.")
 
 
 def _columns(whole: WholeFile, option: str, named: Sequence[str]) -> list[str]:
@@ -245,7 +180,7 @@ def _columns(whole: WholeFile, option: str, named: Sequence[str]) -> list[str]:
 
 def _check_days(whole: WholeFile, period: str | None) -> None:
     kind = whole.columns[period] if period else "date"
-    if whole.table.format == "parquet" and kind not in _DAYS:
+    if whole.table.format == "parquet" and kind not in DAYS:
         raise ArgumentError(f"--period: column {period!r} holds no dates or times, but {kind}: name another.")
 
 
@@ -256,11 +191,49 @@ def _check_cells(by: Sequence[str] | None, unit: Sequence[str] | None) -> None:
         )
 
 
-def _answers(
-    given: Mapping[str, Any], whole: WholeFile, look: Callable[[str, str | None], None], asker: Asker | None
-) -> dict[str, Any]:
-    """Return what is given and, where there is somebody to ask, what is answered; `look` refuses a column of dates."""
+def _read(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers that options give; None where they give none."""
+    answers = {name: given[name] for name in ("unit", "period", "every", "by", "noise", "cells_per_unit", "budget")}
+    evidence, about, known = given["evidence"], given["about"], given["known"]
+    if evidence is not None:
+        evidence = () if evidence == ["none"] else read_evidence_flags(evidence, ", or none alone")
+    if about is not None:
+        about = _checked_about({key.strip(): text.strip() for key, _, text in (one.partition("=") for one in about)})
+    people: dict[str, Any] = {"known": known, "influence": given["influence"] or "active"} if known else {}
+    attacker = None if given["p_max"] is None else AttackerModel(p_max=given["p_max"], **people)
+    return {**answers, "form": None, "evidence": evidence, "about": about, "attacker": attacker}
+
+
+def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None) -> dict[str, Any]:
+    """Return what is given and, where there is somebody to ask, what is answered.
+
+    The job file is read after each answer, and one that it cannot have is asked for again.
+    """
     from pkdp_pipeline.cli.plan_dialogue import ask_attacker, ask_evidence, ask_known
+
+    whole, answers = draft.whole, _read(given)
+
+    def check(*, planned: bool = False, **answer: Any) -> None:
+        try:
+            if "period" in answer:
+                draft.dates(answer["period"], answer["form"])
+            if planned:
+                draft.planned(answers | answer)
+            draft.job(answers | answer)
+        except PkdpError as error:
+            words = message_of(error, option_names(init)).removeprefix("--period: ")
+            again = "" if "period" not in answer else "\nName another column."
+            if again and whole.table.format != "parquet":
+                again = (
+                    f"\nName another column, or this one with the form of its dates, as in {answer['period']} %d/%m/%Y."
+                )
+            raise ArgumentError(words + again) from None
+
+    def ask(name: str, usual: Any, read: Any = None, *, planned: bool = False, **words: Any) -> Any:
+        if answers[name] is None:
+            answered = partial(lambda value: check(planned=planned, **{name: value}))
+            answers[name] = usual if asker is None else asker(f"init_{name}", read, answered, **words)
+        return answers[name]
 
     def columns(text: str) -> list[str]:
         return _columns(whole, "", [name for name in map(str.strip, text.split(",")) if name])
@@ -276,95 +249,90 @@ def _answers(
 
     def cells(text: str) -> list[str]:
         named = columns(text)
-        _check_cells(named, found["unit"])
+        _check_cells(named, answers["unit"])
         return named
 
-    def answer(name: str, usual: Any = None, read: Callable[[str], Any] | None = None, **words: Any) -> Any:
-        if given[name] is not None or asker is None:
-            return usual if given[name] is None else given[name]
-        return asker(f"init_{name}", read, **words)
+    def can_be_had(noise: bool) -> None:
+        if not noise and not answers["by"]:
+            raise ArgumentError(f"{ONE_NUMBER}: go back and name a column, or allow noise.")
+        if not noise and answers["cells_per_unit"] is not None:
+            raise ArgumentError("--cells-per-unit needs noise: without it a person counts in one cell.")
+
+    def independent(dependent: bool) -> None:
+        if dependent:
+            raise ArgumentError(_DEPENDENT)
 
     if asker is not None:
         listed = ", ".join(f"{name} ({kind})" for name, kind in whole.columns.items())
         asker.begin("pkdp init: a first job file", f"Columns: {listed}.")
-    found: dict[str, Any] = {"unit": answer("unit", read=columns), "period": given["period"], "form": None}
-    if given["period"] is None:
-        found["period"], found["form"] = answer("period", read=period, check=lambda named: look(*named))
-    if given["by"] is not None:
-        _check_cells(given["by"], found["unit"])
-    found |= {"every": answer("every", "day"), "by": answer("by", [], cells)}
-
-    def can_be_had(noise: bool) -> None:
-        if not noise and not found["by"]:
-            raise ArgumentError(f"{ONE_NUMBER[0].upper()}{ONE_NUMBER[1:]}.")
-
-    noised = given["noise"] is not None
-    if asker is not None and not noised and given["p_max"] is None:
+    ask("unit", None, columns)
+    if answers["period"] is None and asker is not None:
+        proposed = draft.proposed(answers)
+        usual = (
+            {}
+            if proposed["period"] is None
+            else {"default": " ".join(filter(None, (proposed["period"], proposed["form"])))}
+        )
+        answers["period"], answers["form"] = asker(
+            "init_period", period, lambda named: check(period=named[0], form=named[1]), **usual
+        )
+    every = ask("every", "day")
+    _check_cells(ask("by", [], cells), answers["unit"])
+    noised = answers["noise"] is not None
+    if asker is not None and not noised and answers["attacker"] is None:
         noised = asker("init_noised", check=can_be_had)
     if noised:
-        # Noise adds up without evidence; with some that can be argued it adds up to less.
-        found |= {"noise": answer("noise"), "attacker": AttackerModel()}
-    else:
-        found["attacker"] = AttackerModel(p_max=given["p_max"]) if given["p_max"] is not None else None
-        if found["attacker"] is None and asker is not None:
-            found["attacker"] = ask_attacker(asker, table=True, protects="presence", noise=False)
-        elif given["known"] is not None:
-            told = {"known": given["known"], "influence": given["influence"] or "active"}
-            found["attacker"] = replace(found["attacker"], **(told if given["known"] else {}))
-        elif asker is not None:
-            found["attacker"] = ask_known(asker, found["attacker"], "in the table")
-    declared = given["evidence"]
-    if declared is not None or noised or asker is None:
-        found["evidence"] = () if declared in (None, ["none"]) else read_evidence_flags(declared, ", or none alone")
-    else:
-        note = f"With no, one {found['every']} can be published without noise, and no second."
-        found["evidence"] = ask_evidence(asker, lambda _: None, found["every"], note)
-    found["budget"] = answer("budget")
-    found["about"] = _about(given["about"], asker, noised=noised)
-    return found
+        if answers["by"]:
+            question = f"In how many cells can a person be, in one {every}?"
+            ask("cells_per_unit", 1, question=question)
+        ask("noise", None, planned=True)
+        answers["evidence"] = answers["evidence"] or ()  # noise adds up without evidence, and with some to less
+    elif asker is not None:
+        if not given["independent"]:
+            asker("init_dependent", check=independent)
+        if answers["attacker"] is None:
+            answers["attacker"] = ask_attacker(asker, table=True, protects="presence", noise=False)
+        elif given["known"] is None:
+            answers["attacker"] = ask_known(asker, answers["attacker"], "in the table")
+        if answers["evidence"] is None:
+            note = f"With no, one {every} can be published without noise, and no second."
+            adds_up = partial(lambda evidence: check(planned=True, evidence=evidence))
+            answers["evidence"] = ask_evidence(asker, adds_up, every, note)
+    ask("budget", None, planned=True)
+    if answers["about"] is None:
+        answers["about"] = {} if asker is None else _ask_about(asker, noised=noised)
+    return answers
 
 
-def _about(given: Sequence[str] | None, asker: Asker | None, *, noised: bool) -> dict[str, str]:
-    """Return the table ``[about]``."""
+def _checked_about(words: Mapping[str, str]) -> dict[str, str]:
+    """Return what is said in the table ``[about]``; raises `ArgumentError` for what cannot stand there."""
     from pydantic import ValidationError
 
     from pkdp_pipeline.jobs.about import AboutTable
     from pkdp_pipeline.releases.complaints import complaints
 
-    def check(table: Mapping[str, str]) -> None:
-        try:
-            if words := {name: text for name, text in table.items() if text}:
-                AboutTable.model_validate(words)
-        except ValidationError as error:
-            raise ArgumentError("; ".join(complaints(error))) from None
-
-    def check_one(name: str, text: str) -> None:
-        check({name: text})
-
-    found = {key.strip(): text.strip() for key, _, text in (one.partition("=") for one in given or ())}
-    asked = ("title", "publisher", "contact", *(() if noised else ("argued_by", "argument", "argued_on")))
-    for name in asked:
-        if asker is None or given is not None:
-            break
-        words: dict[str, Any] = {}
-        if name == "argued_on":
-            if not (found["argued_by"] or found["argument"]):
-                continue
-            words = {"default": date.today().isoformat()}
-        words["question"] = f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"
-        found[name] = asker("init_about", None, partial(check_one, name), **words)
-    check(found)
-    return {name: text for name, text in found.items() if text}
+    given = {name: text for name, text in words.items() if text}
+    wrong = ""
+    try:
+        if given:
+            AboutTable.model_validate(given)
+    except ValidationError as error:
+        wrong = "; ".join(complaints(error))
+    if wrong:
+        raise ArgumentError(wrong)
+    return given
 
 
-def _domain(given: list[str], by: Sequence[str], whole: WholeFile) -> Any:
-    """Return the public cells as a job file has them: a list, or of several columns a table of lists."""
-    lists: dict[str, Any] = {}
-    for one in given:
-        column, equals, cells = one.partition("=")
-        if not equals or column not in by or column in lists:
-            raise ArgumentError("--domain must be a column of --by and its cells, once: --domain town=Bonn,Trier.")
-        lists[column] = typed_cells("--domain", column, whole.columns[column], cells.split(","))
-    if lists and set(lists) != set(by):
-        raise ArgumentError(f"--domain is needed for all columns of --by: {', '.join(map(repr, by))}; or for none.")
-    return lists[by[0]] if len(lists) == 1 else {column: lists[column] for column in by if lists}
+def _ask_about(asker: Asker, *, noised: bool) -> dict[str, str]:
+    """Return what is answered of the table ``[about]``."""
+    from pkdp_pipeline.jobs.about import AboutTable
+
+    words: dict[str, str] = {}
+    for name in ("title", "publisher", "contact", *(() if noised else ("argued_by", "argument", "argued_on"))):
+        if name == "argued_on" and not (words["argued_by"] or words["argument"]):
+            continue
+        usual = {"default": today(None).isoformat()} if name == "argued_on" else {}
+        question = f"{name.replace('_', ' ').capitalize()}? {AboutTable.model_fields[name].description}"
+        check = partial(lambda name, text: _checked_about({name: text}), name)
+        words[name] = asker("init_about", None, check, question=question, **usual)
+    return _checked_about(words)

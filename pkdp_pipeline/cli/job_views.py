@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +49,7 @@ def print_result(result: JobResult) -> None:
     """Print one day: its tables with their guarantees, and what the ledger adds up to."""
     console = Console(markup=False, highlight=False, emoji=False)
     for published in result.releases:
-        _print_release(console, result.job.period.text(result.day), published)
+        _print_release(console, result, published)
     if result.together is not None:
         console.print(result.together.sentence(result.job.period.text(result.day)), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases
@@ -68,7 +69,7 @@ def _briefly(total: Certificate, printed: Iterable[JobRelease]) -> str:
     text, about = total.sentence(), "The attacker is "
     for certificate in (one.release.certificate for one in printed):
         for said in (*certificate.assumptions, *certificate.limits):
-            text = text.replace(f" {said}", "")
+            text = re.sub(rf"( In \d+ of the \d+ releases:)? {re.escape(said)}", "", text)
             text = text.replace(f"against {said.removeprefix(about)}", "against the attacker described above.")
     return text
 
@@ -128,17 +129,23 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
     screen.lines([job.output.directory, *report])
 
 
-def _print_release(console: Console, period: str, published: JobRelease) -> None:
-    console.print(f"{published.asked.name}, {period}")
-    print_release(published.release, console=console)
+def _print_release(console: Console, result: JobResult, published: JobRelease) -> None:
+    console.print(f"{published.asked.name}, {result.job.period.text(result.day)}")
+    print_release(published.release, console=console, beside=[one.release for one in result.releases])
     replayed = "replayed: published before; no data was read, nothing was charged."
     console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
 
 
-def print_release(release: Release, delta: float = DELTA, *more: str, console: Console | None = None) -> None:
+def print_release(
+    release: Release,
+    delta: float = DELTA,
+    *more: str,
+    console: Console | None = None,
+    beside: Sequence[Release] = (),
+) -> None:
     """Print a release's table, what its noise does, its guarantee, and more lines."""
     console = console or Console(markup=False, highlight=False, emoji=False)
-    header, rows, left = public_rows(release, _ROWS_SHOWN)
+    header, rows, left = public_rows(release, _ROWS_SHOWN, beside)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
     for row in rows:
         table.add_row(*map(Text, row))

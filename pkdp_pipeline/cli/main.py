@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import logging
 import math
 import re
 import shutil
@@ -237,6 +238,7 @@ def main() -> None:
             shown(message, category, filename, *rest, **named)
 
     warnings.showwarning = show
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it keeps its fonts is nothing to be mailed
     app()
 
 

@@ -43,7 +43,7 @@ Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of 
 EVIDENCE = {
     key: tuple(field.name for field in fields(kind))
     for key, kind in KINDS.items()
-    if key not in ("same_people", "bounded_sensitivity")  # they are about the releases of one period
+    if key not in ("same_people", "same_table", "bounded_sensitivity")  # they are about the releases of one period
 }
 """Evidence that may be declared about several releases, and its numbers, as in ``bounded_participation:5``."""
 
@@ -51,6 +51,7 @@ EVIDENCE = {
 class _Command(Speech):
     """Advice as options of a command."""
 
+    larger_budget = "declare a larger budget"
     revise = "publish with revise=True from Python"
     no_target = ""
     same_people = ""

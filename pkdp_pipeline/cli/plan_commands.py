@@ -236,7 +236,7 @@ def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tu
         return (chosen_day("--date", date or "today", job),)
     if date is not None or first is None or last is None:
         raise ArgumentError("dates are --date alone, or --from and --to together.")
-    return days_of(job, chosen_day("--from", first, job), chosen_day("--to", last, job))
+    return days_of(job, chosen_day("--from", first, job), chosen_day("--to", last, job), ahead=True)
 
 
 def _write(repairs: Repairs, file: Path) -> None:

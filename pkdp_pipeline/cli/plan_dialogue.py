@@ -259,7 +259,11 @@ def ask_evidence(
         words = {key: of_period(asked[key]) for key in ("question", "help", "options", "explained") if key in asked}
         return asker(name, **words, **more)
 
-    kind = ask("evidence", check=lambda kind: adds_up(()) if kind == "none" else None)
+    def check(kind: str) -> None:
+        if kind == "none" or not EVIDENCE[kind]:
+            adds_up(() if kind == "none" else evidence_from_dicts([{"kind": kind}]))
+
+    kind = ask("evidence", check=check)
     if kind == "none":
         return ()
     capped = [{"kind": kind, **{name: ask(f"{kind}.{name}") for name in EVIDENCE[kind]}}]

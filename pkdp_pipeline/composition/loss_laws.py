@@ -256,6 +256,11 @@ class Directions:
         """The losses in each order that is not served by another one."""
         return (self.right,) if self.left is None else (self.right, self.left)
 
+    @property
+    def averages(self) -> bool:
+        """Whether its pairs average over how many known people count, each number of them with its own worst crowd."""
+        return any(isinstance(one, PairLosses) and one.known > 0 for one in self.orders)
+
 
 def directions(bounds: tuple[Bound, ...], protects: str) -> Directions:
     """Return the losses of a release from the bounds that hold for it.

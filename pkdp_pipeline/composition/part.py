@@ -34,7 +34,7 @@ class Part:
     context : Context or None
         The publication of a release, where it is known.
     inside : tuple of Part
-        The parts of a total.
+        The parts of a total; of a table with a mechanism, its certificates.
     """
 
     times: int
@@ -76,6 +76,11 @@ class Part:
         return emptied_by(self.leakage, "presence") is not None
 
     @property
+    def promises(self) -> tuple[Part, ...]:
+        """A table's certificates, as one part each; the part itself where there is one."""
+        return self.inside if self.inside and self.mechanism is not None else (self,)
+
+    @property
     def contexts(self) -> tuple[Context, ...]:
         """The publications that are known, at any depth."""
         own = () if self.context is None else (self.context,)
@@ -114,7 +119,8 @@ def hides_presence(parts: Sequence[Part]) -> bool:
     """
     if any(part.leaks_presence for part in parts):
         return False
-    return all(THEOREMS[applied.bound.theorem].hides_presence_too for part in parts for applied in part.partial)
+    several = (applied for part in parts for one in part.promises for applied in one.partial)
+    return all(THEOREMS[applied.bound.theorem].hides_presence_too for applied in several)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

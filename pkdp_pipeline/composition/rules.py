@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.same_people import bounded_sensitivity, once_per_unit, same_people
+from pkdp_pipeline.composition.same_people import bounded_sensitivity, once_per_unit, same_people, same_table
 from pkdp_pipeline.composition.schedule import (
     bounded_dependence,
     bounded_participation,
@@ -17,12 +17,13 @@ from pkdp_pipeline.composition.schedule import (
     one_day_protected,
     without_evidence,
 )
-from pkdp_pipeline.composition.sums import WorstMaximum
+from pkdp_pipeline.composition.sums import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
 from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import Speech, Worded, listed
+from pkdp_pipeline.theorems import Applied
 from pkdp_pipeline.theorems.worst_case import Leaked
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
@@ -37,6 +38,7 @@ _REGISTRY: dict[frozenset[str], Rule] = {
     frozenset({"bounded_dependence"}): bounded_dependence,
     frozenset({"bounded_participation"}): bounded_participation,
     frozenset({"same_people"}): same_people,
+    frozenset({"same_table"}): same_table,
     frozenset({"once_per_unit"}): once_per_unit,
     frozenset({"bounded_sensitivity"}): bounded_sensitivity,
 }
@@ -58,12 +60,20 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
             "whether she is there. Certify all parts with the same protects."
         )
     total = RULES[_keys(evidence)](parts, evidence)
+    if len(parts) == 1 and parts[0].times == 1 and total.partial:
+        total = replace(total, partial=_as_certified(parts[0], total.partial[0].bound.theorem))
     if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
         declared = frozenset(type(one) for one in evidence)
         excepted = bool(same_people(parts, ()).partial)
         raise NoEvidenceError(Worded(partial(_unsummed, reason, declared, excepted)))
     return total
+
+
+def _as_certified(part: Part, theorem: str) -> tuple[Applied, ...]:
+    """Return what a single release tells by itself: its own certificate's numbers, to the last digit."""
+    bound = Maximum(theorem=theorem, parts=(tuple(applied.bound for applied in part.partial),))
+    return (Applied(bound=bound, attack=best_attack(theorem, part.partial)),)
 
 
 def _keys(evidence: Iterable[Evidence]) -> frozenset[str]:
@@ -96,7 +106,7 @@ def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple
     except ArgumentError as error:
         raise NoEvidenceError(f"the leakages beside the parts do not add up: {error}") from error
     dependent = next((leak for leak in found if leak.is_dependent), None)
-    if dependent is not None and sum(part.times for part in parts) > 1:
+    if dependent is not None and sum(part.times for part in parts) > 1 and "same_table" not in _keys(evidence):
         raise NoEvidenceError(
             f"{dependent.name} may depend on the releases' noise: how much it does on each does not bound how much it "
             "does on all of them, as two noises and their sum show. Publish it with randomness of its own, or certify "
@@ -184,6 +194,8 @@ def assumed_beside(
 ) -> tuple[str, ...]:
     """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
     told, keys = [], _keys(evidence)
+    if "same_table" in keys:
+        return ()
     # Worst cases, and rule 7, count with every leakage, whichever release names it.
     on_others = keys - {"same_people", "bounded_participation", "bounded_sensitivity"}
     if on_others and any(set(part.leakage) != set(leakage) for part in parts):

@@ -1,4 +1,4 @@
-"""Rules 7 to 9: other questions about the same people, everybody once, counts that one record changes little."""
+"""Rules 7 to 9 and 11: the same people asked again, everybody once, counts that a record changes little, one table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pkdp_pipeline.composition.part import Part, Total, has_cells
+from pkdp_pipeline.composition.part import Part, Total, has_cells, what_is_hidden
 from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
 from pkdp_pipeline.errors import NoEvidenceError
@@ -60,6 +60,49 @@ def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
         changes = 1 if isinstance(part.mechanism, Count) else 2 * cells_per_unit(part.mechanism)
         spent += changes * Fraction(noise.epsilon) * part.times
     return float_above(spent)
+
+
+def same_table(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
+    """Take the pointwise largest of what several certificates promise of one table.
+
+    Raises `NoEvidenceError` if the parts are known to be about different tables.
+
+    Notes
+    -----
+    *Guarantee*: whoever fits the attacker of one of them is covered by it, and so by the largest; with other releases
+    the largest composes as one profile. *Rounding*: none of its own. *Source*: `docs/composition.md`, rule 11.
+    """
+    known = [part.context for part in parts if part.context is not None]
+    tables = {(one.unit, one.where, one.period, one.dataset, one.table) for one in known}
+    if len({part.mechanism for part in parts}) > 1 or parts[0].mechanism is None or len(tables) > 1:
+        raise NoEvidenceError(
+            "SameTable is about certificates of one table, which have one mechanism, period and predicate: compose "
+            "those of each table first, and then the totals."
+        )
+    own = tuple(part for part in parts if part.protects == parts[0].protects)
+    total = largest("same_table", parts, what_is_hidden(own, "this release"))
+    # Equal guarantees keep what else is known of them, such as their losses.
+    if len({part.bounds for part in parts}) == 1:
+        return replace(total, partial=parts[0].partial, worst=parts[0].worst)
+    return replace(total, worst=parts[0].worst) if len({part.worst for part in parts}) == 1 else total
+
+
+def table_part(part: Part) -> Part:
+    """Return a table that has several certificates, its `inside`, as the release it is: their largest promise holds."""
+    inside = part.inside
+    if all(one.protects != part.aim for one in inside):
+        inside = tuple(replace(one, aim=part.aim) for one in inside)
+    # One that says nothing about what the whole is to protect leaves nothing.
+    total = same_table(inside, ()) if all(one.bounds for one in inside) else None
+    return replace(
+        part,
+        protects=part.aim,
+        certified=() if total is None else total.partial,
+        against_anyone=None if total is None else total.worst,
+        mechanism=inside[0].mechanism,
+        context=inside[0].context,
+        inside=inside,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +228,8 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
             several = isinstance(part.mechanism, Histogram) and _IN_SEVERAL_CELLS
             raise NoEvidenceError(several or (_NO_HISTOGRAM if part.mechanism is not None else _SEVERAL))
     if parts[0].aim == "presence":
-        # Their noise holds told anything; their numbers are not about being in no release at all.
-        told_apart = not any(part.partial for part in others)
+        # Their noise holds told anything; their numbers are not about being in none of several releases.
+        told_apart = sum(part.times for part in parts) == 1 or not any(part.partial for part in others)
         hidden = (
             "Protects whether a person is included in any of these releases; it does not protect in which release "
             f"{'or cell ' if has_cells(parts) else ''}she is once that is known."
@@ -238,7 +281,8 @@ _SEVERAL = (
 
 def _all_by(theorem: str, parts: tuple[Part, ...]) -> list[Applied]:
     """Return the bounds of all parts by one theorem; none where a part has none."""
-    found = [[applied for applied in part.partial if applied.bound.theorem == theorem] for part in parts]
+    several = (one for part in parts for one in part.promises)
+    found = [[applied for applied in one.partial if applied.bound.theorem == theorem] for one in several]
     return [applied for group in found for applied in group] if all(found) else []
 
 

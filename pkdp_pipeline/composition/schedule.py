@@ -8,20 +8,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-import flint
 import numpy as np
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Directions, ProfileLosses, directions
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
-from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
+from pkdp_pipeline.composition.sums import GroupPrivacy, Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
-from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.bound import Derived, Guarantee
+from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 Parts = tuple[Part, ...]
@@ -31,22 +29,34 @@ _SLOW = "noisy_thresholding_in_box"
 """A profile that takes a second at every ε is not read off at hundreds of them; others hold beside it."""
 
 
+_FEW_KINDS = 32
+"""Of up to so many different releases it is looked at what all tell, where nobody takes part in all of them."""
+
+
 def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
     rule, most = "independent_given_habits", _most(evidence)
     return _whole(rule, parts, most, convolved(rule, parts, None if most is None else most * at_once(parts)))
 
 
-def _laws(part: Part, apart: tuple[type[Bound], ...] = ()) -> tuple[tuple[Directions, int], ...]:
+def _laws(
+    part: Part, apart: tuple[type[Bound], ...] = (), *, hulls: bool = False
+) -> tuple[tuple[Directions, int], ...]:
     """Return the losses of a part, and how often each; those of a person's several cells one by one.
 
-    Bounds of the classes `apart` are left out where others are left.
+    Bounds of the classes `apart` are left out where others are left. With `hulls` pairs that average over how many
+    known people count are replaced by the hull of what is certified.
     """
-    if len(part.bounds) == 1 and isinstance(cells := part.bounds[0], Convolved) and THEOREMS[cells.theorem].about:
-        return tuple((law, times * part.times) for law, times in cells.parts)
+    cells = [one for one in part.bounds if isinstance(one, Convolved) and THEOREMS[one.theorem].about]
+    if cells and len(cells) == len(part.bounds):
+        # Where there are two, the second is made of hulls.
+        return tuple((law, times * part.times) for law, times in cells[-1 if hulls else 0].parts)
     bounds = _quick(part)
-    others = tuple(bound for bound in bounds if not isinstance(bound, apart))
-    return ((replace(directions(others or bounds, part.protects), attack=_repeatable(part)), part.times),)
+    others = tuple(bound for bound in bounds if not isinstance(bound, apart)) or bounds
+    law = directions(others, part.protects)
+    if hulls and law.averages:
+        law = Directions(right=ProfileLosses(bounds=others))
+    return ((replace(law, attack=_repeatable(part)), part.times),)
 
 
 def _whole(
@@ -80,25 +90,31 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
     if not any(part.partial for part in parts):
         return ()
+    single = tuple(applied for part in parts for applied in part.partial)
     laws = tuple(law for part in parts for law in _laws(part))
     if participation is not None:
-        participation *= max(1 if part.mechanism is None else cells_per_unit(part.mechanism) for part in parts)
+        # A period that somebody takes part in has a law for each of her cells, inside of a total as well.
+        participation *= max(sum(times for _, times in _laws(part)) // part.times for part in parts)
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
-    single = tuple(applied for part in parts for applied in part.partial)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))
+    # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile; and
+    # where known people count by chance, no crowd is the worst beside any number of them.
+    closer = (
+        (_laws(part, (NoisyThreshold, BoxedThreshold)) for part in parts),
+        (_laws(part, hulls=True) for part in parts),
+    )
+    others = [
+        one for one in dict.fromkeys(tuple(law for part in each for law in part) for each in closer) if one != laws
+    ]
     several = participation is not None and len(laws) > 1
-    if not several and not any(isinstance(law.right, ProfileLosses) for law, _ in laws):
+    if not several and not others and not any(isinstance(law.right, ProfileLosses) for law, _ in laws):
         return (total,)
     # Where laws are read off profiles, or all taken for the most telling ones, the plain sum may be smaller.
-    found = [total, Applied(bound=_split_sum(theorem, parts), attack=None)]
-    # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile.
-    exact = tuple(law for part in parts for law in _laws(part, (NoisyThreshold, BoxedThreshold)))
-    if any(
-        isinstance(law.right, ProfileLosses) > isinstance(was.right, ProfileLosses)
-        for (law, _), (was, _) in zip(laws, exact, strict=True)
-    ):
-        found.append(Applied(bound=replace(bound, parts=exact), attack=None))
-    return tuple(found)
+    found = [replace(bound, parts=each) for each in others]
+    if several and len(laws) <= _FEW_KINDS:
+        # Nor do fewer periods tell more than all, each by its own losses.
+        found += [replace(one, participation=None) for one in (bound, *found)]
+    return (total, *(Applied(bound=one, attack=None) for one in (_split_sum(theorem, parts), *found)))
 
 
 def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 0.0) -> SplitSum:
@@ -337,56 +353,3 @@ def _curve(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     depths = np.insert(depths, steep, depths[steep - 1])
     lowest = int(np.searchsorted(depths, depths[-1])) + 1
     return epsilons[:lowest], depths[:lowest]
-
-
-_STEPS = np.concatenate([[0.0], np.geomspace(1e-3, 512.0, 200)])
-"""Steps that are looked at below the one asked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPrivacy(Derived):
-    """The profile of lives that are `steps` single changes apart.
-
-    Notes
-    -----
-    Steps of (ε, δ) each give ``(s ε, δ (e^{s ε} - 1)/(e^ε - 1))`` along a chain of s lives. *Guarantee*: never below
-    the divergence of two lives whose chain consists of possible lives. *Rounding*: up. *Source*:
-    `docs/composition.md`, rule 3.
-    """
-
-    steps: int
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons / self.steps)
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        # A smaller ε in each step is safe, so the division rounds down, and so are all smaller steps: the factor
-        # grows with the step, and the smallest value may lie before the end.
-        single = epsilons if self.steps == 1 else np.nextafter(epsilons / self.steps, -np.inf).clip(0.0)
-        least = np.minimum.accumulate(_on_steps(self))
-        before = np.searchsorted(_STEPS, single, side="right") - 1
-        return np.zeros(len(epsilons)), np.minimum(self.at_steps(single), least[before])
-
-    def at_steps(self, single: Array) -> Array:
-        """Return δ of the whole chain when every step has these ε, rounded up."""
-        pairs = zip(single.tolist(), Guarantee((self.one,)).delta(single).tolist(), strict=True)
-        grown = np.array([min(1.0, value * self._factor(step)) if value > 0.0 else 0.0 for step, value in pairs])
-        certified: Array = np.minimum(1.0, np.nextafter(grown, np.inf) * (grown > 0.0))
-        return certified
-
-    def _factor(self, epsilon: float) -> float:
-        """Return ``Σ_{i<s} e^{iε}``, rounded up."""
-        if epsilon == 0.0:
-            return float(self.steps)
-        if self.steps * epsilon > 690.0:
-            return math.inf
-        with flint.ctx.workprec(128):
-            one = flint.arb(epsilon)
-            return ball_above((self.steps * one).expm1() / one.expm1())
-
-
-@lru_cache(maxsize=256)
-def _on_steps(bound: GroupPrivacy) -> Array:
-    return bound.at_steps(_STEPS)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import Directions, ProductLosses, directions
+from pkdp_pipeline.composition.loss_laws import Directions, ProductLosses, ProfileLosses, directions
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit
 from pkdp_pipeline.theorems import THEOREMS, Applicable, Applied, Protects
@@ -33,26 +33,35 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     about = (
         (key, one.rule) for key, one in THEOREMS.items() if one.is_rule and one.about == (type(mechanism), protects)
     )
-    partial, obstacles = [], list(found.obstacles)
+    partial: list[Applied] = []
+    obstacles = list(found.obstacles)
     for key, rule in about:
         applied = (
             rule(mechanism, attacker, surviving.theorems) if rule is not None and key in surviving.theorems else None
         )
         if isinstance(applied, Applied):
-            partial.append(_of_all(key, cells, applied))
+            partial += _of_all(key, cells, applied)
         else:
             obstacles.append(applied or surviving.obstacle or "")
     return replace(found, partial=tuple(partial), obstacles=tuple(filter(None, dict.fromkeys(obstacles))))
 
 
-def _of_all(theorem: str, cells: int, one: Applied) -> Applied:
-    """Return the bound on all cells of a person, from that on one of them."""
-    both, attack = directions((one.bound,), "presence"), one.attack
+def _of_all(theorem: str, cells: int, one: Applied) -> list[Applied]:
+    """Return the bounds on all cells of a person, from that on one of them; hulls, where there are some, last."""
+    attack = one.attack
     if not isinstance(attack, Thresholding) or (attack.known and not attack.active):
         attack = None
     elif attack.known:
         attack = replace(attack, k=attack.k - attack.known, known=0)
-    if THEOREMS[theorem].hides_presence_too:
-        both = Directions(right=ProductLosses(factors=both.orders))
-    bound = Convolved(theorem=theorem, parts=((replace(both, attack=attack), cells),))
-    return Applied(bound=bound, attack=None if attack is None else bound)
+    laws = [directions((one.bound,), "presence")]
+    if laws[0].averages:
+        # No crowd is the worst beside any number of known people who count.
+        laws.append(Directions(right=ProfileLosses(bounds=(one.bound,))))
+    found: list[Applied] = []
+    for law in laws:
+        both = law
+        if THEOREMS[theorem].hides_presence_too:
+            both = Directions(right=ProductLosses(factors=(law.right, law.left or law.right)))
+        bound = Convolved(theorem=theorem, parts=((replace(both, attack=attack), cells),))
+        found.append(Applied(bound=bound, attack=None if attack is None else bound))
+    return found

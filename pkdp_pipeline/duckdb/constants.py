@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import re
-import struct
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,41 +13,11 @@ from typing import Any, NoReturn
 import pandas as pd
 
 from pkdp_pipeline.duckdb.tables import is_enum, type_name
+from pkdp_pipeline.engines.relation_engine import INSTANTS, values_of
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.comparisons import Moment, Values, written_time
 from pkdp_pipeline.model.predicate import Condition, Constant, Disjunction, Operator, Predicate, among, conjunction
 
-_WHOLE = {
-    "TINYINT": (-(2**7), 2**7 - 1),
-    "SMALLINT": (-(2**15), 2**15 - 1),
-    "INTEGER": (-(2**31), 2**31 - 1),
-    "BIGINT": (-(2**63), 2**63 - 1),
-    "HUGEINT": (-(2**127), 2**127 - 1),
-    "UTINYINT": (0, 2**8 - 1),
-    "USMALLINT": (0, 2**16 - 1),
-    "UINTEGER": (0, 2**32 - 1),
-    "UBIGINT": (0, 2**64 - 1),
-    "UHUGEINT": (0, 2**128 - 1),
-}
-_DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
-_SECOND = 10**9
-_DAY = 86_400 * _SECOND
-#: Nanoseconds between the values that a column of dates or times can hold.
-_TIMES = {
-    "DATE": _DAY,
-    "TIMESTAMP_S": _SECOND,
-    "TIMESTAMP_MS": 10**6,
-    "TIMESTAMP": 10**3,
-    "TIMESTAMP WITH TIME ZONE": 10**3,
-    "TIMESTAMP_NS": 1,
-}
-_INSTANT = "TIMESTAMP WITH TIME ZONE"
-_WRITTEN = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d)"
-    r"(?P<time>[ T](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?)?"
-    r"(?P<zone>Z|(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?)?",
-    re.ASCII,
-)
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 #: Up to here, a decimal that is compared as a double equals no other.
 _LARGEST_EXACT = 10**15
 
@@ -62,19 +30,6 @@ class SqlConstant:
     value: Fraction | str | bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """The values a column can hold, where they are equally spaced: multiples of `step`, in nanoseconds for times."""
-
-    step: Fraction
-    low: Fraction | None = None
-    high: Fraction | None = None
-
-    def holds(self, exact: Fraction) -> bool:
-        outside = (self.low is not None and exact < self.low) or (self.high is not None and exact > self.high)
-        return not outside and not exact % self.step
-
-
 def type_of_keys(kind: str) -> str | None:
     """Return the SQL type of the keys of a column: its own; None where its values cannot name cells.
 
@@ -83,7 +38,7 @@ def type_of_keys(kind: str) -> str | None:
     if is_enum(kind) or kind == '"NULL"':
         return "VARCHAR"
     plain = ("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "UUID")
-    return kind if kind in plain or (_grid(kind) is not None and "HUGE" not in kind) else None
+    return kind if kind in plain or (values_of(kind).step is not None and "HUGE" not in kind) else None
 
 
 def key_of(kind: str, literal: SqlConstant) -> Any:
@@ -91,22 +46,21 @@ def key_of(kind: str, literal: SqlConstant) -> Any:
 
     Raises `ArgumentError` if the column cannot hold it, or no cell of an integer column can: keys are below 2^63.
     """
-    grid = _grid(kind)
-    if grid is None:
+    values = values_of(kind)
+    if values.step is None:
         constant = _off_grid("", kind, literal)
         return float(constant) if kind in ("FLOAT", "DOUBLE") else constant
     exact = _exact("", kind, literal)
-    if not grid.holds(exact) or (kind in _WHOLE and exact >= 2**63):
+    if not values.holds(exact) or (_is_whole(values) and exact >= 2**63):
         _mismatch("", kind, literal)
-    if kind in _TIMES:
-        text = _time_text(kind, int(exact))
+    if values.family != "number":
+        text = written_time(int(exact), zoned=kind in INSTANTS)
         if kind == "DATE":
             return datetime.date.fromisoformat(text)
-        return pd.Timestamp(text).tz_convert("UTC") if kind == _INSTANT else pd.Timestamp(text)
-    if kind in _WHOLE:
+        return pd.Timestamp(text).tz_convert("UTC") if kind in INSTANTS else pd.Timestamp(text)
+    if values.scale is None:
         return int(exact)
-    steps, places = int(exact / grid.step), len(str(grid.step.denominator)) - 1
-    return decimal.Decimal(f"{steps}e-{places}")
+    return decimal.Decimal(f"{int(exact / values.step)}e-{values.scale}")
 
 
 def words_of(kind: str) -> str:
@@ -117,9 +71,9 @@ def words_of(kind: str) -> str:
         return "a text, in single quotes"
     if kind == "DATE":
         return "a date, such as DATE '2024-01-31'"
-    if kind == _INSTANT:
+    if kind in INSTANTS:
         return "a time with its offset from UTC, such as '2024-01-31 12:00:00+00:00'"
-    if kind in _TIMES:
+    if values_of(kind).family == "time":
         return "a date or a time, such as '2024-01-31' or '2024-01-31 12:00:00'"
     return "a number that such a column can hold, without quotes"
 
@@ -129,26 +83,18 @@ def compared(column: str, kind: str, sign: Operator, literal: SqlConstant) -> Pr
 
     Raises `ArgumentError` if the constant is of another kind than the column, or the column's values have no order.
     """
-    grid = _grid(kind)
-    if grid is None:
+    values = values_of(kind)
+    if values.step is None:
         constant = _off_grid(column, kind, literal)
-        if kind not in ("FLOAT", "DOUBLE", "VARCHAR"):
+        if kind not in ("FLOAT", "DOUBLE", "VARCHAR") and not is_enum(kind):
             raise ArgumentError(
                 f"filter orders column {column!r}, which has type {type_name(kind)}: compare it with = or IN instead."
             )
         return Condition(column, sign, constant)
-    exact = _exact(column, kind, literal)
-    below = sign in ("<", "<=")
-    every, none = Condition(column, "isna", negated=True), Disjunction(())
-    # Every value of the column, or none, may lie on that side.
-    if grid.high is not None and (exact > grid.high or (exact == grid.high and sign in ("<=", ">"))):
-        return every if below else none
-    if grid.low is not None and (exact < grid.low or (exact == grid.low and sign in ("<", ">="))):
-        return none if below else every
-    if rest := exact % grid.step:
-        # Between two values of the column: those up to the smaller one are below it, all others above.
-        exact, sign = exact - rest, "<=" if below else ">"
-    return Condition(column, sign, _on_grid(column, kind, exact))
+    beside = values.beside(sign, _exact(column, kind, literal))
+    if isinstance(beside, bool):
+        return Condition(column, "isna", negated=True) if beside else Disjunction(())
+    return Condition(column, beside[0], _on_grid(column, kind, beside[1]))
 
 
 def members(column: str, kind: str, literals: Iterable[SqlConstant], *, negated: bool) -> Predicate:
@@ -156,12 +102,12 @@ def members(column: str, kind: str, literals: Iterable[SqlConstant], *, negated:
 
     Raises `ArgumentError` if a constant is of another kind than the column, or its values can be compared with none.
     """
-    grid = _grid(kind)
+    values = values_of(kind)
     constants: list[Constant] = []
     for literal in literals:
-        if grid is None:
+        if values.step is None:
             constants.append(_off_grid(column, kind, literal))
-        elif grid.holds(exact := _exact(column, kind, literal)):
+        elif values.holds(exact := _exact(column, kind, literal)):
             constants.append(_on_grid(column, kind, exact))
     if kind == "BOOLEAN":
         constants = [value for value in (False, True) if (value in constants) != negated]
@@ -173,22 +119,13 @@ def members(column: str, kind: str, literals: Iterable[SqlConstant], *, negated:
     return conjunction([found, Condition(column, "isna", negated=True)]) if negated else found
 
 
-def _grid(kind: str) -> _Grid | None:
-    """Return the values that a column of this SQL type can hold, or None where they are not equally spaced."""
-    if kind in _WHOLE:
-        low, high = _WHOLE[kind]
-        return _Grid(Fraction(1), Fraction(low), Fraction(high))
-    decimals = _DECIMAL.fullmatch(kind)
-    if decimals:
-        step = Fraction(1, 10 ** int(decimals[2]))
-        largest = (10 ** int(decimals[1]) - 1) * step
-        return _Grid(step, -largest, largest)
-    return _Grid(Fraction(_TIMES[kind])) if kind in _TIMES else None
+def _is_whole(values: Values) -> bool:
+    return values.family == "number" and values.scale is None
 
 
 def _exact(column: str, kind: str, literal: SqlConstant) -> Fraction:
     """Return the number a constant is on the grid of a column; it may lie between two of its values."""
-    if kind in _TIMES:
+    if values_of(kind).family != "number":
         return Fraction(_nanoseconds(column, kind, literal))
     if literal.kind != "number" or not isinstance(literal.value, Fraction):
         _mismatch(column, kind, literal)
@@ -197,11 +134,12 @@ def _exact(column: str, kind: str, literal: SqlConstant) -> Fraction:
 
 def _on_grid(column: str, kind: str, exact: Fraction) -> Constant:
     """Return the constant that is `exact` on a column's grid."""
-    if kind in _TIMES:
-        return _time_text(kind, int(exact))
+    values = values_of(kind)
+    if values.family != "number":
+        return written_time(int(exact), zoned=kind in INSTANTS)
     if exact.denominator == 1:
         return exact.numerator
-    if abs(exact / (_grid(kind) or _Grid(Fraction(1))).step) > _LARGEST_EXACT:
+    if abs(exact / (values.step or 1)) > _LARGEST_EXACT:
         raise ArgumentError(
             f"filter compares column {column!r} with a fraction of more than 15 digits, which cannot be compared "
             "exactly; write fewer digits or a whole number."
@@ -243,9 +181,7 @@ def _mismatch(column: str, kind: str, literal: SqlConstant) -> NoReturn:
 def _floating(column: str, kind: str, exact: Fraction) -> Constant:
     """Return the nearest value that the column can hold."""
     try:
-        number = float(exact)
-        if kind == "FLOAT":
-            (number,) = struct.unpack("<f", struct.pack("<f", number))
+        number = values_of(kind).nearest(exact)
     except OverflowError:
         raise ArgumentError(
             f"filter compares column {column!r} with a number beyond the range of {kind}; leave the comparison out, "
@@ -256,42 +192,18 @@ def _floating(column: str, kind: str, exact: Fraction) -> Constant:
 
 def _nanoseconds(column: str, kind: str, literal: SqlConstant) -> int:
     """Return the nanoseconds since 1970 of a date or time, in UTC for columns with a time zone."""
-    text, zoned = literal.value, kind == _INSTANT
+    zoned = kind in INSTANTS
     # Without an offset, an instant would depend on the time zone of the one who asks.
-    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    moment = Moment.of(literal.value) if isinstance(literal.value, str) else None
     whole_days = literal.kind == "date" or (kind == "DATE" and literal.kind == "text")
     if (
-        found is None
+        moment is None
         or literal.kind == ("timestamp" if zoned else "instant")
-        or bool(found["zone"]) != zoned
-        or (found["time"] and whole_days)
-        or (zoned and not found["time"])
+        or moment.zoned != zoned
+        or (moment.timed and whole_days)
     ):
         _mismatch(column, kind, literal)
-    hour, minute, second, hours, minutes = (
-        int(found[part] or 0) for part in ("hour", "minute", "second", "hours", "minutes")
-    )
-    try:
-        days = datetime.date.fromisoformat(found["date"]).toordinal() - _EPOCH
-        datetime.time(hour, minute, second)
-        datetime.time(hours, minutes)
-    except ValueError:
-        _mismatch(column, kind, literal)
-    seconds = 3_600 * hour + 60 * minute + second
-    seconds += (1 if found["sign"] == "-" else -1) * (3_600 * hours + 60 * minutes)
-    nanoseconds = days * _DAY + seconds * _SECOND + int((found["fraction"] or "").ljust(9, "0"))
-    first, last = (1678, 2261) if kind == "TIMESTAMP_NS" else (2, 9998) if zoned else (1, 9999)
-    if not first <= int(found["date"][:4]) <= last:
+    first, last = (2, 9998) if zoned else (1, 9999)
+    if not first <= moment.year <= last:
         raise ArgumentError(f"filter compares column {column!r} with a year that is not within {first} to {last}.")
-    return nanoseconds
-
-
-def _time_text(kind: str, nanoseconds: int) -> str:
-    days, rest = divmod(nanoseconds, _DAY)
-    text = datetime.date.fromordinal(days + _EPOCH).isoformat()
-    seconds, fraction = divmod(rest, _SECOND)
-    if rest or kind == _INSTANT:
-        text += f" {seconds // 3_600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    if fraction:
-        text += f".{fraction:09}".rstrip("0")
-    return text + ("+00:00" if kind == _INSTANT else "")
+    return moment.nanoseconds

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from pkdp_pipeline.duckdb.constants import SqlConstant, compared, members
 from pkdp_pipeline.duckdb.parsing import call, cast, check_characters, fields, literal_of, named, parsed, refuse
 from pkdp_pipeline.duckdb.tables import LACKING, column_named, is_enum, type_name
+from pkdp_pipeline.engines.relation_engine import INSTANTS
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.like import like_pattern
 from pkdp_pipeline.model.predicate import (
@@ -200,7 +201,7 @@ class _Reader:
             refuse(f"a function or operator, {node['function_name']}, where a column must stand")
         column = self._column(arguments[0])
         kind = self._columns[column]
-        if kind == "TIMESTAMP WITH TIME ZONE":
+        if kind in INSTANTS:
             raise ArgumentError(
                 f"filter asks for the {_PARTS[name]} of column {column!r}, which has type {kind}: in every time zone "
                 "it may be another one. Make a view with the local time, such as timezone('Europe/Oslo', "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.ledger import Ledger
@@ -39,7 +39,7 @@ class LedgerSettings(Declarations):
     ] = AttackerTable()
     ledger: Annotated[
         Name | None, BeforeValidator(lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)
-    ] = None
+    ] = Field(default=None, repr=False)
     dataset: Name = "default"
     period: PeriodName = None
 
@@ -72,7 +72,7 @@ class Settings(LedgerSettings):
     """
 
     unit: Columns
-    ledger: Name
+    ledger: Name = Field(repr=False)
     missing_unit: Literal["error", "drop"] = "error"
     one_cell: Literal["error", "most_frequent", "first", "hash"] = "error"
     order_by: Columns | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from collections.abc import Callable, Collection, Mapping
+from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex, plain_pieces
-from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Predicate, check_families
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
@@ -26,20 +27,38 @@ _REAL = tuple(_BITS)
 _OTHER_UNITS = (nw.Binary, nw.Time, nw.Int128, nw.UInt128)
 
 
-def family(dtype: Any) -> str:
-    """Return what a column of this type can be compared with in a query string."""
-    if isinstance(dtype, _TEXT):
-        return "text"
-    if isinstance(dtype, (nw.Date, nw.Datetime)):
-        return "time" if getattr(dtype, "time_zone", None) is None else "instant"
-    if isinstance(dtype, (*_WHOLE, *_REAL, nw.Decimal)):
-        return "number"
-    return "boolean" if isinstance(dtype, nw.Boolean) else str(dtype)
+#: What stands before a text's name in the name of a column of its bytes, where an engine orders texts otherwise.
+BYTES = "pkdp_bytes_"
+#: How many nanoseconds a unit of time has.
+_UNITS: Mapping[str, int] = MappingProxyType({"ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND})
+
+
+def is_text(dtype: Any) -> bool:
+    """Return whether a column of this type holds text."""
+    return isinstance(dtype, _TEXT)
 
 
 def bits_of_real(dtype: Any) -> int:
     """Return how many bits a real of this type has; 0 for other types."""
     return next((bits for real, bits in _BITS.items() if isinstance(dtype, real)), 0)
+
+
+def values_of(dtype: Any) -> Values:
+    """Return what a column of this type can be compared with."""
+    whole = re.fullmatch(r"(U?)Int(\d+)", str(dtype))
+    if whole is not None:
+        return Values.whole(int(whole[2]), signed=not whole[1])
+    if bits := bits_of_real(dtype):
+        return Values("number", bits=bits)
+    if isinstance(dtype, nw.Decimal):
+        return Values.decimals(dtype.precision or 38, dtype.scale)
+    if isinstance(dtype, nw.Date):
+        return Values.times("time", DAY)
+    if isinstance(dtype, nw.Datetime):
+        return Values.times("time" if dtype.time_zone is None else "instant", _UNITS[dtype.time_unit])
+    if is_text(dtype):
+        return Values("text")
+    return Values("boolean" if isinstance(dtype, nw.Boolean) else str(dtype))
 
 
 def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
@@ -157,28 +176,31 @@ def _spelled(name: str) -> str:
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 )
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d:\d\d)?")
 
 
 def condition(
-    where: Predicate | None, schema: Mapping[str, Any], *, spark: bool = False, regex: bool = True
+    where: Predicate | None,
+    rows: nw.LazyFrame[Any],
+    schema: Mapping[str, Any],
+    *,
+    empty: Collection[str] = (),
+    regex: bool = True,
 ) -> nw.Expr | None:
     """Return an expression that is true or false for every row, or None where every row is meant.
 
-    With `spark`, timestamps without a zone are written as text: PySpark takes a Python one for an instant. `regex` says
-    whether the frame's engine reads what `like_regex` writes. Raises `ArgumentError` if it cannot be asked of these
-    columns.
+    `rows` and `schema`: see `opened`. `empty`: columns that have no type, and no value. `regex`: whether the frame's
+    engine reads what `like_regex` writes. Raises `ArgumentError` if it cannot be asked of these columns.
     """
     if where is None:
         return None
-    check_families(where, {name: family(dtype) for name, dtype in schema.items()})
-    return _Expressions(schema, spark, regex).of(where)
+    columns = {name: Values("empty") if name in empty else values_of(dtype) for name, dtype in schema.items()}
+    return _Expressions(schema, rows.implementation, regex).of(settled(where, columns))
 
 
 class _Expressions:
-    def __init__(self, schema: Mapping[str, Any], spark: bool, regex: bool) -> None:
+    def __init__(self, schema: Mapping[str, Any], engine: nw.Implementation, regex: bool) -> None:
         self._schema = schema
-        self._spark = spark
+        self._engine = engine
         self._regex = regex
 
     def of(self, predicate: Predicate) -> nw.Expr:
@@ -190,19 +212,32 @@ class _Expressions:
 
     def _test(self, condition: Condition) -> nw.Expr:
         name, operand = condition.column, condition.operand
-        dtype, values = self._schema[name], self._column(name)
+        dtype, values = self._schema[name], self._column(name, missing=condition.operator == "isna")
         if condition.part is not None:
-            dtype, values = nw.Int64(), getattr(values.dt, condition.part)().cast(nw.Int64)
+            dtype, values = nw.Int64(), self._part(condition.part, dtype, values)
         if condition.operator == "isna":
             return values.is_null()
         if condition.operator == "like":
             return self._matched(name, values, str(operand)).fill_null(False)
+        if condition.operator in ORDERS and BYTES + name in self._schema:
+            other = column(BYTES + operand.name) if isinstance(operand, Column) else nw.lit(str(operand).encode())
+            return self._answer(condition.operator, column(BYTES + name), other)
         if isinstance(operand, Column):
-            compared: nw.Expr = _OPERATORS[condition.operator](values, self._column(operand.name))
-            return compared.fill_null(False)
+            values, other = self._column(name, operand.name), self._column(operand.name, name)
+            return self._answer(condition.operator, values, other)
+        if not condition.constants:
+            return values.is_null() & nw.lit(False)
         if condition.operator == "in":
-            return self._membership(name, dtype, values, list(condition.constants))
-        return self._with_constant(name, dtype, values, condition.operator, condition.constants[0])
+            return self._membership(dtype, values, condition.constants)
+        return self._answer(condition.operator, values, self._literal(dtype, condition.constants[0]))
+
+    def _part(self, part: Part, dtype: Any, values: nw.Expr) -> nw.Expr:
+        if self._engine.is_ibis() and getattr(dtype, "time_unit", "") == "ns":
+            # DuckDB rounds nanoseconds, before 1970 towards it, where only a date is asked for.
+            cut = values.cast(nw.Datetime("us"))
+            values = nw.when(cut.cast(dtype) <= values).then(cut).otherwise(cut - nw.lit(timedelta(microseconds=1)))
+        number: nw.Expr = getattr(values.dt, part)().cast(nw.Int64)
+        return number
 
     def _matched(self, name: str, values: nw.Expr, pattern: str) -> nw.Expr:
         pieces = plain_pieces(pattern) or ()
@@ -219,64 +254,47 @@ class _Expressions:
             )
         return values.str.contains(like_regex(pattern))
 
-    def _membership(self, name: str, dtype: Any, values: nw.Expr, constants: list[Any]) -> nw.Expr:
-        limits = _limits(dtype)
-        if limits is not None and all(isinstance(constant, int) for constant in constants):
-            constants = [constant for constant in constants if limits[0] <= constant <= limits[1]] or constants[:1]
-        listable = family(dtype) == "text" or (limits is not None and all(_inside(limits, one) for one in constants))
-        if listable:
-            return values.is_in(constants).fill_null(False)
-        found = [self._with_constant(name, dtype, values, "==", constant) for constant in constants]
-        return nw.any_horizontal(*found, ignore_nulls=False)
+    def _membership(self, dtype: Any, values: nw.Expr, constants: tuple[Constant, ...]) -> nw.Expr:
+        if is_text(dtype) or (isinstance(dtype, _WHOLE) and dtype != nw.UInt64):
+            return values.is_in(list(constants)).fill_null(False)
+        equal = (self._answer("==", values, self._literal(dtype, constant)) for constant in constants)
+        return nw.any_horizontal(*equal, ignore_nulls=False)
 
-    def _with_constant(self, name: str, dtype: Any, values: nw.Expr, sign: str, constant: Any) -> nw.Expr:
-        limits = _limits(dtype)
-        if limits is not None and isinstance(constant, int) and not _inside(limits, constant):
-            # Outside the column's range a constant compares with all its values alike.
-            return ~values.is_null() if _OPERATORS[sign](0, constant) else values.is_null() & nw.lit(False)
-        if isinstance(dtype, (nw.Date, nw.Datetime)):
-            constant = _moment(name, dtype, constant)
-        literal = nw.lit(constant)
-        if self._spark and isinstance(constant, datetime) and constant.tzinfo is None:
-            literal = nw.lit(constant.isoformat(sep=" ")).cast(nw.Datetime("us"))
-        compared: nw.Expr = _OPERATORS[sign](values, literal)
+    def _answer(self, sign: str, values: nw.Expr, other: nw.Expr) -> nw.Expr:
+        compared: nw.Expr = _OPERATORS[sign](values, other)
         return compared.fill_null(False)
 
-    def _column(self, name: str) -> nw.Expr:
-        dtype = self._schema[name]
-        if family(dtype) in ("text", "number"):
-            return comparable("where", name, dtype)
-        return column(name)
+    def _literal(self, dtype: Any, constant: Constant) -> nw.Expr:
+        """Return a constant as a column of this type holds it."""
+        if isinstance(dtype, nw.Date):
+            return nw.lit(date.fromisoformat(written_time(int(constant))))
+        if not isinstance(dtype, nw.Datetime):
+            # Beside a signed constant Arrow would make signed numbers of these, where it can.
+            exact = nw.lit(constant, dtype) if isinstance(dtype, nw.Decimal) else nw.lit(constant)
+            return nw.lit(str(constant)).cast(dtype) if dtype == nw.UInt64 else exact
+        nanoseconds, zoned = int(constant), dtype.time_zone is not None
+        if not self._engine.is_ibis() and not self._engine.is_spark_like():
+            return nw.lit(nanoseconds // _UNITS[dtype.time_unit], nw.Int64()).cast(dtype)
+        text = written_time(nanoseconds, zoned=zoned)
+        # PySpark takes a Python timestamp without a zone for an instant, and Python's have no nanoseconds.
+        if nanoseconds % 1000 or (self._engine.is_spark_like() and not zoned):
+            return nw.lit(text).cast(nw.Datetime(dtype.time_unit, dtype.time_zone))
+        return nw.lit(datetime.fromisoformat(text))
 
-
-def _limits(dtype: Any) -> tuple[int, int] | None:
-    """Return the least and the greatest value of a type of whole numbers."""
-    whole = re.fullmatch(r"(U?)Int(\d+)", str(dtype))
-    if whole is None:
-        return None
-    bits = int(whole[2])
-    return (0, 2**bits - 1) if whole[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _inside(limits: tuple[int, int], constant: Any) -> bool:
-    return isinstance(constant, int) and limits[0] <= constant <= limits[1]
-
-
-def _moment(name: str, dtype: Any, text: str) -> date | datetime:
-    """Return the constant that a date or a timestamp is compared with."""
-    zone = getattr(dtype, "time_zone", None)
-    problem = not _MOMENT.fullmatch(text)
-    if not problem:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            problem = True
-    if not problem and isinstance(dtype, nw.Date) and len(text) == len("2013-01-02"):
-        return moment.date()
-    if problem or isinstance(dtype, nw.Date) or (moment.tzinfo is not None and zone is None):
-        written = "2013-01-02" if isinstance(dtype, nw.Date) else "2013-01-02 03:04:05"
-        raise ArgumentError(
-            f"where compares column {name!r}, which has type {dtype}, with a text that it cannot equal; write the "
-            f"constant as {written!r}."
-        )
-    return moment
+    def _column(self, name: str, other: str = "", *, missing: bool = False) -> nw.Expr:
+        """Return a column as it is compared, with a constant or with another column, or asked for what is missing."""
+        dtype, beside = self._schema[name], self._schema[other or name]
+        if isinstance(dtype, _REAL) and self._engine.is_pyarrow() and not missing:
+            return column(name)  # NaN is on no side of any number there
+        if is_text(dtype) or values_of(dtype).family == "number":
+            values = comparable("where", name, dtype)
+            if isinstance(beside, _REAL):
+                return values.cast(nw.Float64)
+            if isinstance(dtype, nw.Decimal) and isinstance(beside, nw.Decimal) and dtype.scale < beside.scale:
+                return values.cast(nw.Decimal(38, beside.scale))
+            apart = self._engine.is_pyarrow() and (dtype == nw.UInt64) != (beside == nw.UInt64)
+            return values.cast(nw.Decimal(20, 0)) if apart else values
+        values = column(name)
+        if other and isinstance(dtype, nw.Datetime) and dtype.time_zone not in (None, "UTC"):
+            return values.dt.convert_time_zone("UTC")
+        return values.cast(nw.Datetime("us")) if isinstance(dtype, nw.Date) and dtype != beside else values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines import engine_for
-from pkdp_pipeline.engines.layouts import plain_table
+from pkdp_pipeline.engines.layouts import plain_table, untyped
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
 from pkdp_pipeline.engines.narwhals_columns import (
     bits_of_real,
     comparable,
     condition,
-    family,
+    is_text,
     nameable,
     opened,
     to_public,
@@ -103,17 +103,17 @@ Answer = TypeVar("Answer")
 
 
 class Source:
-    """A frame's columns as expressions, and the rows they make. For `regex` see `condition`."""
+    """A frame's columns as expressions, and the rows they make. For `empty` and `regex` see `condition`."""
 
-    def __init__(self, frame: Any, *, regex: bool = True) -> None:
-        self._regex = regex
+    def __init__(self, frame: Any, *, empty: Collection[str] = (), regex: bool = True) -> None:
+        self._empty, self._regex = empty, regex
         self._lazy, self.schema = asked(lambda: opened(frame))
 
     def doubts(self, unit: tuple[str, ...]) -> Doubts:
         """Return which of u0, u1, … are to be looked at."""
         kinds = {short: self.schema[name] for short, name in zip(numbered("u", len(unit)), unit, strict=True)}
         return Doubts(
-            texts=tuple(short for short, kind in kinds.items() if family(kind) == "text"),
+            texts=tuple(short for short, kind in kinds.items() if is_text(kind)),
             reals={short: ROUNDED[bits] for short, kind in kinds.items() if (bits := bits_of_real(kind))},
         )
 
@@ -132,8 +132,7 @@ class Source:
         }
 
     def _condition(self, question: Selection) -> nw.Expr | None:
-        spark = self._lazy.implementation.is_spark_like()
-        return condition(question.where, self.schema, spark=spark, regex=self._regex)
+        return condition(question.where, self._lazy, self.schema, empty=self._empty, regex=self._regex)
 
     def selected(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""
@@ -217,7 +216,7 @@ class ArrowEngine(NarwhalsEngine):
         _check_names(frame, question)
         where = question.where.columns if isinstance(question.where, Predicate) else ()
         names = dict.fromkeys((*question.unit, *question.by, *question.order_by, *where))
-        return Source(asked(partial(plain_table, frame, names)))
+        return Source(asked(partial(plain_table, frame, names)), empty=untyped(frame))
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         return cells_in_memory(collected(rows), question)

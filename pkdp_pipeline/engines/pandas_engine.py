@@ -208,7 +208,9 @@ def _number(value: Any) -> int:
 
 
 def _ranks(column: pd.Series[Any]) -> Any:
-    """Return where each value stands in the column's order; missing ones NULL."""
+    """Return where each value stands in the order of its kind, which of categories is that of what they are."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
     codes, _ = _factorized(column, sort=True)
     return _coded(codes)
 

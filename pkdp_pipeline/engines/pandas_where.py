@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Mapping
 from functools import reduce
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.layouts import plain_column, plain_type
+from pkdp_pipeline.engines.layouts import plain_column, plain_table, plain_type, untyped
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.like import like_regex
-from pkdp_pipeline.model.predicate import (
-    Column,
-    Condition,
-    Conjunction,
-    Constant,
-    Part,
-    Predicate,
-    check_columns,
-    check_families,
-)
+from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate, check_columns
 
 _KINDS = "a query string, the name of a boolean column, a boolean Series or a callable that returns such a Series"
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
-    {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-)
-#: What columns of Python objects can be compared with, by what they hold.
-_OBJECTS: Mapping[str, str] = MappingProxyType(
-    {"string": "text", "integer": "number", "floating": "number", "decimal": "number", "mixed-integer-float": "number"}
-)
 
 
 def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | None:
@@ -49,7 +28,8 @@ def selected_rows(frame: pd.DataFrame, where: Any) -> npt.NDArray[np.bool_] | No
     if isinstance(where, pd.Series):
         return _checked(frame, where)
     if isinstance(where, Predicate):
-        return _checked(frame, _evaluated(frame, where))
+        check_columns("where", sorted(where.columns), list(frame.columns))
+        return _answer(frame, where)
     if callable(where) and type(where).__module__.partition(".")[0] != "ibis":
         return _checked(frame, _called(frame, where))
     raise wrong_where(where, _KINDS)
@@ -72,108 +52,72 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(values, index=column.index, name=column.name)
 
 
-def _evaluated(frame: pd.DataFrame, predicate: Predicate) -> Any:
-    check_columns("where", sorted(predicate.columns), list(frame.columns))
-    columns = {name: plain(frame[name]) for name in predicate.columns}
-    check_families(predicate, {name: _family(column) for name, column in columns.items()})
+def _answer(frame: pd.DataFrame, predicate: Predicate) -> npt.NDArray[np.bool_]:
+    if isinstance(predicate, Condition):
+        return _test(frame, predicate)
+    word = np.logical_and if isinstance(predicate, Conjunction) else np.logical_or
+    return reduce(word, (_answer(frame, part) for part in predicate.parts))
+
+
+def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
+    """Ask the columns as an Arrow table, so that the answer is the one it has there; of categories each once."""
+    import pyarrow as pa
+
+    from pkdp_pipeline.engines.narwhals_columns import condition, opened
+
+    tested, codes = frame[asked.column], None
+    if asked.operator == "isna" and asked.part is None:
+        table = pa.table({asked.column: _missing(tested)})
+    elif len(asked.columns) == 1 and isinstance(tested.dtype, pd.CategoricalDtype):
+        codes = tested.cat.codes.to_numpy()
+        table = pa.table({asked.column: _in_arrow(pd.Series(tested.cat.categories, name=asked.column))})
+        table = pa.concat_tables([table, pa.table({asked.column: pa.nulls(1, table.schema.types[0])})])
+    else:
+        table = pa.table({name: _in_arrow(frame[name]) for name in sorted(asked.columns)})
+    rows, schema = opened(plain_table(table, table.column_names))
+    hit = condition(asked, rows, schema, empty=untyped(table))
     problem = ""
     try:
-        return _answer(predicate, columns)
-    except ArgumentError:
-        raise
-    except Exception as error:  # columns of Python objects compare as they like
+        answer: npt.NDArray[np.bool_] = rows.select(hit=hit).collect().to_native()["hit"].to_numpy()
+    except (pa.ArrowException, OverflowError) as error:
         problem = type(error).__name__
-    raise ArgumentError(f"where could not be evaluated ({problem}); give the columns that it compares one dtype each.")
+    if problem:
+        raise _not_evaluated(problem)
+    return answer if codes is None else answer[codes]
 
 
-def _family(column: pd.Series[Any]) -> str:
-    """Return what a column can be compared with."""
-    dtype: Any = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _family(pd.Series(dtype.categories))
-    if pd.api.types.is_object_dtype(dtype):
-        held = pd.api.types.infer_dtype(column, skipna=True)
-        return _OBJECTS.get(held, held)
-    if _is_date(dtype):
-        return "time"
-    if pd.api.types.is_datetime64_any_dtype(dtype):
-        zone = dtype.pyarrow_dtype.tz if isinstance(dtype, pd.ArrowDtype) else getattr(dtype, "tz", None)
-        return "time" if zone is None else "instant"
-    if pd.api.types.is_bool_dtype(dtype):
-        return "boolean"
-    if pd.api.types.is_numeric_dtype(dtype):
-        return "number"
-    return "text" if pd.api.types.is_string_dtype(dtype) else str(dtype)
-
-
-def _is_date(dtype: Any) -> bool:
-    return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype).startswith("date")
-
-
-def _answer(predicate: Predicate, columns: Mapping[str, pd.Series[Any]]) -> Any:
-    if isinstance(predicate, Condition):
-        answer = _test(predicate, columns)
-        return ~answer if predicate.negated else answer
-    word = operator.and_ if isinstance(predicate, Conjunction) else operator.or_
-    return reduce(word, (_answer(part, columns) for part in predicate.parts))
-
-
-def _test(condition: Condition, columns: Mapping[str, pd.Series[Any]]) -> Any:
-    column = columns[condition.column]
-    if condition.part is not None:
-        column = _part(column, condition.part)
-    if condition.operator == "isna":
-        return column.isna()
-    if condition.operator == "like":
-        return _matched(column, str(condition.operand))
-    if isinstance(condition.operand, Column):
-        return _OPERATORS[condition.operator](column, columns[condition.operand.name])
-    constants = [_constant(condition.column, column.dtype, constant) for constant in condition.constants]
-    if condition.operator != "in":
-        return _OPERATORS[condition.operator](column, constants[0])
-    if _family(column) in ("time", "instant"):
-        return reduce(operator.or_, (column == constant for constant in constants)).fillna(False)
-    return column.isin(constants)
-
-
-def _part(column: pd.Series[Any], part: Part) -> pd.Series[Any]:
-    """Return the year, month, day or weekday of dates as reals, which are missing where the date is."""
-    if column.dtype == object:  # without a value: others have no date
-        return pd.Series(np.nan, column.index)
-    numbers = column.dt.day_of_week + 1 if part == "weekday" else getattr(column.dt, part)
-    return pd.Series(numbers.to_numpy(dtype="float64", na_value=np.nan), column.index)
-
-
-def _matched(column: pd.Series[Any], pattern: str) -> pd.Series[Any]:
+def _missing(column: pd.Series[Any]) -> Any:
+    """Return an Arrow array that is missing where a column is, whatever it holds."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    texts = pa.array(column, from_pandas=True).cast(pa.large_string())
-    found = pc.match_substring_regex(texts, like_regex(pattern)).fill_null(False)
-    return pd.Series(found.to_numpy(zero_copy_only=False), column.index)
+    return pa.array(np.ones(len(column), dtype=bool), mask=plain(column).isna().to_numpy(dtype=bool))
 
 
-def _constant(name: str, dtype: Any, constant: Constant) -> Any:
-    """Return a constant as a column of this dtype holds it."""
-    if not isinstance(constant, str) or not (pd.api.types.is_datetime64_any_dtype(dtype) or _is_date(dtype)):
-        return constant
-    moment: Any = None
-    # Not "today", which is another day tomorrow.
-    if re.match(r"\d{4}", constant):
-        try:
-            moment = pd.Timestamp(constant)
-        except ValueError:
-            moment = None
-    zoned = isinstance(dtype, pd.DatetimeTZDtype) or (
-        isinstance(dtype, pd.ArrowDtype) and not _is_date(dtype) and dtype.pyarrow_dtype.tz is not None
-    )
-    if moment is None or (moment.tz is None) == zoned or (_is_date(dtype) and moment != moment.normalize()):
-        written = "2013-01-02" if _is_date(dtype) else "2013-01-02 03:04:05"
+def _in_arrow(column: pd.Series[Any]) -> Any:
+    import pyarrow as pa
+
+    values: Any = column
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        values = column.dt.tz_convert("UTC")  # Arrow does not know every kind of zone
+    problem = ""
+    try:
+        # NaN compares as a missing value does.
+        array = pa.array(values, from_pandas=not (isinstance(column.dtype, np.dtype) and column.dtype.kind == "f"))
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        problem = type(error).__name__
+    if problem:
+        raise _not_evaluated(problem)
+    if column.dtype == object and pa.types.is_timestamp(array.type):
+        # Some may have a zone and others none: Arrow takes all for the same.
         raise ArgumentError(
-            f"where compares column {name!r}, which has dtype {dtype}, with a text that it cannot equal; write the "
-            f"constant as {written!r}."
+            f"where compares column {column.name!r}, which holds Python objects; give it a dtype first, with "
+            f"pd.to_datetime(frame[{column.name!r}])."
         )
-    return moment.date() if _is_date(dtype) else moment
+    return array
+
+
+def _not_evaluated(problem: str) -> ArgumentError:
+    return ArgumentError(f"where could not be evaluated ({problem}); give the columns that it compares one dtype each.")
 
 
 def _called(frame: pd.DataFrame, where: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -32,7 +31,8 @@ class PolarsEngine(NarwhalsEngine):
         return frame.with_columns(where.alias(name))
 
     def _source(self, frame: Any, question: Selection) -> Source:
-        return Source(asked(partial(_typed, frame)))
+        empty = asked(lambda: [name for name, kind in frame.lazy().collect_schema().items() if kind == pl.Null])
+        return Source(frame.lazy().with_columns(pl.col(empty).cast(pl.String)) if empty else frame, empty=empty)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         units, keys = numbered("u", len(question.unit)), numbered("b", len(question.by))
@@ -56,13 +56,6 @@ class PolarsEngine(NarwhalsEngine):
         if len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
             return cells_query(rows, question).to_native().collect(engine="streaming").to_arrow()
         return _by_cell(rows, keys)
-
-
-def _typed(frame: Any) -> Any:
-    """Return a lazy Polars frame whose columns without a type, all missing, are text."""
-    lazy = frame.lazy()
-    untyped = [pl.col(pl.Null).cast(pl.String)] if pl.Null in lazy.collect_schema().dtypes() else []
-    return lazy.with_columns(untyped) if untyped else lazy
 
 
 def _in_arrow(column: pl.Series) -> Any:

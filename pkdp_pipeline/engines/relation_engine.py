@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +15,9 @@ import pandas as pd
 from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex
-from pkdp_pipeline.model.predicate import (
-    Column,
-    Condition,
-    Conjunction,
-    Constant,
-    Part,
-    Predicate,
-    check_columns,
-    check_families,
-)
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
 from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
@@ -111,7 +103,8 @@ class RelationColumns:
     def ordering(self, name: str) -> str:
         """Return SQL for what rows are ordered by."""
         self._check("order_by", [name])
-        return comparable(quoted(name), self.kinds[name])
+        # A category is its text, here as everywhere: not its place among the values of an ENUM.
+        return as_text(quoted(name), self.kinds[name]) or comparable(quoted(name), self.kinds[name])
 
     def condition(self, where: Any) -> str:
         """Return SQL for whether a row counts."""
@@ -125,7 +118,9 @@ class RelationColumns:
 
 #: The bits of reals.
 _REALS: Mapping[str, int] = MappingProxyType({"FLOAT": 32, "DOUBLE": 64})
-_INSTANT = "TIMESTAMP WITH TIME ZONE"
+_INSTANT, _FINE_INSTANT = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
+#: The SQL types of points in time.
+INSTANTS = (_INSTANT, _FINE_INSTANT)
 #: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
 _PLAIN: Mapping[str, str] = MappingProxyType(
     {
@@ -143,6 +138,7 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
         "TIMESTAMP_MS": "datetime64[us]",
         "TIMESTAMP_NS": "datetime64[ns]",
         _INSTANT: "datetime64[us]",
+        _FINE_INSTANT: "datetime64[ns]",
     }
 )
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
@@ -160,13 +156,31 @@ def is_number(column: str) -> str:
 def comparable(column: str, kind: str) -> str:
     """Return SQL for a quoted column under which equal values are one value and NaN is missing.
 
-    Instants become points of UTC, which are spelled alike in every session.
+    Instants become points of UTC, which are spelled alike in every session; text is its bytes, under any collation.
     """
     if kind in _REALS:
         return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
-    if kind == _INSTANT:
+    if kind in INSTANTS:
         return f"timezone('UTC', {column})"
-    return column
+    return f"{column} COLLATE C" if kind == "VARCHAR" else column
+
+
+def in_microseconds(column: str, kind: str) -> str:
+    """Return SQL for a quoted column of dates or times whose nanoseconds are cut off.
+
+    What DuckDB itself makes of them, in a cast or in a function of a date, is rounded to the next day or to 1970.
+    """
+    if kind not in ("TIMESTAMP_NS", _FINE_INSTANT):
+        return column
+    whole = f"epoch_ns({column}) // 1000 - (epoch_ns({column}) % 1000 < 0)::BIGINT"
+    if kind == _FINE_INSTANT:
+        return f"make_timestamptz({whole})"
+    return f"CASE WHEN isfinite({column}) THEN make_timestamp({whole}) END"  # DuckDB 1 has a number for infinity
+
+
+def as_text(column: str, kind: str) -> str:
+    """Return SQL for the text of a quoted column, which is compared as it is written; empty for other types."""
+    return f"({column}::VARCHAR COLLATE C)" if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM(") else ""
 
 
 def check_unit(name: str, kind: str) -> None:
@@ -199,10 +213,10 @@ def nameable(name: str, column: str, kind: str) -> str:
     fail for one row.
     """
     # A column without a value in any row may have no type: in another period's file it has one.
-    if kind.startswith("ENUM(") or kind in ("UUID", '"NULL"'):
-        return f"{column}::VARCHAR"
-    if kind == "VARCHAR":
-        return f"{column} COLLATE C"
+    if kind == '"NULL"':
+        return f"{column}::VARCHAR COLLATE C"
+    if text := as_text(column, kind):
+        return text
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
         read = comparable(column, kind)
         return f"CASE WHEN year({read}) BETWEEN 1 AND 9999 THEN {read} END"
@@ -231,13 +245,42 @@ def to_public(values: Any, kind: str) -> pd.Series[Any]:
     else:
         dtype = _PLAIN.get(kind, dtype)
     keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(dtype)
-    return keys.dt.tz_localize("UTC") if kind == _INSTANT else keys
+    return keys.dt.tz_localize("UTC") if kind in INSTANTS else keys
 
 
-_NUMBERS = frozenset(
-    [sign + size for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")]
-    + ["FLOAT", "DOUBLE"]
+_BITS: Mapping[str, int] = MappingProxyType(
+    {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128, "FLOAT": 32, "DOUBLE": 64}
 )
+#: How many nanoseconds lie between the values of dates and times.
+_STEPS: Mapping[str, int] = MappingProxyType(
+    {
+        "DATE": DAY,
+        "TIMESTAMP_S": SECOND,
+        "TIMESTAMP_MS": 10**6,
+        "TIMESTAMP": 10**3,
+        "TIMESTAMP_NS": 1,
+        _INSTANT: 10**3,
+        _FINE_INSTANT: 1,
+    }
+)
+
+
+def values_of(kind: str) -> Values:
+    """Return what a column of this SQL type can be compared with."""
+    unsigned = kind.startswith("U") and kind[1:] in _BITS
+    if kind in _REALS:
+        return Values("number", bits=_BITS[kind])
+    if kind in _BITS or unsigned:
+        return Values.whole(_BITS[kind[unsigned:]], signed=not unsigned)
+    if decimal := _DECIMAL.fullmatch(kind):
+        return Values.decimals(int(decimal[1]), int(decimal[2]))
+    if kind in _STEPS:
+        return Values.times("instant" if kind in INSTANTS else "time", _STEPS[kind])
+    if kind.endswith("]"):
+        return Values(kind)  # a list or an array
+    if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM("):
+        return Values("text")
+    return Values({"BOOLEAN": "boolean", '"NULL"': "empty"}.get(kind, kind.partition("(")[0]))
 
 
 def predicate_sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
@@ -245,25 +288,7 @@ def predicate_sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
 
     `kinds` has the relation's columns and their SQL types.
     """
-    check_families(predicate, {name: _family(kind) for name, kind in kinds.items()})
-    return _sql(predicate, kinds)
-
-
-def _family(kind: str) -> str:
-    """Return what a column of this SQL type can be compared with."""
-    if kind.endswith("]"):
-        return kind  # a list or an array
-    if kind == "VARCHAR" or kind.startswith("ENUM") or kind == "UUID":
-        return "text"
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        return "instant"
-    if kind.startswith("TIME") and not kind.startswith("TIMESTAMP"):
-        return "clock"
-    if kind.startswith(("DATE", "TIME")):
-        return "time"
-    if kind in _NUMBERS or kind.startswith("DECIMAL"):
-        return "number"
-    return "boolean" if kind == "BOOLEAN" else kind
+    return _sql(settled(predicate, {name: values_of(kind) for name, kind in kinds.items()}), kinds)
 
 
 def _sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
@@ -275,21 +300,22 @@ def _sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
 
 
 def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
-    column, operand = _column(condition.column, kinds), condition.operand
+    kind, operand = kinds[condition.column], condition.operand
+    column = _column(condition.column, kind)
     if condition.part is not None:
-        column = f"{_PARTS[condition.part]}({column})"
+        column, kind = f"{_PARTS[condition.part]}({in_microseconds(column, kind)})", "BIGINT"
     if condition.operator == "isna":
         return f"({column} IS NULL)"
+    if not condition.constants and not isinstance(operand, Column):
+        return "false"
     if condition.operator == "like":
-        compared = _matched(f"{column}::VARCHAR", str(operand))
+        compared = _matched(column, str(operand))
     elif isinstance(operand, Column):
-        compared = f"{column} {condition.operator} {_column(operand.name, kinds)}"
+        compared = f"{column} {condition.operator} {_column(operand.name, kinds[operand.name])}"
     elif condition.operator == "in":
-        # Whole numbers and reals apart: one list makes all of them doubles.
-        lists = groupby(sorted(condition.constants, key=_is_real), key=_is_real)
-        compared = " OR ".join(f"{column} IN ({', '.join(map(_constant, constants))})" for _, constants in lists)
+        compared = f"{column} IN ({', '.join(_constant(constant, kind) for constant in condition.constants)})"
     else:
-        compared = f"{column} {condition.operator} {_constant(condition.constants[0])}"
+        compared = f"{column} {condition.operator} {_constant(condition.constants[0], kind)}"
     return f"coalesce({compared}, false)"
 
 
@@ -303,17 +329,21 @@ def _matched(text: str, pattern: str) -> str:
     return f"{text} LIKE {literal(pattern)}"
 
 
-def _column(name: str, kinds: Mapping[str, str]) -> str:
+def _column(name: str, kind: str) -> str:
     column = quoted(name)
-    # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
-    return f"(CASE WHEN {is_number(column)} THEN {column} END)" if kinds[name] in _REALS else column
+    if kind in _REALS:
+        # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
+        return f"(CASE WHEN {is_number(column)} THEN {column} END)"
+    return as_text(column, kind) or column
 
 
-def _is_real(constant: Constant) -> bool:
-    return isinstance(constant, float)
-
-
-def _constant(constant: Constant) -> str:
+def _constant(constant: Constant, kind: str) -> str:
+    """Return SQL for a constant as a column of this type holds it."""
+    if kind in _STEPS:
+        return f"{literal(written_time(int(constant), zoned=kind in INSTANTS))}::{kind}"
     if isinstance(constant, str):
         return literal(constant)
-    return f"{constant!r}::DOUBLE" if isinstance(constant, float) else str(constant).lower()
+    if isinstance(constant, float):
+        return f"{constant!r}::DOUBLE"
+    exact = isinstance(constant, Decimal) or abs(constant) >= 2**63
+    return f"{literal(str(constant))}::{kind}" if exact else str(constant).lower()

@@ -274,8 +274,7 @@ def cells_statement(question: Selection, *, keys: int) -> str:
 def _pairs_statement(units: int, keys: int, most: int) -> str:
     """Return the query where every unit should have one cell, as many pairs of unit and cell as units; or `most` cells.
 
-    The pairs are found once, as a count of distinct units per cell finds them. Units are told apart by GROUP BY
-    alone, which knows what a collation takes for equal; hashes do not, nor does DuckDB 1's count(DISTINCT …).
+    The pairs are found once, as a count of distinct units per cell finds them.
     """
     unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
     units_found = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {unit}"

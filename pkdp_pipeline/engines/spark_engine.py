@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked
 from pkdp_pipeline.engines.question import numbered
 from pkdp_pipeline.model.question import Selection
 
 
 class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
+
+    def _source(self, frame: Any, question: Selection) -> Source:
+        return Source(asked(partial(_without_collations, frame)))
 
     def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
         if question.one_cell == "error" and question.cells_per_unit == 1 and question.unit:
@@ -22,6 +26,16 @@ class SparkEngine(NarwhalsEngine):
             if answer is not None:
                 return answer
         return super()._counted(rows, question, frame)
+
+
+def _without_collations(frame: Any) -> Any:
+    """Return a frame whose text is compared by its bytes; Spark 4 may give a column another order."""
+    from pyspark.sql import functions
+
+    binary = "UTF8_BINARY"
+    collated = [field.name for field in frame.schema if getattr(field.dataType, "collation", binary) != binary]
+    quoted = {name: functions.col(f"`{name.replace('`', '``')}`") for name in collated}
+    return frame.withColumns({name: functions.collate(column, binary) for name, column in quoted.items()})
 
 
 #: The nodes of a plan that reads stored rows once, one by one; of files, those that store columns.

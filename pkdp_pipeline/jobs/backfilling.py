@@ -19,6 +19,8 @@ from pkdp_pipeline.ledger import Ledger
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
+_YEARS = 100  # at most, from the first day to the last: a year of two digits is a slip
+
 
 @dataclass(slots=True, kw_only=True)
 class BackfillResult:
@@ -65,8 +67,8 @@ def backfill(
 
     A backfill that was stopped or killed goes on where it was when it is started again. The periods get no reports of
     their own: where the job asks for one, it is written at the end, about everything, also after one that fails. Raises
-    `ArgumentError` if `last` is before `first`, or all days are closed, and the error of the first period that fails
-    (see `run_job`): those before it are published.
+    `ArgumentError` before anything is opened as `days_of` does, and the error of the first period that fails (see
+    `run_job`): those before it are published.
 
     Parameters
     ----------
@@ -128,18 +130,28 @@ def backfill_days(
     return result
 
 
-def days_of(job: Job, first: date, last: date) -> tuple[date, ...]:
+def days_of(job: Job, first: date, last: date, *, ahead: bool = False) -> tuple[date, ...]:
     """Return the first days of the job's periods from that of `first` to that of `last`; closed ones are left out.
 
-    Raises `ArgumentError` if `last` is before `first`, or all are closed.
+    Raises `ArgumentError` if `last` is before `first`, all are closed, they are of more than a hundred years, or the
+    last is not over. With `ahead` it need not be.
     """
+    begin, end = map(job.period.text, (first, last))
     if last < first:
-        begin, end = map(job.period.text, (first, last))
         raise ArgumentError(f"the last period, {end}, is before the first, {begin}: swap them.")
-    found = tuple(job.period.periods(first, last))
-    if not found:
+    if not ahead and not job.period.is_closed(last):
+        job.period.check_open(last)
+    if last.year - first.year > _YEARS:
+        raise ArgumentError(
+            f"{begin} to {end} are more than {_YEARS} years, every {job.period.every} of which would be published and "
+            "charged: correct the dates, or ask for one part after another."
+        )
+    days = tuple(job.period.periods(first, last))
+    if not days:
         raise ArgumentError("all of these dates are closed, and nothing is published of them: see closed under period.")
-    return found
+    if not ahead:
+        job.period.check_open(days[-1])
+    return days
 
 
 def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterator[JobResult]:
@@ -147,15 +159,11 @@ def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterat
 
     Raises
     ------
-    ArgumentError
-        If the period of `day` is not over; nothing was published.
     InputCheckError
         If the input check of a missed one fails; the message says how to go on without it.
     PkdpError
         See `run_job`.
     """
-    if missed:
-        session.job.period.check_open(day)  # else those before it would be published, up to today
     session.announce([*missed, session.job.period.span(day)[0]])
     for earlier in missed:
         try:
@@ -173,10 +181,10 @@ def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterat
 def missed_days(job: Job, day: date) -> tuple[date, ...]:
     """Return the periods, by their first days, between the latest before `day` that this job has published and `day`.
 
-    Empty where it has published nothing before `day`: how far back to begin is not for a schedule to decide. Raises
-    `LedgerError` or `TemporaryError` if the ledger cannot be used.
+    Empty where it has published nothing before `day`: how far back to begin is not for a schedule to decide; and where
+    that of `day` is not over, which is refused. Raises `LedgerError` or `TemporaryError` if the ledger cannot be used.
     """
-    if "://" not in job.ledger and not Path(job.ledger).exists():
+    if not job.period.is_over(day) or ("://" not in job.ledger and not Path(job.ledger).exists()):
         return ()
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         held = {entry.key: entry.period for entry in ledger.entries() if entry.state == "published"}

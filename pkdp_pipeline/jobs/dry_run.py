@@ -15,7 +15,7 @@ from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger, check_differencing
 from pkdp_pipeline.ledger.reading import copied
 from pkdp_pipeline.ledger.rows import certificate_of, describe
-from pkdp_pipeline.model.wording import JOB_FILE, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, Speech, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -112,13 +112,13 @@ def check_together(job: Job) -> None:
 
 
 @contextmanager
-def in_job_words(release: str | None) -> Iterator[None]:
-    """Let an error from inside name the release, and say what to write in the job file."""
+def in_job_words(release: str | None, speech: Speech = JOB_FILE) -> Iterator[None]:
+    """Let an error from inside name the release, and say what to write in the job file, or in another speech."""
     told = None
     try:
         yield
     except PkdpError as error:
-        message = worded_for(error, JOB_FILE)
+        message = worded_for(error, speech)
         if isinstance(error, NoEvidenceError | NotCertifiableError):
             message = f"release {release!r}: {message}"
         if message == str(error):
@@ -128,13 +128,16 @@ def in_job_words(release: str | None) -> Iterator[None]:
         raise told
 
 
-def plan_job(job: Job, days: Sequence[date], *, revise: bool = False, ahead: bool = False) -> Plan:
+def plan_job(
+    job: Job, days: Sequence[date], *, revise: bool = False, ahead: bool = False, speech: Speech = JOB_FILE
+) -> Plan:
     """Return what a job would do about the periods of some days, in this order.
 
     It charges a copy of the ledger, in memory. No data are read, so whether a day would pass its input check is not
     known; neither the ledger nor the output folder is touched. With `ahead` periods that are not over are planned as if
-    they were. Raises `ConfigError` or `DifferencingError` if the job's releases cannot stand together, or the output
-    folder is another job's or another ledger's; `LedgerError` or `TemporaryError` if the ledger cannot be read.
+    they were. `speech`: how a refusal says what to write. Raises `ConfigError` or `DifferencingError` if the job's
+    releases cannot stand together, or the output folder is another job's or another ledger's; `LedgerError` or
+    `TemporaryError` if the ledger cannot be read.
     """
     check_together(job)
     budget, evidence = job.budgets() or None, job.declared() or None
@@ -144,7 +147,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False, ahead: boo
         check_ledger(job, ledger, certificates)
         before = ledger.known_total(job.unit)
         for day in days:
-            planned.append(plan_day(job, ledger, day, revise=revise, ahead=ahead))
+            planned.append(plan_day(job, ledger, day, revise=revise, ahead=ahead, speech=speech))
             if planned[-1].refused is not None:
                 break
         allowed = [one.day for one in planned if one.refused is None]
@@ -166,6 +169,7 @@ def plan_day(
     *,
     revise: bool = False,
     ahead: bool = False,
+    speech: Speech = JOB_FILE,
     publications: Sequence[Publication] | None = None,
 ) -> PlannedDay:
     """Return what would become of a day's period, and charge it to a copy of the ledger; see `plan_job`.
@@ -178,7 +182,7 @@ def plan_day(
         try:
             if not ahead:
                 job.period.check_open(day)
-            with in_job_words(name):
+            with in_job_words(name, speech):
                 found = replace(asked, ledger=ledger, revise=revise).reserve()
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationInfo
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.postgres import trouble_of
-
-_NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
-"""A text meant for a PostgreSQL server that is no address; as a file's name it would show its password."""
+from pkdp_pipeline.model.spelling import is_misspelt_address, public_address, public_url
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ENCODE = (
@@ -54,16 +52,6 @@ def local(path: object) -> object:
     return path
 
 
-def public_address(address: str) -> str:
-    """Return ``host:port/database`` of a PostgreSQL address: no user, no password, no options."""
-    parts = urlsplit(address)
-    host = parts.hostname or "local"
-    if ":" in host:
-        host = f"[{host}]"
-    port = "" if parts.port is None else f":{parts.port}"
-    return f"{host}{port}{unquote(parts.path)}"
-
-
 def refusal(place: str, error: Exception, fixes: Mapping[str, str]) -> PkdpError:
     """Return our own error of one of PostgreSQL's, whose words can quote the data or hold the address.
 
@@ -87,7 +75,7 @@ def _read(value: object, *, file: bool) -> object:
     if not isinstance(value, str):
         return value
     if file and "://" not in value:
-        if _NO_FILE.match(value):
+        if is_misspelt_address(value):
             raise ValueError(f"is neither a file nor an address of a PostgreSQL database: {_ENCODE}")
         return local(value)
     scheme, readable = _scheme(value)
@@ -128,11 +116,6 @@ def _scheme(value: str) -> tuple[str | None, bool]:
         return None, False
     # An @ further on, or a fragment, is the rest of a password that was cut at one of its characters.
     return parts.scheme, good and not parts.fragment and "@" not in parts.path + parts.query
-
-
-def public_url(address: str) -> str:
-    """Return an address of any database without user, password and options."""
-    return f"{urlsplit(address).scheme}://{public_address(address)}"
 
 
 def _shown(value: str) -> str:

@@ -11,12 +11,12 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
-from zoneinfo import ZoneInfo
 
+from pkdp_pipeline.clock import midnight
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.outputs.files import make_folder
 from pkdp_pipeline.model import VERSION
@@ -107,9 +107,9 @@ def _event(result: JobResult, kind: str, namespace: str) -> RunEvent:
             # The $id of schemas/lineage_releases.v1.json, which the package holds; it lies at no web address.
             return "urn:pkdp-pipeline:schemas:lineage_releases.v1"
 
-    job, zone = result.job, ZoneInfo(result.job.period.time_zone or "UTC")
+    job = result.job
     first, last = job.period.span(result.day)
-    start, end = (datetime.combine(day, time(), zone).isoformat() for day in (first, last + timedelta(1)))
+    start, end = (midnight(day, job.period.time_zone).isoformat() for day in (first, last + timedelta(1)))
     facets: dict[str, RunFacet] = {"nominalTime": nominal_time_run.NominalTimeRunFacet(start, end, producer=_PRODUCER)}
     if result.releases:
         released = [one.facts() for one in result.releases]

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.source_tables import DatabaseTable
+from pkdp_pipeline.model.spelling import public_address
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job

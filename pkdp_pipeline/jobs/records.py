@@ -8,16 +8,16 @@ import os
 import platform
 import re
 import stat
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
@@ -93,7 +93,7 @@ class JobResult:
     job: Job
     day: date
     run: str = field(default_factory=lambda: str(uuid.uuid4()))
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: datetime = field(default_factory=now)
     ended: datetime | None = None
     releases: tuple[JobRelease, ...] = ()
     checks: Sequence[tuple[str, bool]] = ()
@@ -201,12 +201,12 @@ def recorded(result: JobResult) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        result.ended, result.error = datetime.now(UTC), error
+        result.ended, result.error = now(), error
         with suppress(PkdpError):
             result.write()
             append_event(result, "FAIL")
         raise
-    result.ended = datetime.now(UTC)
+    result.ended = now()
     try:
         result.write()
         append_event(result, "COMPLETE")
@@ -278,7 +278,7 @@ def forget_rows(job: Job) -> None:
     if job.retention is None:
         return
     check_retention(job)
-    oldest = time.time() - job.retention.days * 86_400
+    oldest = (now() - timedelta(job.retention.days)).timestamp()
     ours = re.compile(re.escape(_stem(job)) + PERIOD + re.escape(_SUFFIX))
     problem = None
     try:

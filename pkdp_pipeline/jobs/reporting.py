@@ -10,15 +10,15 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.display.content import Audience, CheckLine, Report
 from pkdp_pipeline.display.report.gathering import published_table
 from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
 from pkdp_pipeline.display.report.published import DayTotal, Subject
+from pkdp_pipeline.display.report.withheld import withheld
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.checks import stated_rules
-from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.tables import ReleaseTable
@@ -26,10 +26,11 @@ from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.history import History, read_history
 from pkdp_pipeline.ledger.reading import open_for_reading
-from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.ledger.rows import counted, unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
-from pkdp_pipeline.model.spelling import in_markdown, table_line
+from pkdp_pipeline.model.spelling import in_markdown, printable, public_address, table_line
+from pkdp_pipeline.model.wording import fitting
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -220,11 +221,8 @@ class Together:
             # An exact total takes nothing from the one release that is certified given it. Beside another release
             # only the noise of a noised one stands.
             single = sum(not entry.standing.total for entry in entries) == 1
-            parts = [release_certificate(entry.certificate) for entry in entries]
-            if not single:
-                parts = [part if part.worst_case_bound is None else part.worst_case_only() for part in parts]
             try:
-                total = compose(parts, SamePeople())
+                total = compose([_promised(entry, alone=single) for entry in entries], SamePeople())
             except NoEvidenceError:
                 reason = "nothing declared says what they add up to"
         return cls(releases=len(entries), total=total, reason=reason)
@@ -238,20 +236,35 @@ class Together:
         return f"{held}. {self.total.sentence()} The ledger's total states what several periods add up to."
 
 
+def _promised(entry: Entry, *, alone: bool) -> Certificate:
+    """Return the largest promise that a release ever made; only that of its noise, where others stand beside it."""
+    counting = [release_certificate(text) for text in counted(entry.certificates)]
+    if alone or any(one.worst_case_bound is None for one in counting):
+        return promised_by(counting)
+    return promised_by([one.worst_case_only() for one in counting])
+
+
 def summarise(result: JobResult, head: str) -> str:
     """Return the summary; it is made from what is public only, so a replay makes the same one.
 
     `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
     """
     period = result.job.period.text(result.day)
-    lines = [f"# {result.job.dataset}, {period}", ""]
+
+    def text(words: str) -> str:
+        # Names, predicates and labels stand in all of it.
+        return in_markdown(printable(words))
+
+    lines = [f"# {text(result.job.dataset)}, {period}", ""]
+    releases = [one.release for one in result.releases]
     for asked, release in ((one.asked, one.release) for one in result.releases):
-        lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release)]
+        lines += [f"## {text(asked.name)}", "", text(describe(result.job, asked)), ""]
+        lines += markdown_table(release, beside=releases)
         if noise := noise_line(release):
-            lines += ["", noise]
-        lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
+            lines += ["", text(noise)]
+        lines += ["", text(release.certificate.sentence()), "", f"Release `{release.id}`.", ""]
     if result.together is not None:
-        lines += ["## Together", "", result.together.sentence(period), ""]
+        lines += ["## Together", "", text(result.together.sentence(period)), ""]
     lines += [
         f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
         "before it: `pkdp ledger verify LEDGER --head` with this hash.",
@@ -260,9 +273,9 @@ def summarise(result: JobResult, head: str) -> str:
     return "\n".join(lines)
 
 
-def markdown_table(release: Release, most: int | None = None) -> list[str]:
-    """Return the lines of a public table in Markdown, with `most` rows at most."""
-    header, rows, more = public_rows(release, len(release.sealed.rows) if most is None else most)
+def markdown_table(release: Release, most: int | None = None, beside: Sequence[Release] = ()) -> list[str]:
+    """Return the lines of a public table in Markdown; see `public_rows`."""
+    header, rows, more = public_rows(release, len(release.sealed.rows) if most is None else most, beside)
     listed = [header, ["---"] * (len(header) - 1) + ["---:"], *rows]
     lines = [table_line([*map(in_markdown, cells)]) for cells in listed]
     lines += [] if rows else ["", "Nothing reached the rule for publishing."]
@@ -279,9 +292,15 @@ def noise_line(release: Release) -> str:
     return "" if release.certificate.mechanism.noise is None else noise_sentence(release.error)
 
 
-def public_rows(release: Release, most: int) -> tuple[list[str], list[list[str]], int]:
-    """Return a public table as a report shows it: columns, `most` rows at most, and how many rows more there are."""
-    shown = published_table(release, most)
-    counts = ["suppressed" if count is None else str(count) for count in shown.counts]
-    rows = [[*keys, count] for keys, count in zip(shown.keys, counts, strict=True)]
-    return [*shown.columns, "count"], rows, shown.more
+def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> tuple[list[str], list[list[str]], int]:
+    """Return a public table as a report shows it: columns, about `most` rows, and how many rows more there are.
+
+    `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
+    """
+    tables = [(published_table(one, len(one.sealed.rows)), json.loads(one.certificate.to_json())) for one in beside]
+    table = published_table(release, len(release.sealed.rows))
+    words = withheld(table, json.loads(release.certificate.to_json()), tables)
+    counts = [word if count is None else str(count) for count, word in zip(table.counts, words, strict=True)]
+    number = fitting(len(counts), most)
+    rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]
+    return [*table.columns, "count"], rows, len(counts) - number

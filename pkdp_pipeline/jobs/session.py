@@ -17,7 +17,7 @@ from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
-from pkdp_pipeline.jobs.outputs.files import job_lock
+from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, check_records, forget_rows, keep_rows, recorded
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, summarise, write_report
 from pkdp_pipeline.jobs.sources import Source, open_source
@@ -35,11 +35,15 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
 
 
+_TOGETHER = 1000  # periods at most that are read together: to look so many up takes a second or two
+
+
 class JobSession:
     """Runs a job for one period after another; use it as a context manager.
 
     It holds a lock, so that nothing else publishes into the same folder meanwhile, the ledger, and from the first
-    day that needs it the source; where there is no ledger yet, the source is opened first.
+    day that needs it the source. Where there is no ledger yet, nothing is created before a day has passed its check
+    and can be charged.
 
     Parameters
     ----------
@@ -66,7 +70,7 @@ class JobSession:
         self.stopping = stopping or Stopping()
         self._held = ExitStack()
         self._ledger: Ledger
-        self._new_ledger = False
+        self._new_ledger = self._tried = False
         self._source: Source | None = None
         self._announced: Sequence[date] = ()
         self._together: Sequence[date] = ()
@@ -97,24 +101,43 @@ class JobSession:
         check_records(job)
         if job.output.report:
             need_matplotlib()
-        is_first = "://" not in job.ledger and not Path(job.ledger).exists()
-        # Before its first run a job has nothing, and what it misspells leaves nothing; a refusal comes first.
-        if is_first and self._day is not None and plan_job(job, [self._day]).refused is None:
+        if folder.is_dir():
+            opening.enter_context(job_lock(folder))
+        if "://" in job.ledger or Path(job.ledger).exists():
+            self._open_ledger(opening, locked=folder.is_dir())
+            return
+        # Before its first run a job has nothing, and one that fails leaves nothing: the day is tried on a ledger in
+        # memory. A refusal comes before the source.
+        for place in (folder, Path(job.ledger).parent):
+            if not is_writable(place, folder=True):
+                make_folder(place)  # which says what is wrong
+        self._tried, self._new_ledger = True, True
+        self._ledger = opening.enter_context(self._opened_ledger(":memory:"))
+        check_ledger(job, self._ledger, check_folder(job))
+        check_outputs(job)
+        if self._day is not None and plan_job(job, [self._day]).refused is None:
             check_named(job, self._opened_source().columns)
+
+    def _opened_ledger(self, place: str) -> Ledger:
+        """Open a ledger under the job's terms; what the job does not declare stays as the ledger has it."""
+        budgets, evidence = self.job.budgets() or None, self.job.declared() or None
+        return Ledger.open(place, dataset=self.job.dataset, budget=budgets, evidence=evidence)
+
+    def _open_ledger(self, opening: ExitStack, *, locked: bool) -> None:
+        """Open the ledger and what is written to, creating what is missing; see `remarks`."""
+        job, folder = self.job, Path(self.job.output.directory)
         make_folder(folder)
-        opening.enter_context(job_lock(folder))
+        if not locked:
+            opening.enter_context(job_lock(folder))
         certificates = check_folder(job)
         remove_leftovers(folder)
         if "://" not in job.ledger:
             make_folder(Path(job.ledger).parent)
-        budgets, evidence = job.budgets(), job.declared()
-        # What a job does not declare stays as the ledger has it.
-        self._ledger = opening.enter_context(
-            Ledger.open(job.ledger, dataset=job.dataset, budget=budgets or None, evidence=evidence or None)
-        )
+        self._ledger, self._tried = opening.enter_context(self._opened_ledger(job.ledger)), False
         check_ledger(job, self._ledger, certificates)
         check_outputs(job)
         forget_rows(job)
+        budgets, evidence = job.budgets(), job.declared()
         begins = next(self._ledger.entries(), None)
         self._new_ledger = begins is None
         if begins is None:
@@ -166,8 +189,18 @@ class JobSession:
         day = self.job.period.span(day)[0]
         result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
         with recorded(result):
+            checked = None
             asked = [replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(day)]
-            self._publish(asked, self._to_read(asked, day), result)
+            to_read = self._to_read(asked, day)
+            if self._tried:
+                checked = self._check(to_read, result, revise=revise)
+                with ExitStack() as opening:
+                    self._open_ledger(opening, locked=Path(self.job.output.directory).is_dir())
+                    self._held.enter_context(opening.pop_all())
+                keep_rows(self.job, self._opened_source(), day)
+                asked = [replace(one, ledger=self._ledger) for one in asked]  # of the questions that were counted
+                to_read = self._to_read(asked, day)
+            self._publish(asked, to_read, result, checked)
             self._new_ledger = False
             self._write(asked[0].question, result, report=report and self.job.output.report)
         return result
@@ -177,6 +210,8 @@ class JobSession:
 
         It is under the terms that the ledger has recorded.
         """
+        if self._tried:
+            return self._ledger.known_total(self.job.unit)
         with self._as_recorded() as ledger:
             return ledger.known_total(self.job.unit)
 
@@ -196,18 +231,26 @@ class JobSession:
 
     def _to_read(self, asked: Sequence[Publication], day: date) -> list[Question]:
         """Refuse what may not be published, all of the day together; return the questions that need data."""
-        if all(one.published() is not None for one in asked):
-            return []
-        with rehearsal(self._ledger) as trial:
-            planned = plan_day(self.job, trial, day, revise=asked[0].revise, publications=asked)
+        with self.stopping.reading():  # what is charged here is taken back
+            if all(one.published() is not None for one in asked):
+                return []
+            with rehearsal(self._ledger) as trial:
+                planned = plan_day(self.job, trial, day, revise=asked[0].revise, publications=asked)
         if planned.refused is not None:
             raise planned.refused
         return [one.question for one, made in zip(asked, planned.releases, strict=True) if made.outcome == "publish"]
 
-    def _publish(self, asked: Sequence[Publication], to_read: Sequence[Question], result: JobResult) -> None:
+    def _publish(
+        self,
+        asked: Sequence[Publication],
+        to_read: Sequence[Question],
+        result: JobResult,
+        checked: CheckedDay | None,
+    ) -> None:
         """Check the day where data are needed, and publish release after release; `result` is filled on the way."""
         revise = asked[0].revise
-        checked = self._check(to_read, result, revise=revise) if to_read else None
+        if checked is None and to_read:
+            checked = self._check(to_read, result, revise=revise)
 
         def counted(question: Question) -> Counted:
             found = checked
@@ -254,8 +297,9 @@ class JobSession:
                 result.report = write_report(self.job, result.day)
 
     def _in_a_row(self, day: date, *, revise: bool) -> tuple[date, ...]:
-        """Return the announced periods from this one to the last before one that was published."""
-        following = self._announced[self._announced.index(day) + 1 :] if day in self._announced else ()
+        """Return the announced periods from this one to the last before one that was published, and not too many."""
+        place = self._announced.index(day) if day in self._announced else len(self._announced)
+        following = self._announced[place + 1 : place + _TOGETHER]
 
         def is_read(other: date) -> bool:
             asked = (replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(other))
@@ -273,13 +317,15 @@ class JobSession:
         """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         source, verdicts = self._opened_source(), list[tuple[str, bool]]()
         if result.day not in self._together:
-            self._together = self._in_a_row(result.day, revise=revise)
+            with self.stopping.reading():
+                self._together = self._in_a_row(result.day, revise=revise)
             source.together(self.job.period, self._together)
         result.checks = verdicts
 
         def look() -> CheckedDay:
             checked = check_input(source, self.job, result.day, asked, verdicts=verdicts)
-            keep_rows(self.job, source, result.day)
+            if not self._tried:
+                keep_rows(self.job, source, result.day)
             return checked
 
         # The source is open: DuckDB ends the process when it is interrupted while it is imported.

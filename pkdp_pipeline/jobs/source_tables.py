@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from pkdp_pipeline.engines.rows import quoted
-from pkdp_pipeline.jobs.environment import Address, AnyAddress, PathName, local, public_address, public_url
+from pkdp_pipeline.jobs.environment import Address, AnyAddress, PathName, local
+from pkdp_pipeline.model.spelling import public_address, public_url
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
+from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName
 from pkdp_pipeline.jobs.outputs.files import FORMATS
@@ -24,8 +25,6 @@ else:
 
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_FIRST_ZONE = timedelta(hours=14)
-"""How far ahead of UTC the zone is in which a day ends first."""
 
 
 def _as_text(value: object) -> object:
@@ -43,7 +42,8 @@ class PeriodTable(Table):
     column: Name = Field(description="The column with the day of each row.", examples=["date"])
     time_zone: Name | None = Field(
         default=None,
-        description="The zone in which a day begins and ends: needed for instants; for dates, where they were cut.",
+        description="The zone in which a day begins and ends: needed for instants; for dates, where they were cut. "
+        "Without it a day is over by the clocks of the machine.",
         examples=["Europe/Oslo"],
     )
     every: Every = Field(default="day", description="The period of a release; weeks are ISO weeks.", examples=["week"])
@@ -122,28 +122,27 @@ class PeriodTable(Table):
                 yield day
 
     def today(self) -> date:
-        """Return today's date in the period's time zone, or in UTC where it has none."""
-        return datetime.now(UTC if self.time_zone is None else zoneinfo.ZoneInfo(self.time_zone)).date()
+        """Return today's date in the period's time zone, or where it has none in the machine's own."""
+        return today(self.time_zone)
+
+    def is_over(self, day: date) -> bool:
+        """Return whether the last day of the period of a day is over."""
+        return self.span(day)[1] < self.today()
 
     def check_open(self, day: date) -> None:
-        """Refuse a period that is closed, or not over: rows that are still to come would never be published.
-
-        Where no time zone is declared, a day is over as soon as it is anywhere.
-        """
+        """Refuse a period that is closed, or not over: rows that are still to come would never be published."""
         if self.is_closed(day):
             raise ArgumentError(
                 f"date: {self.text(day)} is closed, and nothing is published of it: choose another date, or correct "
                 "closed under period."
             )
-        today = (datetime.now(UTC) + _FIRST_ZONE).date() if self.time_zone is None else self.today()
-        last = self.span(day)[1]
-        if last < today:
+        if self.is_over(day):
             return
-        first, end = self.span(today - timedelta(1))
-        latest = first if end < today else self.span(first - timedelta(1))[0]
+        first = self.span(self.today() - timedelta(1))[0]
+        latest = first if self.is_over(first) else self.span(first - timedelta(1))[0]
         raise ArgumentError(
-            f"date: {self.text(day)} is not over before the end of {last.isoformat()}, and rows that come later would "
-            f"never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
+            f"date: {self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that "
+            f"come later would never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
             f"{latest.isoformat()})."
         )
 

@@ -15,7 +15,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import day_folders, write_atomically
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import check_time_zone
-from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.spelling import folded, in_markdown
 
 OWNER_FILE = ".pkdp.job"
 """The file in the output folder that names the job file that wrote there last, by its path from there."""
@@ -140,5 +140,5 @@ def _summaries(job: Job) -> Iterator[tuple[str, str]]:
             text = (folder / "summary.md").read_text(encoding="utf-8")
             title = text.partition("\n")[0].removeprefix("# ").rpartition(",")[0]
             found = _HEAD.findall(text)
-            if found and folded(title) == folded(job.dataset):
+            if found and folded(title) in map(folded, (job.dataset, in_markdown(job.dataset))):
                 yield f"{folder.name}/summary.md", found[-1]

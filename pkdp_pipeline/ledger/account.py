@@ -15,8 +15,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.composed import compose
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by, releases_in
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.rows import Row, sha256
 from pkdp_pipeline.model.evidence import (
@@ -26,7 +25,7 @@ from pkdp_pipeline.model.evidence import (
     IndependentGivenHabits,
     SamePeople,
 )
-from pkdp_pipeline.model.mechanisms import kind_of
+from pkdp_pipeline.model.mechanisms import Kind, kind_of
 from pkdp_pipeline.model.wording import Worded
 
 Beside = Literal["alone", "same unit", "other units"]
@@ -208,7 +207,7 @@ def unit_named(unit: str) -> str:
     return ", ".join(map(repr, columns)) if columns else "each row"
 
 
-def whole_parts(held: Held, parts: Mapping[str, ReleaseCertificate]) -> list[tuple[ReleaseCertificate, int]]:
+def whole_parts(held: Held, parts: Mapping[str, Certificate]) -> Parts:
     """Return every different certificate and how often it occurs, whatever stands beside it."""
     often: Counter[str] = Counter()
     for bundle, times in held.items():
@@ -219,14 +218,14 @@ def whole_parts(held: Held, parts: Mapping[str, ReleaseCertificate]) -> list[tup
 
 def add_up(
     held: Held,
-    parts: Mapping[str, ReleaseCertificate],
+    parts: Mapping[str, Certificate],
     evidence: tuple[Evidence, ...],
     *,
     beside_others: bool,
 ) -> Certificate:
     """Return what components add up to with the evidence declared.
 
-    A release that stands alone in its component counts with its whole certificate; where others stand beside
+    A release that stands alone in its component counts with the largest promise it ever made; where others stand beside
     it, with what noise gives against any attacker, except for a single exact count beside pure noise. A total takes
     nothing from those beside it, which are certified given what it tells. `held` are bundles of one unit;
     `beside_others` says whether the data set has releases for other units, which are not in the total.
@@ -234,7 +233,7 @@ def add_up(
     Notes
     -----
     *Guarantee*: that of `compose`; a component's total is that of all its releases. *Source*:
-    `docs/composition.md`, rules 1 to 8.
+    `docs/composition.md`, rules 1 to 8 and 11.
     """
     needed = tuple((key, parts[key]) for key in dict.fromkeys(key for bundle in held for key, _ in bundle.parts))
     try:
@@ -251,7 +250,7 @@ def add_up(
 @lru_cache(maxsize=64)
 def _added_up(
     bundles: tuple[tuple[Bundle, int], ...],
-    certificates: tuple[tuple[str, ReleaseCertificate], ...],
+    certificates: tuple[tuple[str, Certificate], ...],
     evidence: tuple[Evidence, ...],
     beside_others: bool,
 ) -> Certificate:
@@ -273,12 +272,12 @@ def _added_up(
             flat += [(part, number * times) for part, number in _parts_of(bundle, parts, apart=apart)]
         if not evidence and len(flat) == 1 and flat[0][1] == 1:
             part = flat[0][0]
-            return compose([part]) if isinstance(part, ReleaseCertificate) else part
+            return part if isinstance(part, ComposedCertificate) else compose([part])
         return compose(flat, evidence or None)
     periods = [(_total_of(bundle, parts), times) for bundle, times in held.items()]
     if BoundedParticipation in kinds and len(periods) > 1:
         # As totals they are known to be about different periods.
-        periods = [(compose([one]) if isinstance(one, ReleaseCertificate) else one, times) for one, times in periods]
+        periods = [(compose([one]) if _is_release(one) else one, times) for one, times in periods]
     return compose(periods, evidence)
 
 
@@ -289,7 +288,11 @@ def _beside_others(held: Held) -> Held:
     return found
 
 
-def _total_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Certificate:
+def _is_release(certificate: Certificate) -> bool:
+    return not isinstance(certificate, ComposedCertificate) or certificate.is_table
+
+
+def _total_of(bundle: Bundle, parts: Mapping[str, Certificate]) -> Certificate:
     """Return what one component adds up to."""
     listed = _parts_of(bundle, parts)
     if len(listed) == 1 and listed[0][1] == 1:
@@ -297,7 +300,7 @@ def _total_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Certif
     return compose(listed)
 
 
-def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate], *, apart: bool = False) -> Parts:
+def _parts_of(bundle: Bundle, parts: Mapping[str, Certificate], *, apart: bool = False) -> Parts:
     """Return what a component counts with; `apart` where totals of other periods are among the releases."""
     certificates = [(parts[key], number) for key, number in bundle.parts]
     if bundle.beside == "alone" and not apart:
@@ -316,28 +319,32 @@ def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate], *, apart:
             "another, and not all of them are noised. Declare evidence that holds, "
         )
         raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare(IndependentGivenHabits)}, for example."))
-    noised: Parts = [(one.worst_case_only(), number) for one, number in rest]
+    noised = [(promised_by([each.worst_case_only() for each in releases_in(one)]), number) for one, number in rest]
     if not exact:
         return _merged([*totals, *noised])
     return [(compose([*exact, *_merged(noised)], SamePeople()), 1)]
 
 
-def _stands_as(certificate: ReleaseCertificate) -> str:
-    kind = kind_of(certificate.mechanism, certificate.protects)
-    return {"total": "total", "exact count": "exact"}.get(kind, "")
+def kind_counted(certificate: Certificate) -> Kind:
+    """Return how a release stands beside others, of which totals count with `certificate`."""
+    return kind_of(next(releases_in(certificate)).mechanism, certificate.protects)
 
 
-def _check(
-    bundle: Bundle,
-    totals: Sequence[tuple[ReleaseCertificate, int]],
-    exact: Sequence[tuple[ReleaseCertificate, int]],
-    rest: Sequence[tuple[ReleaseCertificate, int]],
-) -> None:
+def knows_total(certificate: Certificate) -> bool:
+    """Return whether all attackers of a release, of which totals count with `certificate`, may know who is there."""
+    return all(one.attacker.total_is_known for one in releases_in(certificate))
+
+
+def _stands_as(certificate: Certificate) -> str:
+    return {"total": "total", "exact count": "exact"}.get(kind_counted(certificate), "")
+
+
+def _check(bundle: Bundle, totals: Parts, exact: Parts, rest: Parts) -> None:
     """Refuse what could not have been let in without evidence that covers it."""
-    kinds = {kind_of(one.mechanism) for one, _ in rest}
+    kinds = {kind_counted(one) for one, _ in rest}
     count, single = sum(number for _, number in exact), sum(number for _, number in rest) == 1
     apart = bundle.beside != "same unit"
-    told = all(one.attacker.total_is_known for one, _ in (*totals, *exact, *rest))
+    told = all(knows_total(one) for one, _ in (*totals, *exact, *rest))
     unknown = bool(totals) and (apart or bool(exact) or not told or sum(number for _, number in totals) > 1)
     suppressed = "noiseless" in kinds and not (totals and single)
     if suppressed or unknown or count > 1 or (count and (kinds - {"pure noise"} or apart)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
@@ -17,15 +17,60 @@ from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named
 from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.records import Records
-from pkdp_pipeline.ledger.rows import Entry, Reservation, Row, certificate_of, compared, describe
+from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 
+Result = TypeVar("Result")
+
 _NAMED = 10
 """How many other data sets are named."""
+
+
+class Work(Protocol):
+    """Something to be computed that needs no ledger and can be pickled."""
+
+    @property
+    def key(self) -> Hashable:
+        """All that the result depends on."""
+
+    def __call__(self) -> Any:
+        """Compute it."""
+
+
+class Outside:
+    """Has what a transaction needs computed while no transaction is open, so that nobody waits for it.
+
+    Inside, what is not computed yet ends the transaction, which changes nothing; then it is computed, and the
+    transaction begun anew: what others have charged meanwhile is then something else to be computed. `run` computes.
+    """
+
+    def __init__(self, run: Callable[[Work], Any]) -> None:
+        self._run, self._results = run, dict[Hashable, Any]()
+
+    def __call__(self, work: Work) -> Any:
+        """Return the result of some work, inside a transaction."""
+        if work.key not in self._results:
+            raise _WantedError(work)
+        return self._results[work.key]
+
+    def through(self, transaction: Callable[[], Result]) -> Result:
+        """Return what `transaction` does, a function that begins one, and asks this object inside."""
+        while True:
+            try:
+                return transaction()
+            except _WantedError as wanted:
+                work = wanted.work
+            self._results[work.key] = self._run(work)
+
+
+class _WantedError(Exception):
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self.work = work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +85,8 @@ class Charging:
         Those in force.
     told : bool
         Whether the release is to be certified against attackers who know who is there.
+    compute : callable
+        Returns the result of a `Work`: the certificate, and the sums that the release is held to.
     """
 
     records: Records
@@ -48,6 +95,7 @@ class Charging:
     offer: Callable[[Admission, str], Any]
     terms: Terms
     told: bool
+    compute: Callable[[Work], Any]
 
     def charge(self, *, revise: bool) -> Reservation | Entry:
         """Reserve the release, or take a reservation over; the entry where it is published and not to be revised.
@@ -73,8 +121,16 @@ class Charging:
             terms=json_text(self.terms.to_dict()),
         )
         entry = self.records.read(charged.id)
-        _hold_charged(self.records, entry, self.terms)
+        self._hold(entry)
         return Reservation(entry, certificate)
+
+    def _hold(self, entry: Entry) -> None:
+        """Refuse a release just charged that does not add up with the others, or exceeds a budget."""
+        new = _is_new(self.records, entry.row, self.terms)
+        if self.terms.budgets or new or self.terms.evidence:
+            whole = bool(self.terms.budgets) or new
+            totals = LedgerTotals.read(self.records, self.terms, near=None if whole else entry.row)
+            self.compute(ChargeCheck(totals, entry, new))
 
     def _taken_over(self, left: Row) -> Reservation:
         """Finish what another run of the same request has reserved, charged once.
@@ -86,14 +142,15 @@ class Charging:
         entry = self.records.read(left.id)
         certificate = self._offered(entry.head, instead_of=left.id)
         if (self.terms, certificate.to_json()) == (entry.terms, entry.certificate):
-            _hold_charged(self.records, entry, self.terms)
+            self._hold(entry)
             return Reservation(entry, certificate)
         self.records.record("given_back", self.key, left.revision)
         return self._reserved(left.revision)
 
     def _offered(self, head: str, instead_of: int | None = None) -> ReleaseCertificate:
         allowed = admit(self.records, self.standing, self.terms, told=self.told, instead_of=instead_of)
-        certificate: ReleaseCertificate = self.offer(allowed, head).written()
+        offered = self.offer(allowed, head)
+        certificate: ReleaseCertificate = (self.compute(offered) if callable(offered) else offered).written()
         allowed.check_told(certificate)
         return certificate
 
@@ -111,33 +168,53 @@ def name_others(records: Records, does: str = "starts in") -> None:
         )
 
 
-def _hold_charged(records: Records, entry: Entry, terms: Terms) -> None:
-    """Refuse a release just charged that does not add up with the others, or exceeds a budget.
+@dataclass(frozen=True, slots=True)
+class ChargeCheck:
+    """The sums that a release just charged is held to; what they need of the ledger is in it.
 
-    Raises `BudgetExceededError` if a budget is exceeded, with what was spent, what is asked for and what is allowed;
-    `NoEvidenceError` if the release cannot be added up with the evidence declared, or takes the total away that there
-    was, or there is a budget and no total. The caller rolls the transaction back.
+    Parameters
+    ----------
+    totals : LedgerTotals
+        With the release; where there is no budget, and it is not `new`, those of its component are enough.
+    new : bool
+        Whether it may take the total away; see `_is_new`.
     """
-    row = entry.row
-    if terms.evidence:
-        # The evidence may be about another kind of release, which no total could hold.
-        component = Account(records.account(row).component(row.id))
-        for unit in component.units:
-            add_up(component.bundles(unit), records.parts, terms.evidence, beside_others=False)
-    if not terms.budgets and not _is_new(records, row, terms):
-        return
-    totals = LedgerTotals.read(records, terms)
-    before = totals.account.without(row.id)
-    _check_still_adds_up(records, totals, before, row)
-    BudgetCheck(totals, entry, before, before).hold()
+
+    totals: LedgerTotals
+    entry: Entry
+    new: bool
+
+    @property
+    def key(self) -> Hashable:
+        """All that the outcome depends on, messages aside: the same release is the same one under another number."""
+        row, rows = self.entry.row, self.totals.account.rows
+        return row.part, self.new, frozenset(one if one.id != row.id else one._replace(id=0) for one in rows)
+
+    def __call__(self) -> None:
+        """Do the sums.
+
+        Raises `BudgetExceededError` if a budget is exceeded, with what was spent, what is asked for and what is
+        allowed; `NoEvidenceError` if the release cannot be added up with the evidence declared, or takes the total away
+        that there was, or there is a budget and no total.
+        """
+        row, totals, terms = self.entry.row, self.totals, self.totals.terms
+        if terms.evidence:
+            # The evidence may be about another kind of release, which no total could hold.
+            component = Account(totals.account.component(row.id))
+            for unit in component.units:
+                add_up(component.bundles(unit), totals.parts, terms.evidence, beside_others=False)
+        if terms.budgets or self.new:
+            before = totals.account.without(row.id)
+            if self.new:
+                _check_still_adds_up(totals, before, row)
+            BudgetCheck(totals, self.entry, before, before).hold()
 
 
 def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: Terms, terms: Terms) -> None:
     """Refuse a release's new certificate that takes the total away, or exceeds a budget.
 
-    Raises `BudgetExceededError` if the totals with the new certificate exceed a budget, or nobody can say that they do
-    not; `NoEvidenceError` if with the new certificate the releases do not add up any more. The caller rolls the
-    transaction back.
+    Raises `BudgetExceededError` if the totals with the new certificate exceed a budget; `NoEvidenceError` if with it
+    the releases do not add up any more. The caller rolls the transaction back.
 
     Parameters
     ----------
@@ -148,26 +225,18 @@ def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: T
     recorded : Terms
         Under which the releases must add up as before.
     terms : Terms
-        The budgets the totals may not exceed; a milder certificate takes nothing off the totals.
+        The budgets the totals may not exceed; no certificate takes anything off the totals.
     """
     row = entry.row
     if row.part == former.part:
         return
-    description, earlier = (describe(records.certificate(one.counts)) for one in (row, former))
-    how = compared(description, earlier)
-    if terms.budgets and how == "neither":
-        raise BudgetExceededError(
-            f"{entry.label!r} (period {entry.period}) counts in the budgets with a certificate that it has, "
-            "and the new one promises more in one respect and less in another: certify it for an attacker who "
-            "knows more in every respect, or less."
-        )
     totals = LedgerTotals.read(records, recorded)
-    totals.parts[former.part] = certificate_of(earlier)  # which no release may count with any more
+    totals.parts[former.part] = records.promise(former)  # which no release may count with any more
     others = totals.account.without(row.id)
     before = others.plus(former)
-    _check_still_adds_up(records, totals, before, row)
-    if how != "as bold":
-        BudgetCheck(replace(totals, terms=terms), entry, before, others, again=True).hold()
+    if _is_new(records, row, recorded):
+        _check_still_adds_up(totals, before, row)
+    BudgetCheck(replace(totals, terms=terms), entry, before, others, again=True).hold()
 
 
 def _is_new(records: Records, row: Row, terms: Terms) -> bool:
@@ -185,10 +254,10 @@ def _is_new(records: Records, row: Row, terms: Terms) -> bool:
     return bool(row.leaks) or bool(records.execute(f"{others} leaks = 1 LIMIT 1", **row._asdict()))
 
 
-def _check_still_adds_up(records: Records, totals: LedgerTotals, before: Account, row: Row) -> None:
+def _check_still_adds_up(totals: LedgerTotals, before: Account, row: Row) -> None:
     """Refuse what takes the unit's total away; where there was none before, nothing is lost."""
     own = before.bundles(row.unit)
-    if not own or not _is_new(records, row, totals.terms):
+    if not own:
         return
     try:
         totals.of(totals.account.bundles(row.unit))
@@ -303,7 +372,7 @@ def _shown(epsilon: float) -> str:
     return "none" if epsilon == math.inf else rounded_up(epsilon * (1.0 - 1e-12))
 
 
-def _asked_for(certificate: ReleaseCertificate, measure: str, budget: Budget) -> str:
+def _asked_for(certificate: Certificate, measure: str, budget: Budget) -> str:
     """Return what a release asks for; where no ε reaches the budget's δ, the δ that it has at the budget's ε."""
     certified = epsilon_of(certificate, measure, budget.delta)
     epsilon = LedgerTotals.least(certified, drawn([(certificate, 1)]), budget.delta)

@@ -6,18 +6,19 @@ import math
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.composed import releases_in
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
 
@@ -40,9 +41,14 @@ class History:
     totals: LedgerTotals
 
     @property
-    def parts(self) -> Mapping[str, ReleaseCertificate]:
-        """The certificates they count with, without the facts of their publication, by `Row.part`."""
+    def parts(self) -> Mapping[str, Certificate]:
+        """What they count with, without the facts of their publication, by `Row.part`."""
         return self.totals.parts
+
+    def attackers(self, unit: str) -> Iterator[AttackerModel]:
+        """Yield the attackers of the certificates that one unit's releases count with."""
+        kinds = dict.fromkeys(line.row.part for line in self.lines if line.row.unit == unit)
+        return (one.attacker for part in kinds for one in releases_in(self.parts[part]))
 
     @property
     def terms(self) -> Terms:

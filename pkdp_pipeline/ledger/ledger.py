@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.charging import Charging, hold_recertified, name_others
+from pkdp_pipeline.ledger.charging import Charging, Outside, Work, hold_recertified, name_others
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
@@ -128,7 +129,7 @@ class Ledger:
 
     @property
     def location(self) -> str:
-        """The path or URL, without a password."""
+        """The path, or the address without user, password and options."""
         return self.records.database.location
 
     @property
@@ -189,11 +190,15 @@ class Ledger:
         UserWarning
             If the ledger holds nothing of the data set, but others.
         """
+        return self.total_at_hand(unit)()
+
+    def total_at_hand(self, unit: object = None) -> partial[Certificate]:
+        """Return what computes the `total` as it is now, and needs the ledger no more; it can be pickled."""
         with self.records.snapshot():
             if self.head() == GENESIS:
                 name_others(self.records, "has nothing in")
             totals = self.totals()
-            return totals.total(totals.asked_unit(unit))
+            return partial(totals.total, totals.asked_unit(unit))
 
     def totals(self) -> LedgerTotals:
         """Return what adds up to the totals under the terms in force; inside a snapshot or a transaction."""
@@ -211,7 +216,14 @@ class Ledger:
             return drawn
 
     def reserve(
-        self, key: str, standing: Facts, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None
+        self,
+        key: str,
+        standing: Facts,
+        offer: Offer,
+        *,
+        revise: bool = False,
+        attacker: AttackerModel | None = None,
+        run: Callable[[Work], Any] | None = None,
     ) -> Reservation | Entry:
         """Charge a release before its data are read.
 
@@ -222,12 +234,15 @@ class Ledger:
         standing : Facts
         offer : callable
             Called as ``offer(admission, head)``, after the differencing check and before the charge, and returns
-            the certificate. The `Admission` says whether others stand beside the release, and whether it may claim
-            more than the worst case; `head` is the head of the chain.
+            the certificate, or a `Work` that makes it. The `Admission` says whether others stand beside the release,
+            and whether it may claim more than the worst case; `head` is the head of the chain.
         revise : bool, default False
             Publish the same question anew, as one more revision, charged as another release.
         attacker : AttackerModel, optional
             The attacker of the certificate: what it forbids is then refused before `offer` is called.
+        run : callable, optional
+            Does each `Work`, in another process for example, while others may use the ledger. None: it is done while
+            the ledger is locked.
 
         Returns
         -------
@@ -244,14 +259,24 @@ class Ledger:
         LedgerError, TemporaryError
             If the ledger cannot be used or is locked.
         """
-        with self.records.transaction():
-            if self.records.register():
-                name_others(self.records)
-            told = attacker is None or attacker.total_is_known
-            charging = Charging(
-                records=self.records, key=key, standing=standing, offer=offer, terms=self.terms, told=told
-            )
-            return charging.charge(revise=revise)
+        outside = None if run is None else Outside(run)
+
+        def charged() -> Reservation | Entry:
+            with self.records.transaction():
+                if self.records.register():
+                    name_others(self.records)
+                charging = Charging(
+                    records=self.records,
+                    key=key,
+                    standing=standing,
+                    offer=offer,
+                    terms=self.terms,
+                    told=attacker is None or attacker.total_is_known,
+                    compute=outside or (lambda work: work()),
+                )
+                return charging.charge(revise=revise)
+
+        return charged() if outside is None else outside.through(charged)
 
     def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
         """Publish what was reserved, or return what another process has published of it meanwhile.

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
 from pkdp_pipeline.ledger.postgres import LOCKED, changed_objects, trouble_of
-from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.spelling import folded, public_url
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ NAMESPACE = "pkdp"
 _IDLE_SECONDS = 300
 _UNREAD = "the PostgreSQL ledger"
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""Options of an address that nothing shows."""
+"""Options of an address whose values stand in no message, even within another word."""
+
+_QUOTED = re.compile('["“„«»][^"“”„«»]*["”“«»]')
+"""What the server and libpq quote: users, databases, files and other options, besides names of tables."""
 
 
 class PostgresDatabase:
@@ -73,7 +76,7 @@ class PostgresDatabase:
 
     @property
     def location(self) -> str:
-        """The URL without its password."""
+        """The address without user, password and options."""
         return self._location
 
     def close(self) -> None:
@@ -137,15 +140,11 @@ class PostgresDatabase:
             address = urlsplit(url)
             _ = address.port
             given = parse_qsl(address.query, keep_blank_values=True)
-            user, at, host = address.netloc.rpartition("@")
-            name, colon, _ = user.partition(":")
-            netloc = f"{name}{':***' if colon else ''}{at}{host}"
-            shown = urlencode([pair for pair in given if pair[0] not in _SECRET], safe="/")
-            self._location = address._replace(scheme="postgresql", netloc=netloc, query=shown).geturl()
             plain = [value for option, value in given if option in _SECRET] + [unquote(address.password or "")]
             forms = {form for secret in plain for form in (secret, quote(secret, ""), quote_plus(secret))}
             self._secrets = tuple((forms | {address.password or ""}) - {""})
             url = address._replace(scheme="postgresql").geturl()
+            self._location = public_url(url)
         if self._location == _UNREAD:
             raise ArgumentError(
                 "the ledger's URL cannot be read; write postgresql://user@host:5432/database, and percent-encode "
@@ -303,7 +302,7 @@ class PostgresDatabase:
             _raise_alone(
                 TemporaryError(start + "is locked by another process; this call changed nothing: try again later.")
             )
-        trouble = trouble_of(state, said, lost=lost)
+        trouble, said = trouble_of(state, said, lost=lost), _QUOTED.sub('"***"', said)
         if trouble == "passing":
             _raise_alone(
                 TemporaryError(

@@ -7,18 +7,18 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.rows import Entry, Row, after, certificate_of, describe, facts_of, sha256
+from pkdp_pipeline.ledger.rows import Entry, Row, after, facts_of, part_key, promise_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
-from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.spelling import folded, is_misspelt_address
 
 _PAGE, _ROWS, _AT_ONCE = 64, 1000, 500
 _STEPS = 4
@@ -132,12 +132,26 @@ class Records:
         )
         return terms_of(str(rows[0][0])) if rows else Terms()
 
-    def certificate(self, sequence: int) -> str:
-        """Return the JSON text of the certificate that an event holds."""
-        rows = self.execute("SELECT certificate FROM event WHERE sequence = :sequence", sequence=sequence)
-        if not rows or rows[0][0] is None:
-            raise LedgerError(f"event {sequence}, which should hold a certificate, holds none: the ledger was altered.")
-        return str(rows[0][0])
+    def certificates(self, row: Row) -> tuple[str, ...]:
+        """Return the JSON texts of all certificates that a release had by the last event of its row, in order."""
+        rows = self.execute(
+            "SELECT certificate FROM event WHERE dataset = :dataset AND key = :key AND revision = :revision "
+            "AND sequence >= :id AND sequence <= :certificate AND certificate IS NOT NULL ORDER BY sequence",
+            **row._asdict(),
+        )
+        if not rows:
+            raise LedgerError(f"event {row.id}, which should hold a certificate, holds none: the ledger was altered.")
+        return tuple(str(text) for (text,) in rows)
+
+    def promise(self, row: Row) -> Certificate:
+        """Return what totals count a release with; see `promise_of`.
+
+        Raises `LedgerError` if that is not what its row says.
+        """
+        texts = self.certificates(row)
+        if part_key(texts) != row.part:
+            raise LedgerError("the ledger's account refers to a certificate it does not hold: it was altered.")
+        return promise_of(texts)
 
     def append(self, **fields: Any) -> Event:
         """Append one event to the chain; fields of `Event` that are left out are None.
@@ -145,9 +159,9 @@ class Records:
         `position` and `previous` are those that follow the chain's end, `created_at` is now unless it is given.
         """
         last, previous = self._end()
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        moment = now().isoformat(timespec="seconds")
         place = {"dataset": self.dataset, "position": last + 1, "previous": previous}
-        fields = {**dict.fromkeys(FIELDS), "created_at": now, **fields, **place}
+        fields = {**dict.fromkeys(FIELDS), "created_at": moment, **fields, **place}
         fields["hash"] = event_hash(**fields)
         names, marks = ", ".join(fields), ", ".join(f":{name}" for name in fields)
         rows = self.execute(f"INSERT INTO event ({names}) VALUES ({marks}) RETURNING sequence", **fields)
@@ -202,7 +216,7 @@ class Records:
     def record(self, kind: str, key: str, revision: int, **fields: Any) -> Row:
         """Append an event to the chain, and store what it makes of its reservation; see `append`."""
         event = self.append(kind=kind, key=key, revision=revision, **fields)
-        row = after(self.charged(key, revision), event, self.certificate)
+        row = after(self.charged(key, revision), event, self.certificates)
         self.execute(_STORE, **row._asdict())
         return row
 
@@ -297,13 +311,7 @@ class Records:
 
     def _entry(self, found: tuple[Any, ...], *, brief: bool = False) -> Entry:
         row, others = Row._make(found[: len(Row._fields)]), found[len(Row._fields) :]
-        former: list[tuple[Any, ...]] = []
-        if row.certificate != row.id and not brief:
-            former = self.execute(
-                "SELECT certificate FROM event WHERE dataset = :dataset AND key = :key AND revision = :revision "
-                "AND sequence >= :id AND sequence < :certificate AND certificate IS NOT NULL ORDER BY sequence",
-                **row._asdict(),
-            )
+        former = () if row.certificate == row.id or brief else self.certificates(row)[:-1]
         try:
             standing, terms = facts_of(others[0]), terms_of(others[1])
         except (PkdpError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -312,15 +320,14 @@ class Records:
                 "check the ledger with verify()."
             ) from error
         certificate, release_id, content, created_at, head, link = others[2:]
-        texts = tuple(str(text) for (text,) in former)
-        return Entry(row, standing, terms, certificate, release_id, content, created_at, head, link, texts)
+        return Entry(row, standing, terms, certificate, release_id, content, created_at, head, link, former)
 
 
 _TEXTS = "c.certificate, x.release_id, x.content"
 
 
-class Parts(dict[str, ReleaseCertificate]):
-    """The certificates that a data set's releases count with, by `Row.part`, read when they are asked for.
+class Parts(dict[str, Certificate]):
+    """What a data set's releases count with, by `Row.part`, read when it is asked for.
 
     Raises `LedgerError` if one is missing, or is not what its key says.
     """
@@ -328,16 +335,11 @@ class Parts(dict[str, ReleaseCertificate]):
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def __missing__(self, key: str) -> ReleaseCertificate:
-        rows = self._records.execute(
-            "SELECT v.certificate FROM entry AS e JOIN event AS v ON v.sequence = e.counts "
-            "WHERE e.dataset = :dataset AND e.part = :key LIMIT 1",
-            key=key,
-        )
-        description = describe(str(rows[0][0])) if rows else ""
-        if sha256(description) != key:
+    def __missing__(self, key: str) -> Certificate:
+        rows = self._records.execute(f"{_ENTRY}part = :key LIMIT 1", key=key)
+        if not rows:
             raise LedgerError("the ledger's account refers to a certificate it does not hold: it was altered.")
-        self[key] = certificate_of(description)
+        self[key] = self._records.promise(Row._make(rows[0]))
         return self[key]
 
 
@@ -358,6 +360,12 @@ def open_database(location: str | os.PathLike[str], *, create: bool = True) -> D
     text = os.fspath(location)
     if not isinstance(text, str) or not text.strip() or "\x00" in text:
         raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
+    if is_misspelt_address(text):
+        raise ArgumentError(
+            "the ledger is neither a file nor an address of a PostgreSQL database: write "
+            "postgresql://user@host:5432/database, and percent-encode what is not a letter or a digit in user and "
+            "password."
+        )
     scheme, mark, _ = text.partition("://")
     if not mark:
         from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase

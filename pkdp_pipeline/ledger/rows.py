@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import parsed
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.composed import part_of, promised_by
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.chain import Event
 from pkdp_pipeline.ledger.terms import Terms
@@ -38,6 +40,7 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@lru_cache(maxsize=256)
 def describe(certificate: str) -> str:
     """Return what a release certificate, given as JSON text, follows from: mechanism, attacker, what is protected.
 
@@ -52,41 +55,57 @@ def describe(certificate: str) -> str:
 
 @lru_cache(maxsize=4096)
 def certificate_of(description: str) -> ReleaseCertificate:
-    """Certify again what `describe` returned; the certificate belongs to no publication."""
+    """Make again what `describe` returned; the certificate belongs to no publication, and promised something once."""
     content = json.loads(description)
-    return certify(
-        mechanism_from_dict(content["mechanism"]),
-        AttackerModel.from_dict(content["attacker"]),
+    return ReleaseCertificate(
+        mechanism=mechanism_from_dict(content["mechanism"]),
+        attacker=AttackerModel.from_dict(content["attacker"]),
         protects=content["protects"],
     )
 
 
-def counted(descriptions: Iterable[str]) -> str:
-    """Return which of a release's certificates its totals count with: the newest that is not milder than one before.
+def counted(certificates: Iterable[str]) -> tuple[str, ...]:
+    """Return which of a release's certificates its totals count with: all that no other one of them covers.
 
-    `descriptions`: the results of `describe` for all certificates it ever had, the first one first.
+    `certificates`: the JSON texts of all that it ever had, the first one first. What is returned begins with one that
+    protects what the first does, where one is left, and depends on nothing else of their order but the choice between
+    equals.
+
+    Notes
+    -----
+    *Guarantee*: each of the certificates follows from one of these; `promise_of` is the pointwise largest of them, so a
+    total never falls when a release is certified again. *Source*: `docs/composition.md`, rule 11.
     """
-    first, *later = descriptions
-    for description in later:
-        if compared(description, first) != "milder":
-            first = description
-    return first
+    listed = list(certificates)
+    kept: list[str] = []
+    for text in listed:
+        if not any(_covers(describe(one), describe(text)) for one in kept):
+            kept = [*(one for one in kept if not _covers(describe(text), describe(one))), text]
+    aim = certificate_of(describe(listed[0])).protects
+    return tuple(sorted(kept, key=lambda one: (certificate_of(describe(one)).protects != aim, describe(one))))
+
+
+def promise_of(certificates: Iterable[str]) -> Certificate:
+    """Return what totals count a release with: the largest promise of all `certificates` that it ever had.
+
+    It belongs to no publication. Raises `NoEvidenceError` if what leaks beside them says nothing together.
+    """
+    return promised_by([certificate_of(describe(one)) for one in counted(certificates)])
 
 
 @lru_cache(maxsize=4096)
-def compared(description: str, other: str) -> Literal["milder", "bolder", "neither", "as bold"]:
-    """Return how the certificate of a `description` compares with another one of the same table.
+def _covers(description: str, other: str) -> bool:
+    """Return whether a certificate of a table implies another one, and is nowhere seen to be smaller.
 
-    A milder one certifies at most the other's δ at every ε, both against its attacker and against anyone, and less
-    somewhere: it is about an attacker who knows less, or protects less.
+    Whoever fits the other's attacker fits its own, and it protects as much; so the other one holds with its numbers.
     """
-    one, former = certificate_of(description), certificate_of(other)
-    mine = np.concatenate([one.delta(_EPSILONS), one.worst_case.delta(_EPSILONS)])
-    theirs = np.concatenate([former.delta(_EPSILONS), former.worst_case.delta(_EPSILONS)])
-    less, more = (mine < theirs * (1.0 - _ALIKE)).any(), (mine > theirs * (1.0 + _ALIKE)).any()
-    if less and more:
-        return "neither"
-    return "milder" if less else "bolder" if more else "as bold"
+    one, less = certificate_of(description), certificate_of(other)
+    if not less.attacker.fits(one.attacker):
+        return False
+    if less.protects != one.protects and part_of(one, 1, less.protects).bounds != part_of(one, 1, one.protects).bounds:
+        return False
+    mine, theirs = (np.append(each.delta(_EPSILONS), each.worst_case.delta(_EPSILONS)) for each in (one, less))
+    return bool((mine >= theirs * (1.0 - _ALIKE)).all())
 
 
 State = Literal["reserved", "published", "given_back"]
@@ -145,12 +164,12 @@ class Row(NamedTuple):
         return self.first_day <= other.last_day and other.first_day <= self.last_day
 
 
-def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> Row:
+def after(row: Row | None, event: Event, certificates: Callable[[Row], Iterable[str]]) -> Row:
     """Return what an event makes of its reservation; the one rule for charging, copying and verifying.
 
-    `row`: the row of the same key and revision by the events before; None where nothing is charged. `certificate`
-    returns the certificate's text that an event holds; see `Records.certificate`. Raises `LedgerError` if the
-    event cannot follow those before, or its certificate is not that of the release.
+    `row`: the row of the same key and revision by the events before; None where nothing is charged. `certificates`
+    returns the texts of all certificates that a row's release has had; see `Records.certificates`. Raises `LedgerError`
+    if the event cannot follow those before, or its certificate is not that of the release.
     """
     number = event.sequence
     if event.kind == "reserved" and row is None:
@@ -160,11 +179,13 @@ def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> R
     if event.kind == "given_back" and row is not None and row.state == "reserved":
         return row._replace(state="given_back")
     if event.kind == "recertified" and row is not None and row.state == "published":
-        new, former = describe(str(event.certificate)), describe(certificate(row.counts))
-        told = row.told and int(certificate_of(new).attacker.total_is_known)
-        row = row._replace(certificate=number, content=number, told=told)
-        # Totals count a release with the boldest certificate that it had.
-        return row if counted((former, new)) == former else row._replace(counts=number, **_part(new))
+        former, new = [*certificates(row)], str(event.certificate)
+        certified = certificate_of(describe(new))
+        if certified.mechanism != certificate_of(describe(former[0])).mechanism:
+            raise LedgerError("the certificate to be recorded is not that of the release: certify what is published.")
+        told = row.told and int(certified.attacker.total_is_known)
+        row, fields = row._replace(certificate=number, content=number, told=told), _part([*former, new])
+        return row if fields["part"] == row.part else row._replace(counts=number, **fields)
     raise LedgerError(
         f"the ledger was altered: event {number} ({event.kind}) cannot follow the events before it. Restore it from a "
         "backup, with a head that a release names."
@@ -186,14 +207,22 @@ def _reserved(event: Event) -> Row:
         raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
     same = {name: getattr(event, name) for name in ("dataset", "key", "revision")}
     events = dict.fromkeys(("id", "certificate", "counts"), event.sequence)
-    return Row.of(standing, told=certified.attacker.total_is_known, **same, **events, **_part(description))
+    told = certified.attacker.total_is_known
+    return Row.of(standing, told=told, **same, **events, **_part([str(event.certificate)]))
 
 
-def _part(description: str) -> dict[str, Any]:
-    return {"part": sha256(description), "leaks": int(bool(certificate_of(description).attacker.leakage))}
+def part_key(certificates: Iterable[str]) -> str:
+    """Return the sha256 of what the certificates that a release counts with follow from."""
+    described = [describe(one) for one in counted(certificates)]
+    return sha256(described[0] if len(described) == 1 else json.dumps(described))
 
 
-def replayed(events: Iterable[Event], certificate: Callable[[int], str]) -> dict[int, Row]:
+def _part(certificates: Sequence[str]) -> dict[str, Any]:
+    leaks = any(certificate_of(describe(one)).attacker.leakage for one in counted(certificates))
+    return {"part": part_key(certificates), "leaks": int(leaks)}
+
+
+def replayed(events: Iterable[Event], certificates: Callable[[Row], Iterable[str]]) -> dict[int, Row]:
     """Return the rows, by id, that the events of one data set give; raises a `LedgerError` as `after` does."""
     rows: dict[int, Row] = {}
     charged: dict[tuple[str, int], Row] = {}
@@ -203,7 +232,7 @@ def replayed(events: Iterable[Event], certificate: Callable[[int], str]) -> dict
         if event.kind == "unreadable" and event.key not in unreadable:
             unreadable.add(event.key)
             continue
-        row = charged[what] = after(charged.get(what), event, certificate)
+        row = charged[what] = after(charged.get(what), event, certificates)
         rows[row.id] = row
         if row.state == "given_back":
             del charged[what]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.parquet_sizes import read_within
 from pkdp_pipeline.model.keys import Key, canonical_key, json_key, kind_of_dtype
 from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.mechanisms import Count
@@ -138,12 +139,13 @@ class Sealed:
         return _written(arrow, self.text, self.identity, names_period=names_period)
 
 
-def opened(content: bytes) -> Sealed:
-    """Read a sealed table.
+def opened(content: bytes, *, rows: int | None = None) -> Sealed:
+    """Read a sealed table, of at most `rows` rows; None: of any size, from who is trusted.
 
-    Raises `ArgumentError` if the bytes are not a release, or its table and certificate are not those of its id.
+    Raises `ArgumentError` if the bytes are not a release, or its table and certificate are not those of its id, or it
+    is too large.
     """
-    arrow, metadata = _arrow_content(content)
+    arrow, metadata = _arrow_content(content, rows)
     try:
         stated = json.loads(metadata[RELEASE_KEY])
         text = metadata[CERTIFICATE_KEY].decode()
@@ -194,24 +196,31 @@ def _written(arrow: pa.Table, certificate_json: str, identity: str, *, names_per
     return bytes(sink.getvalue().to_pybytes())
 
 
-def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
+def parquet_content(content: bytes, *, rows: int | None = None) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
     """Return the table of a Parquet file, without a column that names its period, and what it carries besides.
 
-    Raises `ArgumentError` if it cannot be read, or the column names another period than the certificate.
+    `rows`: as of `opened`. Raises `ArgumentError` if it cannot be read, or the column names another period than the
+    certificate.
     """
-    arrow, metadata = _arrow_content(content)
+    arrow, metadata = _arrow_content(content, rows)
     return _frame(arrow), metadata
 
 
-def _arrow_content(content: bytes) -> tuple[pa.Table, dict[bytes, bytes]]:
+def _arrow_content(content: bytes, rows: int | None) -> tuple[pa.Table, dict[bytes, bytes]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        table, metadata = file.read(use_threads=False), dict(file.metadata.metadata or {})
-    except (pa.ArrowException, OSError, ValueError, TypeError):
+        if rows is None:
+            file = pq.ParquetFile(pa.BufferReader(content))
+            table, about = file.read(use_threads=False), file.metadata
+        else:
+            table, about = read_within(content, rows)
+    except ArgumentError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
         raise ArgumentError(_UNREADABLE) from None
+    metadata = dict(about.metadata or {})
     if not has_period_column(metadata):
         return table, metadata
     try:
@@ -236,7 +245,7 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     try:
         # Of small tables, threads cost more than they save.
         frame: pd.DataFrame = table.to_pandas(types_mapper=types.get, use_threads=False)
-    except (pa.ArrowException, OSError, ValueError, TypeError):
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError):
         raise ArgumentError(_UNREADABLE) from None
     return frame
 

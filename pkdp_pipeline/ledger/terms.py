@@ -12,6 +12,7 @@ from pkdp_pipeline.model.evidence import (
     BoundedSensitivity,
     Evidence,
     SamePeople,
+    SameTable,
     evidence_from_dicts,
     evidence_to_dicts,
     read_evidence,
@@ -89,10 +90,11 @@ def _budgets(budget: object) -> tuple[Budget, ...]:
 
 def _evidence(evidence: object) -> tuple[Evidence, ...]:
     found = read_evidence(evidence)
-    if any(isinstance(one, SamePeople) for one in found):
+    own = next((type(one).__name__ for one in found if isinstance(one, SamePeople | SameTable)), None)
+    if own is not None:
         raise ArgumentError(
-            "evidence may not be SamePeople for a ledger: it finds out itself which releases are about the same "
-            "people in the same period. Leave it out."
+            f"evidence may not be {own} for a ledger: it finds out itself which releases are about the same "
+            "people in the same period, and which certificates about the same table. Leave it out."
         )
     if any(isinstance(one, BoundedSensitivity) for one in found):
         raise ArgumentError(

@@ -13,15 +13,14 @@ from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named, whole_parts
+from pkdp_pipeline.ledger.account import Account, Held, add_up, kind_counted, knows_total, unit_named, whole_parts
 from pkdp_pipeline.ledger.records import Records
-from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.ledger.rows import Row, unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, kind_of, noise_scale
+from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, noise_scale
 from pkdp_pipeline.model.question import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above
@@ -126,18 +125,20 @@ def _within(total: Certificate, budget: Budget, share: float) -> bool:
 class LedgerTotals:
     """The totals of charged releases under some terms; charges, totals, views and dry runs ask it.
 
-    `dataset`: for messages. `parts`: the certificates that the account's releases count with.
+    `dataset`: for messages. `parts`: what the account's releases count with.
     """
 
     dataset: str
     account: Account
-    parts: dict[str, ReleaseCertificate]
+    parts: dict[str, Certificate]
     terms: Terms
 
     @classmethod
-    def read(cls, records: Records, terms: Terms) -> LedgerTotals:
-        """Return those of a data set as it is charged now; inside a transaction or a snapshot."""
-        return cls(dataset=records.dataset, account=records.account(), parts=records.parts, terms=terms)
+    def read(cls, records: Records, terms: Terms, *, near: Row | None = None) -> LedgerTotals:
+        """Return those of a data set as it is charged now, or `near` a release; inside a transaction or a snapshot."""
+        account = records.account(near)
+        parts = {row.part: records.parts[row.part] for row in account.rows}
+        return cls(dataset=records.dataset, account=account, parts=parts, terms=terms)
 
     def of(self, held: Held) -> Certificate:
         """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""
@@ -254,7 +255,7 @@ def epsilon_of(total: Certificate, measure: str, delta: float) -> float:
     return total.epsilon(delta) if measure == "partial_knowledge" else total.worst_case.epsilon(delta)
 
 
-def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fraction] | None:
+def drawn(parts: Iterable[tuple[Certificate, int]]) -> tuple[Fraction, Fraction] | None:
     """Return the sum of worst-case ε and δ with the noise as it is drawn, exactly; None where a part has none.
 
     Notes
@@ -267,9 +268,9 @@ def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fr
     """
     epsilon, delta = Fraction(0), Fraction(0)
     listed = list(parts)
-    told = all(certificate.attacker.total_is_known for certificate, _ in listed)
+    told = all(knows_total(certificate) for certificate, _ in listed)
     for certificate, times in listed:
-        if told and kind_of(certificate.mechanism, certificate.protects) == "total":
+        if told and kind_counted(certificate) == "total":
             continue  # given what it tells, it costs nothing
         pair = _drawn(certificate.worst_case_bound)
         if pair is None:

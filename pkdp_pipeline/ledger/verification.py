@@ -44,7 +44,7 @@ def verify(records: Records, *, head: str | None, contents: bool, look: Look | N
 def compare(records: Records, *, head: str | None = None, contents: bool = False, look: Look | None = None) -> None:
     """Compare the stored rows of one data set with what its chain gives; see `Ledger.verify`."""
     events = checked(records.events(), dataset=records.dataset, head=head)
-    expected = replayed(_read(events, contents=contents, look=look), records.certificate)
+    expected = replayed(_read(events, contents=contents, look=look), records.certificates)
     for row in records.rows():
         if expected.pop(row.id, None) != row:
             _altered(f"entry {row.id} is not what its events say")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -143,6 +144,29 @@ class AttackerModel:
     def totals_known(self) -> frozenset[frozenset[str]]:
         """By which columns the number of people present is known exactly; by none, where all totals are."""
         return frozenset(frozenset(by) for leak in self.leakage if leak.tells_total for by in ((), leak.by))
+
+    def fits(self, other: AttackerModel) -> bool:
+        """Return whether everybody of whom this is true fits `other` as well, so that its guarantees hold for them.
+
+        What leaks must be the same, but for what is private: given anything else, fewer lives are compared.
+        """
+
+        def at_most(name: str) -> bool:
+            mine, most = (getattr(one, name) for one in (self, other))
+            return most is None or (math.inf if mine is None else mine) <= most
+
+        def at_least(name: str) -> bool:
+            return (getattr(self, name) or 0) >= (getattr(other, name) or 0)
+
+        mine, theirs = {*self.leakage}, {*other.leakage}
+        return (
+            all(map(at_most, ("p_max", "p_max_between", "unknown_max", "known")))
+            and all(map(at_least, ("p_min", "unknown", "independent_cells")))
+            and (self.influence in ("passive", other.influence) or self.known == 0)
+            and mine <= theirs
+            and all(leak.is_private for leak in theirs - mine)
+            and (self.dependent, self.secret) == (other.dependent, other.secret)
+        )
 
     def __repr__(self) -> str:
         """Return what is declared, as it is written in Python."""

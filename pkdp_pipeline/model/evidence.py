@@ -226,6 +226,19 @@ class SamePeople(Evidence):
 
 
 @dataclass(frozen=True, slots=True)
+class SameTable(Evidence):
+    """The certificates are about one and the same table, published once: each is about another attacker.
+
+    Their total is the pointwise largest, and protects what the first of them does. A ledger finds out itself where that
+    is so. *Source*: `docs/composition.md`, rule 11.
+    """
+
+    key: ClassVar[str] = "same_table"
+    is_for_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = "All of these certificates are about one and the same table, published once."
+
+
+@dataclass(frozen=True, slots=True)
 class BoundedSensitivity(Evidence):
     """One person's record changes the parts' counts, all changes added up, by at most `changes`.
 
@@ -277,6 +290,7 @@ _REGISTRY: dict[str, type[Evidence]] = {
         BoundedParticipation,
         OncePerUnit,
         SamePeople,
+        SameTable,
         BoundedSensitivity,
     )
 }

@@ -11,14 +11,15 @@ import keyword
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.like import plain_pieces
 
-#: A real number is finite.
-Constant: TypeAlias = str | bool | int | float
+#: A real number is finite. No text has a Decimal: it is what a column of decimals is compared with in the end.
+Constant: TypeAlias = str | bool | int | float | Decimal
 Operator: TypeAlias = Literal["==", "<", "<=", ">", ">=", "in", "isna", "like"]
 Part: TypeAlias = Literal["year", "month", "day", "weekday"]
 #: The parts of a date, as query strings spell them; a weekday is ISO's, from 1 for Monday to 7 for Sunday.
@@ -293,66 +294,3 @@ def twins(columns: Sequence[str]) -> tuple[str, str] | None:
             return seen[column.casefold()], column
         seen[column.casefold()] = column
     return None
-
-
-#: A text that says how far its clock is from UTC.
-_OFFSET = re.compile(r".*\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)", re.DOTALL)
-
-
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-#: What is compared with a text that is no text itself.
-_OF_TEXTS = ("time", "instant", "clock")
-
-
-def check_families(predicate: Predicate, families: Mapping[str, str]) -> None:
-    """Raise `ArgumentError` for a column that is not there, and for a comparison that would convert a whole column.
-
-    `families`: the frame's columns, each with what it can be compared with: "text", "time", "instant", "clock",
-    "number", "boolean", or the name of a type that compares with nothing but its own kind.
-    """
-    for condition in predicate.conditions:
-        check_columns("where", sorted(condition.columns), list(families))
-        name, family = condition.column, families[condition.column]
-        if family == "empty":  # a column of objects without a value
-            continue
-        if condition.operator == "like" and family != "text":
-            raise ArgumentError(
-                f"where compares column {name!r}, which has {family}, with a pattern: only text has one."
-            )
-        if condition.part is not None:
-            if family != "time":
-                raise ArgumentError(
-                    f"where asks for the {condition.part} of column {name!r}, which has {family}: "
-                    + (
-                        "in every time zone it may be another one. Make a column of local times of it."
-                        if family == "instant"
-                        else "only dates have one. Cast it first, as in pd.to_datetime or CAST(… AS DATE)."
-                    )
-                )
-            family = "number"
-        if isinstance(condition.operand, Column):
-            others = {families[condition.operand.name]}
-        else:
-            others = {constant_family(constant) for constant in condition.constants}
-            others = {family if other == "text" and family in _OF_TEXTS else other for other in others}
-        if condition.operand is True and others != {family}:
-            raise ArgumentError(f"where must be boolean; column {name!r} has {family}.")
-        if others - {family}:
-            raise ArgumentError(
-                f"where compares {' with '.join(sorted(others | {family}))}; write the constant as the column's own "
-                "type."
-            )
-        # Text is ordered by its letters: 31.01.2026 comes after 2026-01-02.
-        ordered = condition.operator in ("<", "<=", ">", ">=")
-        if family == "text" and ordered and any(_DATE.match(str(constant)) for constant in condition.constants):
-            raise ArgumentError(
-                f"where asks whether column {name!r} is before or after a date, and it holds text, which is ordered by "
-                f'its letters. Of CSV files declare types = {{ {name} = "date" }} in source; else cast it first, as in '
-                f"pd.to_datetime(frame[{name!r}]), or CAST({name} AS DATE) in a query."
-            )
-        # Without an offset, each session's time zone makes another instant of a text.
-        if family == "instant" and not all(_OFFSET.fullmatch(str(constant)) for constant in condition.constants):
-            raise ArgumentError(
-                f"where compares column {name!r}, which holds instants, with a text that is another instant in every "
-                "time zone; write it with its offset from UTC, as '2013-01-02 03:04:05+00:00'."
-            )

@@ -8,6 +8,7 @@ import math
 import re
 import tokenize
 from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 
 from pkdp_pipeline.errors import ArgumentError
@@ -91,7 +92,8 @@ def from_query(text: str) -> Predicate | None:
 class _Query:
     def __init__(self, text: str) -> None:
         self._names: list[str] = []
-        tree = _parsed(_WORDS.sub(self._placeholder, text))
+        self._text = _loosened(_WORDS.sub(self._placeholder, text))
+        tree = None if self._text is None else _parsed(self._text)
         if tree is None:
             raise ArgumentError(
                 "where cannot be read as a query string; check its syntax: it is written like age >= 65 and "
@@ -207,11 +209,18 @@ class _Query:
         if isinstance(value, (bool, str)) and not negative:
             return value
         if isinstance(value, float) and math.isfinite(value):
+            self._check_written(constant, value)
             value = int(value) if value.is_integer() and abs(value) < 2**53 else value
             return -value if negative else value
         if isinstance(value, int) and not isinstance(value, bool):
             return -value if negative else value
         raise self._refused(constant)
+
+    def _check_written(self, node: ast.expr, value: float) -> None:
+        """Refuse a number of which Python keeps other digits: what it is compared with would be another."""
+        written = ast.get_source_segment(self._text or "", node) or ""
+        if Decimal(written) != Decimal(repr(value)):
+            raise ArgumentError("where has a number of more digits than are kept; write at most 15 of them.")
 
     def _refused(self, node: ast.expr | ast.cmpop) -> ArgumentError:
         does = next((words for kind, words in _DOES.items() if isinstance(node, kind)), "holds")
@@ -253,16 +262,19 @@ def _moved(constant: Constant, more: int) -> Constant:
 
 def _parsed(text: str) -> ast.expr | None:
     try:
-        return ast.parse(_loosened(text), mode="eval").body
-    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _loosened(query: str) -> str:
-    """Give & and | the precedence of `and` and `or`, as pandas does in query strings."""
+def _loosened(query: str) -> str | None:
+    """Give & and | the precedence of `and` and `or`, as pandas does in query strings; None if it has no tokens."""
     words = {"&": "and", "|": "or", "~": "not"}
     tokens = []
-    for token in tokenize.generate_tokens(io.StringIO(query.strip()).readline):
-        word = words.get(token.string) if token.type == tokenize.OP else None
-        tokens.append((tokenize.NAME, word) if word else (token.type, token.string))
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(query.strip()).readline):
+            word = words.get(token.string) if token.type == tokenize.OP else None
+            tokens.append((tokenize.NAME, word) if word else (token.type, token.string))
+    except (SyntaxError, tokenize.TokenError):
+        return None
     return tokenize.untokenize(tokens).strip()

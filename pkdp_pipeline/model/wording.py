@@ -195,6 +195,14 @@ INSTALLED = "pip install '.[{}]' in the checkout"
 """How an extra is installed; the package is on no index yet. `docs/` says the same, which a test compares."""
 
 
+def fitting(number: int, most: int) -> int:
+    """Return how many of so many lines are shown where there is room for about `most`.
+
+    All of them, where leaving some out would save less than a tenth: a line says how many are left out.
+    """
+    return number if number <= most + max(1, most // 10) else most
+
+
 def listed(names: Sequence[str]) -> str:
     """Return names as a sentence lists them."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

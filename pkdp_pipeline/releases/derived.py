@@ -145,7 +145,7 @@ def rollup(table: pd.DataFrame, mechanism: Mechanism, by: str | Sequence[str], *
     """
     names = _names(table, by)
     if set(names) != set(_columns(table)):
-        _check_adds_up(mechanism)
+        check_adds_up(mechanism)
     _check_free(names, ("least", "most", "error"))
     groups = _groups(table, mechanism, names, declared=declared)
     cells = _cells(table, mechanism)
@@ -166,7 +166,7 @@ def shares(
     """
     if isinstance(mechanism, Count):
         raise ArgumentError("shares are of a histogram's cells; a count has none.")
-    _check_adds_up(mechanism)
+    check_adds_up(mechanism)
     columns = _columns(table)
     _check_free(columns, ("share", "least", "most"))
     groups = _groups(table, mechanism, [] if by is None else _names(table, by), declared=declared)
@@ -211,7 +211,8 @@ def rounded(
     return frame
 
 
-def _check_adds_up(mechanism: Mechanism) -> None:
+def check_adds_up(mechanism: Mechanism) -> None:
+    """Refuse a table whose counts do not add up to people."""
     if cells_per_unit(mechanism) > 1:
         raise ArgumentError(
             "a person may be in several cells of this table, so its counts do not add up to people: publish a "

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates import target as targets
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of, certify
-from pkdp_pipeline.certificates.target import Asked, read_target
+from pkdp_pipeline.certificates.target import Asked, Target, read_target
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.margins import beside_groups
-from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.release import Release
@@ -22,8 +23,35 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Entry, Ledger, Reservation
     from pkdp_pipeline.ledger.admission import Admission
+    from pkdp_pipeline.ledger.charging import Work
 
 __all__ = ["Counted", "Publication", "count_units", "publish", "read_through"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certifying:
+    """A certificate that is still to be computed.
+
+    Raises `NotCertifiableError` when it is called if there is none, or it promises less than the target.
+    """
+
+    mechanism: Mechanism
+    attacker: AttackerModel
+    protects: Protects
+    context: Context
+    target: Target | None
+
+    @property
+    def key(self) -> Certifying:
+        """See `Work`."""
+        return self
+
+    def __call__(self) -> ReleaseCertificate:
+        """Compute it."""
+        certificate = certify(self.mechanism, self.attacker, protects=self.protects).in_context(self.context)
+        if self.target is not None:
+            self.target.hold(certificate)
+        return certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +76,8 @@ class Publication:
     target : Target, None or "default"
         The least it has to promise to be published. None: nothing. "default": the ledger's, or a finite ε at
         δ = 1e-6.
+    run : callable, optional
+        Does what takes long, which is a `Work`; see `Ledger.reserve`.
     """
 
     question: Question
@@ -56,6 +86,7 @@ class Publication:
     alone: bool = True
     revise: bool = False
     target: Asked = "default"
+    run: Callable[[Work], Any] | None = None
 
     def __post_init__(self) -> None:
         read_target(self.target)
@@ -85,9 +116,7 @@ class Publication:
 
         Raises `NotCertifiableError` if it may not be published.
         """
-        certificate = self._certified(claims=self.alone)
-        self._check_target(certificate)
-        return certificate.in_context(self.question.context())
+        return self._certifying(self.question.context(), claims=self.alone)()
 
     def published(self) -> Entry | None:
         """Return the entry that answers the question; None where there is none, or a revision is asked for."""
@@ -105,17 +134,16 @@ class Publication:
         dataset, question = self.ledger.dataset, self.question
         key = question.key(dataset)
 
-        def offer(admission: Admission, head: str) -> ReleaseCertificate:
+        def offer(admission: Admission, head: str) -> Certifying:
             context = replace(question.context(dataset), beside=not (self.alone and admission.alone), head=head)
-            certificate = self._certified(claims=self._claims(admission)).in_context(context)
+            certifying = self._certifying(context, claims=self._claims(admission))
             if offered is not None:
-                offered(certificate)
-            self._check_target(certificate)
-            return certificate
+                offered(replace(certifying, target=None)())
+            return certifying
 
         published = None if self.revise else self.ledger.find(key)
         return published or self.ledger.reserve(
-            key, question.facts(), offer, revise=self.revise, attacker=self.attacker
+            key, question.facts(), offer, revise=self.revise, attacker=self.attacker, run=self.run
         )
 
     def replayed(self, entry: Entry) -> Release:
@@ -139,19 +167,18 @@ class Publication:
         """Return whether more may be claimed than what noise gives against anybody."""
         return admission.claims and (self.alone or admission.covered or self.question.facts().exact_count)
 
-    def _certified(self, *, claims: bool) -> ReleaseCertificate:
-        """Certify the question; where nothing more may be claimed, only what noise gives against anybody."""
-        attacker = self.attacker if claims else self.attacker.against_anyone()
-        return certify(self.question.mechanism, attacker, protects=self.question.protects)
-
-    def _check_target(self, certificate: ReleaseCertificate) -> None:
-        """Refuse a release that promises less than the target: its own, the ledger's, or the default."""
+    def _certifying(self, context: Context, *, claims: bool) -> Certifying:
+        """Return what certifies it; where nothing more may be claimed, only what noise gives against anybody."""
         asked = self.target
         if asked == "default" and self.ledger is not None:
             asked = self.ledger.target
-        least = targets.DEFAULT if asked == "default" else asked
-        if least is not None:
-            least.hold(certificate)
+        return Certifying(
+            mechanism=self.question.mechanism,
+            attacker=self.attacker if claims else self.attacker.against_anyone(),
+            protects=self.question.protects,
+            context=context,
+            target=targets.DEFAULT if asked == "default" else asked,
+        )
 
     def _check_answers(self, entry: Entry, release: Release) -> None:
         """Refuse a stored release that is not about what was asked."""
@@ -180,13 +207,12 @@ class Publication:
         if stored.protects == self.question.protects and stored.attacker in answers:
             return release
         allowed = self.ledger.admission(entry)
-        asked = self._certified(claims=not limited and self._claims(allowed))
         context = stored.context or self.question.context(self.ledger.dataset)
         context = replace(context, beside=context.beside or not (self.alone and allowed.alone))
+        asked = self._certifying(context, claims=not limited and self._claims(allowed))
         if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
             return release
-        self._check_target(asked)
-        anew = Release.seal(release.table, asked.in_context(context))
+        anew = Release.seal(release.table, asked() if self.run is None else self.run(asked))
         return _stored(self.ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
 
 

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.ledger.parquet_sizes import ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
 from pkdp_pipeline.model import VIEWS
+from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.mechanisms import Count
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.spelling import key_text
+from pkdp_pipeline.model.wording import fitting, rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +72,7 @@ class Release:
         return cls(certificate, sealed.identity, False, sealed)
 
     @classmethod
-    def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
+    def from_bytes(cls, content: bytes, *, replayed: bool = False, rows: int | None = None) -> Release:
         """Read a release from the bytes of its Parquet file.
 
         Parameters
@@ -77,15 +80,17 @@ class Release:
         content : bytes
         replayed : bool, default False
             Whether a ledger had it already.
+        rows : int, optional
+            The most rows that are read. None: any number, from who is trusted.
 
         Raises
         ------
         ArgumentError
-            If the bytes are not a release, or its table and certificate are not those of its id.
+            If the bytes are not a release, or its table and certificate are not those of its id, or it is larger.
         """
         from pkdp_pipeline.certificates.release_certificate import release_certificate
 
-        sealed = opened(content)
+        sealed = opened(content, rows=rows)
         return cls(release_certificate(sealed.text), sealed.identity, replayed, sealed)
 
     def to_bytes(self, *, period_column: bool = False) -> bytes:
@@ -245,7 +250,7 @@ class Release:
         ----------
         totals : Release or pandas.DataFrame
             Some of the by-columns and ``count``: the exact totals of the groups (`Leakage.totals`), as released, or
-            as others have published them.
+            as others have published them; ``count`` alone, or a count, is the total of everybody.
 
         Returns
         -------
@@ -256,30 +261,22 @@ class Release:
         Raises
         ------
         ArgumentError
-            If the totals are about other columns or people, or the table has noise or cells found in the data.
+            If the totals are about other columns or people, or have noise; if the table has noise, cells found in the
+            data, or people in several cells.
 
         Notes
         -----
         A single suppressed cell of a group follows from its total, exactly. The certificate counts that in: it is
         about a person's cell, not about counts.
         """
-        from pkdp_pipeline.releases.within import within_totals
+        from pkdp_pipeline.releases.within import check_same_people, within_totals
 
         if isinstance(totals, Release):
-            own, other = self.certificate.context, totals.certificate.context
-            if (
-                own is None
-                or other is None
-                or own.undeclared != "error"
-                or any(
-                    getattr(own, name) != getattr(other, name)
-                    for name in ("unit", "where", "missing_unit", "period", "dataset", "table", "undeclared")
-                )
-            ):
-                raise ArgumentError(
-                    "totals are of other people than the histogram: publish both of the same rows, unit and period, "
-                    "with everybody in a declared cell (undeclared='error')."
-                )
+            other = totals.certificate
+            if other.mechanism.noise is not None:
+                raise ArgumentError("totals have noise, and only exact ones bound suppressed counts.")
+            counted = isinstance(other.mechanism, Count)
+            check_same_people(self.certificate.context, other.context, counted=counted)
             totals = totals.table
         return self._derived(within_totals, totals)
 
@@ -330,10 +327,9 @@ class Release:
     def __repr__(self) -> str:
         epsilon = self.certificate.epsilon(_DELTA)
         promise = f"ε = {rounded_up(epsilon, 4)}" if epsilon < math.inf else "no ε"
-        return (
-            f"Release(id={self.id!r}, replayed={self.replayed})\n{self.sealed.frame}\n{promise} at δ = {_DELTA:g}; "
-            "against whom, and what it does not protect: certificate.sentence()"
-        )
+        head = f"Release(id={self.id!r}, replayed={self.replayed})"
+        promise += f" at δ = {_DELTA:g}; against whom, and what it does not protect: certificate.sentence()"
+        return f"{head}\n{_in_words(self.sealed.frame)}\n{promise}"
 
     def _repr_html_(self) -> str:
         from pkdp_pipeline.certificates.statement import Statement
@@ -341,26 +337,35 @@ class Release:
         state = " It was replayed from the ledger." if self.replayed else ""
         return (
             f"<div>{_shown(self.sealed.frame)}<p>{escape(self.error.suppression)}</p>"
-            f"{Statement.of(self.certificate).to_html()}<p><small>Release {self.id}.{state}</small></p></div>"
+            f'{Statement.of(self.certificate).to_html()}<p style="overflow-wrap:anywhere">'
+            f"<small>Release {self.id}.{state}</small></p></div>"
         )
 
 
+def _in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a public table as text: what is missing and what is suppressed are told apart, as in every report."""
+    words = {name: [key_text(value) for value in table[name].array] for name in table.columns if name != "count"}
+    counts = ["suppressed" if pd.isna(value) else str(value) for value in table["count"].array]
+    return pd.DataFrame({**words, "count": counts}, index=table.index)
+
+
 def _shown(table: pd.DataFrame) -> str:
-    """Return the first rows of a public table as HTML; suppressed counts are named so."""
-    shown = table.head(_ROWS).astype(object).map(lambda value: "<NA>" if pd.isna(value) else str(value))
-    shown["count"] = shown["count"].replace("<NA>", "suppressed")
+    """Return the first rows of a public table as HTML."""
+    shown = _in_words(table.head(fitting(len(table), _ROWS)))
     more = len(table) - len(shown)
-    left = "" if more <= 0 else f"<p>… {more} more {'row' if more == 1 else 'rows'}</p>"
+    left = f"<p>… {more} more rows</p>" if more else ""
     with pd.option_context("display.max_colwidth", None):
         return shown.to_html(index=False, border=0, justify="left") + left
 
 
-def read_release(path: str | PathLike[str]) -> Release:
+def read_release(path: str | PathLike[str], *, rows: int = ROWS) -> Release:
     """Read a release from its Parquet file and check it.
 
     Parameters
     ----------
     path : path-like
+    rows : int, default 200,000
+        A file with more rows, or more than a kilobyte for each of so many, is not read.
 
     Returns
     -------
@@ -371,12 +376,14 @@ def read_release(path: str | PathLike[str]) -> Release:
     ConfigError
         If the file cannot be read.
     ArgumentError
-        If it is not a release, its table or certificate was altered, or a count breaks the certificate's rule.
+        If it is not a release, its table or certificate was altered, a count breaks the certificate's rule, or it is
+        larger than allowed.
     """
+    whole_number("rows", rows, least=1)
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"the release {str(path)!r} cannot be read: {error.strerror}.") from error
-    release = Release.from_bytes(content)
+    release = Release.from_bytes(content, rows=rows)
     release.verify()
     return release

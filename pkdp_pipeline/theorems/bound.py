@@ -16,6 +16,9 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.theorems.rounding import Array, evaluated
 
+LOUDEST, QUIETEST = 700.0, 1e-290
+"""Noise of an ε0 beyond these is left out where it is not alone: what holds without it holds with it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:

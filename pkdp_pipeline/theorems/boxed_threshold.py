@@ -11,13 +11,16 @@ decides, and beyond the window the slope at its end, on the side on which log-co
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 
+import flint
 import numpy as np
 
 from pkdp_pipeline.theorems.counting import INVERTED, Blocks, Counting, Whole, first_blocks
-from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.rounding import Array, ball_above
+from pkdp_pipeline.theorems.thresholding import Thresholding, worst_trials
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, Decided, TwoCoinTails
 
 _AT_ONCE = 32
@@ -25,6 +28,9 @@ _AT_ONCE = 32
 
 _NEAR = 2e-5
 """Numbers of people are told apart down to this share of them."""
+
+_MOST_LOOKED_AT = 2**10
+"""Most numbers of people at `p_max`, and blocks of them, that are evaluated for one ε; each takes a search."""
 
 _SURE = 1e-12
 """Means of tilted laws are computed with smaller relative errors."""
@@ -63,6 +69,35 @@ class BoxedThreshold(Counting):
     k_complement: int | None = None
     cap: int | None = None
 
+    @property
+    def most_looked_at(self) -> int:
+        """See `Counting`."""
+        return _MOST_LOOKED_AT
+
+    def smallest_epsilon(self, target: float) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`; where theorem A is exact, its own."""
+        for bound, people in self._alone():
+            found = bound.smallest_epsilon(target)
+            if found < math.inf and _fit(bound, people, np.array([found]))[0]:
+                return found
+        return Counting.smallest_epsilon(self, target)
+
+    def _alone(self) -> list[tuple[Thresholding, int]]:
+        """Return theorem A for each threshold, and how many people its worst attackers need to be declared here too.
+
+        They are all at the larger chance, and then nobody else is needed: it is exact. Theorem E would take thousands
+        of blocks where all chances are small, and so nearly alike.
+        """
+        if self.noise is not None:
+            return []
+        found = []
+        for side, k in self._thresholds():
+            p = self.p_max if side == 0 else min(1.0, ball_above(1 - flint.arb(self.p_min)))
+            # With so many neither the other threshold forbids a cutoff that could be best.
+            people = max(self.unknown, k + sum(other for _, other in self._thresholds()))
+            found.append((Thresholding(theorem=self.theorem, k=k, p=p, cap=self.cap), people))
+        return found
+
     def _most(self, epsilons: Array) -> Array:
         points = self._inverted(epsilons)
         most: Array = np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
@@ -82,14 +117,23 @@ class BoxedThreshold(Counting):
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_max`, and how many at `p_min`, are the worst attacker found."""
         point = self._inverted(np.array([epsilon]))
+        for side, (bound, people) in enumerate(self._alone()):
+            if _fit(bound, people, point)[0]:
+                there = worst_trials(bound.k - 1, bound.p, epsilon, bound.cap)
+                return (there, 0) if side == 0 else (0, there)
         way, high = self._cover(point, self._whole_box(point))[3]
         _, enough = self._others(way, self._both()[way], np.array([float(high)]), point)
         return high, int(enough[0])
 
     def _search(self, epsilons: Array) -> tuple[Array, Array]:
-        lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
-        for at in range(0, len(epsilons), _AT_ONCE):
-            part = slice(at, at + _AT_ONCE)
+        lower, upper, left = np.zeros(len(epsilons)), np.zeros(len(epsilons)), np.ones(len(epsilons), dtype=bool)
+        for bound, people in self._alone():
+            rows = left & _fit(bound, people, epsilons)
+            lower[rows], upper[rows] = bound.bracket(epsilons[rows])
+            left &= ~rows
+        others = np.flatnonzero(left)
+        for at in range(0, len(others), _AT_ONCE):
+            part = others[at : at + _AT_ONCE]
             lower[part], upper[part] = self._cover(epsilons[part], self._whole_box(epsilons[part]))[:2]
         # Two thresholds together hide more than either of them alone.
         return lower if self.k_complement is None else np.zeros(len(epsilons)), upper
@@ -207,3 +251,11 @@ class BoxedThreshold(Counting):
             last[rows] += 1.0
             sure[rows] = sides(rows, last[rows])[1]
         return np.minimum(fewest, most), np.where(sure, np.maximum(last, fewest), enough)
+
+
+def _fit(bound: Thresholding, people: int, epsilons: Array) -> Decided:
+    """Return where the worst attackers of theorem A, and those next to them, have at least so many unknown people."""
+    with np.errstate(over="ignore", under="ignore"):
+        others = (bound.k - 1.0) * ((1.0 - bound.p) / bound.p * np.exp(-epsilons)) * (1.0 - 1e-9)
+    fit: Decided = bound.k - 1.0 + np.floor(others) - 2.0 >= people
+    return fit & (bound.p < 1.0) & (True if bound.cap is None else bound.cap - 2 >= people)

@@ -11,7 +11,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.theorems import whom
-from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.bound import LOUDEST, Applied
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.reached import ReachedBetween
@@ -71,6 +71,8 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
         return None
     assert isinstance(found.bound, Options)
     noise = mechanism.noise.epsilon
+    if noise > LOUDEST / 2.0:
+        return None
     # Two looks at one number tell no more than one with half of the noise.
     bound = replace(found.bound, theorem=f"noisy_{found.bound.theorem}", noise=2.0 * noise if value else noise)
     assert attacker.p_min is not None

@@ -21,11 +21,14 @@ _SLACK = 0.0075
 _FEW_PEOPLE = 100_000
 """Up to this many people all ε are searched at once; beyond, one after another."""
 
-_MOST_BLOCKS = 50_000
-"""Most blocks of vertices at once for one ε."""
+_MOST_LOOKED_AT = 2**14
+"""Most vertices and blocks that are evaluated for one ε."""
 
 INVERTED = 0.96
 """Up to this share of the noise's ε0 tails are inverted."""
+
+_FARTHEST = 700.0
+"""At a larger ε a bound is the one here: no e^ε is larger, and no δ increases with ε."""
 
 _FAINT = 1e-5
 """With noise of a smaller ε0 brackets are too wide to be divided: only what the noise gives against anybody is left."""
@@ -72,6 +75,11 @@ class Uncertain(Bound):
         wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
         return wider
 
+    @property
+    def most_looked_at(self) -> int:
+        """Return how many vertices and blocks are evaluated for one ε, at most; then the bracket stays wider."""
+        return _MOST_LOOKED_AT
+
     def _most(self, epsilons: Array) -> Array:
         """Return how many people are looked at, at most."""
         return np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
@@ -81,7 +89,8 @@ class Uncertain(Bound):
         if self.unknown > MOST_PEOPLE:
             # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
             return np.zeros(len(epsilons)), replace(self, unknown=MOST_PEOPLE).bracket(epsilons)[1]
-        return self._sides(epsilons)
+        lower, upper = self._sides(np.minimum(epsilons, _FARTHEST))
+        return np.where(epsilons > _FARTHEST, 0.0, lower), upper
 
     def _sides(self, epsilons: Array) -> tuple[Array, Array]:
         if self.noise is None:
@@ -215,18 +224,19 @@ class Counting(Uncertain):
         return np.repeat(np.arange(times, dtype=np.int64), len(starts)), np.tile(starts, times), np.tile(ends, times)
 
     def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, tuple[int, int]]:
-        """Divide blocks until none exceeds the best vertex by more than the slack; return what is left of them.
+        """Divide blocks until none exceeds the best vertex by more than the slack, or enough are looked at.
 
-        A block is a mark (direction × number of ε + which ε) with its first and last vertex. The last is the direction
-        and the vertex with the largest δ of all.
+        What is left of them is returned. A block is a mark (direction × number of ε + which ε) with its first and last
+        vertex. The last is the direction and the vertex with the largest δ of all.
         """
         directions = self._directions()
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
         which, first, last = blocks
         finished: list[Blocks] = []
-        peak, leader = -1.0, (0, 0)
+        peak, leader, looked_at = -1.0, (0, 0), np.zeros(len(epsilons))
         while len(which):
             column = which % len(epsilons)
+            looked_at += 2.0 * np.bincount(column, minlength=len(epsilons))
             exact = self._evaluate(directions, which, first, first, epsilons)
             np.maximum.at(lower, column, exact[0])
             top = int(exact[0].argmax())
@@ -237,7 +247,7 @@ class Counting(Uncertain):
             above[wide] = np.fmin(block[1], 1.0)
             done = (above <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE)) | (first == last)
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= len(which) > _MOST_BLOCKS * len(epsilons)
+            done |= (2.0 * looked_at > self.most_looked_at)[column]
             np.maximum.at(upper, column[done], above[done])
             finished.append((which[done], first[done], last[done]))
             which, first, last = _split(which[~done], first[~done], last[~done])

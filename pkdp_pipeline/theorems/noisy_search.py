@@ -29,7 +29,10 @@ _TOGETHER = 128
 """This many blocks are looked at together."""
 
 _MOST_BLOCKS = 1000
-"""With more blocks than this to divide at once, the search stops, which widens the bracket."""
+"""With more blocks than this for one ε to divide at once, the search stops, which widens the bracket."""
+
+_MOST_LOOKED_AT = 2**12
+"""So it does once more blocks than this have been looked at for one ε."""
 
 _LADDER = 24
 """This many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
@@ -125,7 +128,9 @@ class Search:
         if self.least > self.cap:
             return found
         blocks, ends = self._line(found) if self.is_line else self._plane(found)
+        looked_at = np.zeros(many)
         while len(blocks.column):
+            looked_at += np.bincount(blocks.column, minlength=many)
             corners = self._at_corners(blocks, found)
             inside = np.flatnonzero((blocks.first > 1) | (blocks.second > 1))
             blocks, corners = blocks.taken(inside), corners[:, :, inside]
@@ -138,7 +143,7 @@ class Search:
                 bounds[some] = self.between(blocks.taken(some), corners[:, :, some], enough[some])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= len(bounds) > _MOST_BLOCKS * many
+            done |= (len(bounds) > _MOST_BLOCKS * many) | (looked_at > _MOST_LOOKED_AT)[blocks.column]
             np.maximum.at(top, blocks.column[done], bounds[done])
             blocks = blocks.taken(np.flatnonzero(~done)).halved((self.p_min, self.p_max - self.p_min, self.p_max))
             blocks = self._declared(blocks, ends)

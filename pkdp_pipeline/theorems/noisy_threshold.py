@@ -187,6 +187,28 @@ class NoisyThreshold(Threshold):
         small = np.cumsum(share[order]) <= _UNSEEN
         return np.sort(order[~small]), adds[order[small]].sum(axis=0) * (1.0 + 1e-12)
 
+    def as_on_line(self, epsilons: Array) -> tuple[Whole, Found]:
+        """Return which ε have to be searched, and what is found for the others.
+
+        In a box nobody tells more than where some may be known not to be counted. A search would only say the same
+        where as much, but for the slack, is attained in the box: by the worst people of that, and others at `p_min`.
+        """
+        many = len(epsilons)
+        everywhere, nothing = np.arange(many), np.zeros(many)
+        if self.p_min is None or self.p < _LEAST_P:
+            return everywhere, Found(nothing, nothing, nothing, np.zeros((2, many), dtype=np.int64))
+        line = _looked(replace(self, theorem="noisy_thresholding", p_min=None, unknown=0), tuple(epsilons.tolist()))
+        high = line.leader[0]
+        low = np.maximum(0, self.unknown - high)
+        search = self.search(epsilons)
+        fit = np.array([search.fits(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)], dtype=bool)
+        best, upper, rows = nothing.copy(), nothing.copy(), np.flatnonzero(fit)
+        if len(rows):
+            best[rows], upper[rows] = search.exact(rows, low[rows], high[rows])
+        enough = (line.top <= (1.0 + SLACK) * best) & (best > 0.0)
+        apart = np.minimum(1.0, np.maximum(line.apart, (upper - best) / np.maximum(best, TINY)))
+        return everywhere[~enough], Found(best, line.top, apart, np.stack([low, high]))
+
     def _found(self, epsilons: Array) -> Found:
         return _looked(self, tuple(epsilons.tolist()))
 
@@ -201,8 +223,11 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     if bound.p == 0.0:
         return _looked(replace(bound, p=0.5, cap=0, known=0), epsilons)
     near = np.clip(asked, _LEAST, _FLAT)
-    parts = [bound.search(near[at : at + _AT_ONCE]).sides() for at in range(0, len(near), _AT_ONCE)]
-    best, top, apart, leader = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    left, found = bound.as_on_line(near)
+    best, top, apart, leader = (part.copy() for part in found)
+    for at in range(0, len(left), _AT_ONCE):
+        rows = left[at : at + _AT_ONCE]
+        best[rows], top[rows], apart[rows], leader[:, rows] = bound.search(near[rows]).sides()
     # Of the events that the profile consists of none is likelier than 1.
     top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, asked))))
     if (asked > _FLAT).any():

@@ -11,7 +11,7 @@ import flint
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.theorems import formal, whom
-from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.bound import LOUDEST, QUIETEST, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
 from pkdp_pipeline.theorems.noisy_between import LEAST_NOISE, NoisyBetween, enough_people
@@ -68,6 +68,8 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     controlled = attacker.known if attacker.influence == "active" else 0
     merely_known = attacker.known - controlled
     if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1:
+        return None
+    if not QUIETEST <= noise.epsilon <= LOUDEST:
         return None
     if getattr(mechanism, "k_complement", None) is not None or merely_known > max(
         _MOST_KNOWN, _EXPECTED / p if p else 0.0
@@ -159,7 +161,7 @@ def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[
     if k is None or k < 2 or p is None or p == 1.0 or noise is None or release is None or attacker.known:
         return None
     people = enough_people(k, p, attacker.unknown_max)
-    if people is None or noise.epsilon < LEAST_NOISE:
+    if people is None or not LEAST_NOISE <= noise.epsilon <= LOUDEST / 2.0:
         return None
     bound = NoisyBetween(
         theorem="noisy_between",
@@ -194,8 +196,13 @@ def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left
 
 
 def _facing(attacker: AttackerModel) -> dict[str, Any]:
-    """Return what a bound on a threshold takes from the attacker as it is."""
-    return {"cap": attacker.unknown_max, "known": attacker.known, "active": attacker.influence == "active"}
+    """Return what a bound on a threshold takes from the attacker: as it is, or a number of known people above any k."""
+    controls = attacker.influence == "active" or attacker.known > _ABOVE_ANY_K
+    return {"cap": attacker.unknown_max, "known": attacker.known, "active": controls}
+
+
+_ABOVE_ANY_K = 2**53
+"""Of more people merely known it is not looked at how many of them may count: all."""
 
 
 def _hides_nothing(name: str, source: str, bound: Threshold) -> str | None:

@@ -38,6 +38,7 @@ _RULES = (
         "noised counts that one record changes little",
         f"; sharpens Theorems 4 and 5 of {_DWORK}",
     ),
+    ("same_table", "Rule 11", "one table, certified for several attackers", ""),
 )
 """Key, number, what is said, and where else it can be read."""
 

@@ -118,7 +118,7 @@ class Thresholding(Threshold):
         """Return what attackers with `people` or more unknown p-coins attain with a cutoff of at least `t`."""
         attained = np.zeros(len(epsilons))
         for row, epsilon in enumerate(epsilons.tolist()):
-            trials = max(people, _worst_trials(t, self.p, epsilon, self.cap))
+            trials = max(people, worst_trials(t, self.p, epsilon, self.cap))
             if trials > _MOST_TRIALS:
                 continue
             for cutoff in {t, _best_cutoff(t, trials, self.p, epsilon)}:
@@ -135,7 +135,7 @@ class Thresholding(Threshold):
         return found(self.k, self.p, self.known, self.cap, self.least_unknown, tuple(epsilons.tolist()))
 
 
-def _worst_trials(t: int, p: float, epsilon: float, cap: int | None) -> int:
+def worst_trials(t: int, p: float, epsilon: float, cap: int | None) -> int:
     """Return about the number of p-coins that is worst for the cutoff `t`."""
     growth = math.exp(min(epsilon, 700.0))
     trials = t + int(min(t * (1.0 - p) / (p * growth), 1e15))

@@ -60,8 +60,8 @@ CREATE TABLE entry (
     published   BIGINT  REFERENCES event (sequence),                -- the event that published it
     certificate BIGINT  NOT NULL REFERENCES event (sequence),       -- the event that holds its latest certificate
     content     BIGINT  REFERENCES event (sequence),                -- the event that holds its latest bytes
-    counts      BIGINT  NOT NULL REFERENCES event (sequence),       -- the event of the certificate it counts with
-    part        TEXT    NOT NULL CHECK (length(part) = 64),         -- sha256 of what that certificate follows from
+    counts      BIGINT  NOT NULL REFERENCES event (sequence),       -- the event since which it counts as it does
+    part        TEXT    NOT NULL CHECK (length(part) = 64),         -- sha256 of what its certificates follow from
     unit        TEXT    NOT NULL,                                   -- JSON list of the privacy unit's columns, sorted
     kind        TEXT    NOT NULL CHECK (kind IN ('total', 'exact count', 'noiseless', 'pure noise', 'noised')),
     first_day   BIGINT,                                             -- days since 0001-01-01, which is 1;

@@ -29,6 +29,53 @@ EXACT = certify(Count(), AttackerModel(p_min=0.2, p_max=0.7, unknown=2_000))
 HABITS, ONE_DAY = pkdp.IndependentGivenHabits(), pkdp.OneDayProtected()
 POINTS = np.array([0.0, 0.3, 1.0, 2.5, 8.0])
 
+NOTHING = "Nothing is assumed about what the attacker knows."
+
+
+def test_a_total_lists_what_is_true_of_all_of_its_releases():
+    """Exact totals promise nothing and assume nothing; what some releases assume or count is told as theirs."""
+    told = AttackerModel(p_max_between=0.7, leakage=pkdp.Leakage.totals(by="region"))
+    table = certify(Histogram(k=60), told, protects="value")
+    exact = certify(Histogram(totals=True), told, protects="value")
+    assert exact.assumptions[0] == NOTHING
+    beside = compose([table, exact]).assumptions
+    assert NOTHING not in beside
+    assert set(table.assumptions) <= set(beside)
+    assert not any(text.startswith("In 1 of") for text in beside)
+    both = compose([K20, (K30, 2)], HABITS).assumptions
+    assert [text[:50] for text in both if "The attacker is" in text] == [
+        "In 1 of the 3 releases: The attacker is anyone who",
+        "In 2 of the 3 releases: The attacker is anyone who",
+    ]
+    mixed = compose([BETWEEN, VALUE], HABITS).assumptions
+    assert (
+        "In 1 of the 2 releases: Nothing is assumed about absence; totals may be published beside the table." in mixed
+    )
+
+
+def test_what_only_noise_gives_assumes_nothing_and_what_also_rests_on_an_attacker_does():
+    assert NOTHING not in BOTH.assumptions
+    assert any(text.startswith("The attacker is") for text in BOTH.assumptions)
+    for total in (compose([NOISED, BOTH]), compose([BOTH, BOTH.with_caveats("Another.")])):
+        assert not total.has_partial_knowledge
+        assert NOTHING in total.assumptions
+        assert not any("The attacker is" in text for text in total.assumptions)
+    assert NOTHING not in compose([(BOTH, 7)], HABITS).assumptions
+
+
+def test_rules_about_rows_are_told_of_the_releases_that_have_them():
+    kept, dropped = (
+        K20.in_context(Context(unit=("id",), missing_unit=rule, period=day, dataset="d"))
+        for rule, day in (("error", "2020-01-01"), ("drop", "2020-01-02"))
+    )
+    limits = compose([kept, dropped], HABITS).limits
+    assert "A person is one value of 'id'." in limits
+    assert "In 1 of the 2 releases: Rows that name no person are left out." in limits
+    assert not any(text.startswith("Rows that name no person") for text in limits)
+    nested = compose([compose([kept], pkdp.SamePeople()), (dropped, 3)], HABITS).limits
+    assert "In 3 of the 4 releases: Rows that name no person are left out." in nested
+
+
 MADE = {
     "single": ([K20], None),
     "disjoint": ([K20, K30], pkdp.DisjointUnits()),

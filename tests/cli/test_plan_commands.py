@@ -295,7 +295,7 @@ def in_the_foreground():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
+def talk(answers: list[str | int], *, seconds: float = 300.0) -> tuple[str, int]:
     """Run `pkdp plan` in a pseudo terminal; an answer is a line, or the number of a control character."""
     lead, follow = pty.openpty()
     fcntl.ioctl(follow, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
@@ -333,7 +333,7 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
                 os.write(lead, pressed)
             elif program.poll() is not None:
                 break
-        code = program.wait(10)
+        code = program.wait(60)
     except subprocess.TimeoutExpired:
         raise AssertionError(f"it goes on; it has shown {shown.decode(errors='replace')!r}") from None
     finally:

@@ -123,6 +123,106 @@ def test_every_rule_for_noise(evidence, protects):
             assert total.epsilon(target) <= everything.epsilon(target) * GRID
 
 
+def certified(mechanism, protects="presence", **attacker):
+    return pkdp.certify(mechanism, pkdp.AttackerModel(**attacker), protects=protects)
+
+
+NOISE = pkdp.GeometricNoise(0.5)
+KINDS = {
+    "count, exact": exact(500),
+    "count, in a box": certified(pkdp.Count(), p_min=0.1, p_max=0.5, unknown=200),
+    "count, noised in a box": certified(pkdp.Count(noise=NOISE), p_min=0.2, p_max=0.5, unknown=30),
+    "count, k": certified(pkdp.Count(k=10), p_max=0.3),
+    "count, k, capped": certified(pkdp.Count(k=6), p_max=0.3, unknown_max=12),
+    "count, k, controlled": certified(pkdp.Count(k=6), p_max=0.2, known=3, influence="active"),
+    "count, k, merely known": certified(pkdp.Count(k=4), p_max=0.2, known=3),
+    "count, k, many merely known": certified(pkdp.Count(k=40), p_max=0.1, known=60),
+    "count, k in a box": certified(pkdp.Count(k=10), p_min=0.1, p_max=0.3, unknown=30),
+    "count, both thresholds": certified(pkdp.Count(k=5, k_complement=8), p_min=0.1, p_max=0.6),
+    "count, k and noise": certified(pkdp.Count(k=10, noise=NOISE, release_threshold=20), p_max=0.1),
+    "count, k and noise, merely known": certified(
+        pkdp.Count(k=10, noise=NOISE, release_threshold=20), p_max=0.1, known=3
+    ),
+    "cells": CROWD,
+    "cells, merely known": certified(pkdp.Histogram(k=8), p_max=0.2, known=6),
+    "cells, value": certified(pkdp.Histogram(k=20), "value", p_max=0.3),
+    "cells, value, merely known": certified(pkdp.Histogram(k=8), "value", p_max=0.2, known=3),
+    "cells, value, between": certified(pkdp.Histogram(k=30), "value", p_max_between=0.7),
+    "cells, exact": certified(pkdp.Histogram(), p_min=0.1, p_max=0.5, unknown=300),
+    "cells, options": certified(pkdp.Histogram(), "value", p_min=0.1, unknown=300),
+    "several cells, merely known": certified(
+        pkdp.Histogram(k=8, cells_per_unit=2), p_max=0.2, known=3, independent_cells=True
+    ),
+    "several cells, noised": noised(0.3, "value", k=3, release_threshold=12, cells_per_unit=3),
+}
+"""Every kind of certificate: mechanisms × attackers."""
+
+ADDED_UP = {
+    "habits": (HABITS, 1.0),
+    "participation": ([HABITS, BoundedParticipation(1)], 1.0),
+    "dependence": (BoundedDependence(0.01, 1e-7), 1.02),
+}
+"""Evidence under which ε and δ of all parts may be added up, and how far tables of profiles widen ε."""
+
+
+@pytest.mark.parametrize(("kind", "evidence"), spread(3, sorted(KINDS), sorted(ADDED_UP)))
+def test_a_total_is_not_above_any_plain_sum(kind, evidence):
+    """δ(Σ ε_i) is at most Σ δ_i(ε_i), and what dependence adds, however ε is split over the parts."""
+    part, other = KINDS[kind], KINDS["cells, value" if KINDS[kind].protects == "value" else "count, k"]
+    declared, spare = ADDED_UP[evidence]
+    for parts in ([(part, 2)], [part, other]):
+        total, listed = pkdp.compose(parts, declared), [one for one, times in pairs(parts) for _ in range(times)]
+        extra = (0.01, 1e-7) if evidence == "dependence" else (0.0, 0.0)
+        for first, second in ((1.0, 1.0), (2.0, 0.5), (4.0, 4.0), (0.2, 0.1)):
+            if evidence == "dependence" and (first != second or part is not listed[1]):
+                continue  # of all splits the one with equal δ is taken
+            summed = listed[0].delta(first) + listed[1].delta(second) + extra[1]
+            certain = total.delta((first + second) * spare * GRID + extra[0])
+            assert certain <= summed * (1 + 1e-6) + 1e-12, (first, second)
+
+
+LARGEST = {"disjoint": DisjointUnits(), "one day": OneDayProtected()}
+
+
+@pytest.mark.parametrize(("kind", "evidence"), spread(2, sorted(KINDS), sorted(LARGEST)))
+def test_a_total_of_which_one_part_concerns_a_person_is_the_largest_part(kind, evidence):
+    part, other = KINDS[kind], KINDS["cells, value" if KINDS[kind].protects == "value" else "count, k"]
+    total = pkdp.compose([(part, 3), other], LARGEST[evidence])
+    for epsilon in (0.0, 0.5, 2.0):
+        assert total.delta(epsilon) == max(part.delta(epsilon), other.delta(epsilon))
+
+
+EVIDENCE = {
+    "none": None,
+    "disjoint": DisjointUnits(),
+    "habits": HABITS,
+    "one day": OneDayProtected(),
+    "one day, participation": [OneDayProtected(), BoundedParticipation(2)],
+    "habits, participation": [HABITS, BoundedParticipation(1)],
+    "participation": BoundedParticipation(1),
+    "dependence": BoundedDependence(0.1, 1e-6),
+    "same people": SamePeople(),
+}
+
+
+@pytest.mark.parametrize(("kind", "evidence"), spread(3, sorted(KINDS), sorted(EVIDENCE)))
+def test_one_release_has_one_number(kind, evidence):
+    part, points = KINDS[kind], [0.0, 0.1, 0.7, 2.0]
+    total = pkdp.compose([part], EVIDENCE[evidence])
+    for mine, own in ((total, part), (total.worst_case, part.worst_case)):
+        assert list(mine.delta(points)) == list(own.delta(points))
+        assert mine.epsilon(1e-4) == own.epsilon(1e-4)
+    assert list(map(list, total.delta_bounds(points))) == list(map(list, part.delta_bounds(points)))
+
+
+def test_days_with_people_merely_known_are_not_above_the_sum_of_the_days():
+    day = KINDS["count, k, merely known"]
+    two = pkdp.compose([(day, 2)], HABITS)
+    # What is disclosed on either day: 1 - (1 - δ)², δ being the same at every large ε.
+    assert day.delta(4.0) == pytest.approx(0.0208)
+    assert two.delta(8.0) == pytest.approx(1 - (1 - 0.0208) ** 2, rel=1e-6)
+
+
 def test_two_days_of_an_exact_count_beside_noise():
     day = pkdp.compose(
         [exact(), pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(0.025)), pkdp.AttackerModel())], SamePeople()

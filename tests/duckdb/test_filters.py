@@ -339,8 +339,6 @@ REFUSED = {
     "tz > '2020-01-01 12:00:00'": "its offset",
     "tz > '2020-01-01'": "its offset",
     "tz > DATE '2020-01-01'": "its offset",
-    "ns > '1500-01-01'": "a year",
-    "kind < 'two'": "type ENUM: compare it with = or IN",
     "kind = 1": "type ENUM, with a number",
     "u < '00000000-0000-0000-0000-00000000000a'": "with = or IN",
     "u = 'x'": "a UUID",

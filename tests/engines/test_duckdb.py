@@ -205,16 +205,6 @@ def test_a_relation_keeps_the_types_of_its_keys():
         assert [str(dtype) for dtype in empty.keys.dtypes] == dtypes
 
 
-def test_units_that_a_collation_takes_for_equal_are_one_unit():
-    with duckdb.connect() as connection:
-        connection.sql("CREATE TABLE visits (u VARCHAR COLLATE NOCASE, c VARCHAR)")
-        connection.sql("INSERT INTO visits VALUES ('a', 'x'), ('A', 'x'), ('b', 'x'), ('c', 'y'), (NULL, 'z')")
-        visits, question = connection.table("visits"), Selection(unit=("u",), by=("c",))
-        assert answered(visits, question) == ({("x",): 2, ("y",): 1}, True)
-        connection.sql("INSERT INTO visits VALUES ('B', 'y')")
-        assert answered(visits, question) == (None, True)
-
-
 def test_rows_without_a_unit_are_in_no_cell_and_in_as_many_as_they_like():
     with duckdb.connect() as connection:
         relation = connection.sql(

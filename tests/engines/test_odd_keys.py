@@ -11,6 +11,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.query import from_query
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 TIMES = ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"]
@@ -24,6 +25,59 @@ def connection():
 
 def released(frame, **more):
     return pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=20, **more).table
+
+
+@pytest.fixture(params=["column", "default", "both"])
+def collated(connection, request):
+    """Visits of 60 people, of whom 20 are spelled alike but for their case or accents; text has a collation."""
+    kind = {"column": "VARCHAR COLLATE NOCASE.NOACCENT", "default": "VARCHAR", "both": "VARCHAR COLLATE NOCASE"}
+    connection.execute(f"CREATE TABLE visits (u {kind[request.param]}, c {kind[request.param]}, e ENUM('X', 'x'))")
+    connection.execute(
+        "INSERT INTO visits SELECT CASE WHEN i < 40 THEN 'p' || i ELSE 'P' || (i - 40) END, CASE WHEN i < 40 "
+        "THEN 'Oslo' WHEN i < 50 THEN 'OSLO' ELSE 'Ösló' END, CASE WHEN i < 40 THEN 'X' ELSE 'x' END "
+        "FROM range(60) t(i)"
+    )
+    if request.param != "column":
+        connection.execute("SET default_collation = 'NOCASE.NOACCENT'")
+    return connection.table("visits")
+
+
+PLACES = {"Oslo": 40, "OSLO": 10, "Ösló": 10}
+
+
+def test_a_collation_makes_no_two_people_one(collated):
+    for rule in ("error", "most_frequent", "hash", "first"):
+        more = {"order_by": "c"} if rule == "first" else {}
+        cells = engine_for(collated).cells(collated, Selection(unit=("u",), by=("c",), one_cell=rule, **more))
+        assert dict(zip(cells.keys["c"], cells.counts.tolist(), strict=True)) == PLACES
+    assert pkdp.count(collated, unit="u", attacker=ATTACKER, k=20).value == 60
+    assert len(engine_for(collated).cells(collated, Selection(unit=(), by=("u",))).keys) == 60
+    of_each = engine_for(collated).cells(collated, Selection(unit=("u",), by=("e",)))
+    assert dict(zip(of_each.keys["e"], of_each.counts.tolist(), strict=True)) == {"X": 40, "x": 20}
+
+
+@pytest.mark.parametrize(
+    ("where", "people"),
+    [
+        ("c == 'OSLO'", 10),
+        ("c != 'OSLO'", 50),
+        ("c in ['OSLO', 'oslo']", 10),
+        ("c not in ['Oslo', 'OSLO']", 10),
+        ("c < 'a' and c > 'Oa'", 40),
+        ("c.str.startswith('OS')", 10),
+        ("e == 'X'", 40),
+        ("u == c", 0),
+    ],
+)
+def test_a_collation_chooses_no_rows(collated, where, people):
+    tally = engine_for(collated).tally(collated, Selection(unit=("u",), where=from_query(where)))
+    assert tally.satisfying == people
+
+
+def test_what_comes_first_is_ordered_by_bytes(collated):
+    rows = collated.project("'one' AS u, u AS name, c")
+    first = engine_for(rows).cells(rows, Selection(unit=("u",), by=("c",), one_cell="first", order_by=("name",)))
+    assert first.keys["c"].tolist() == ["OSLO"]  # P0 comes before p0
 
 
 @pytest.mark.parametrize("rule", ["error", "most_frequent", "hash"])

@@ -18,24 +18,22 @@ import select
 import signal
 import sys
 import time
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 
+from pkdp_pipeline import clock
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import outputs, session
 from pkdp_pipeline.jobs.sources import source as files
-from pkdp_pipeline.ledger import Ledger, records, sqlite_database
+from pkdp_pipeline.ledger import Ledger, sqlite_database
 
 IMPORTED = (cli, outputs, session, files, sqlite_database)
 STUCK = 300.0
 
 
-class FixedClock(datetime):
-    """Ten o'clock, always."""
-
-    @classmethod
-    def now(cls, tz=None):
-        return cls(2024, 5, 6, 10, tzinfo=tz)
+def ten_o_clock(zone: tzinfo) -> datetime:
+    """Return the same moment, always."""
+    return datetime(2024, 5, 6, 10, tzinfo=zone)
 
 
 def stop_after(owner, name: str, number: int, stop) -> None:
@@ -149,7 +147,7 @@ def attempt(arguments: list[str], stop: dict | None, log: Path) -> int:
 
 def main() -> None:
     job, first, last, plan, report = sys.argv[1:]
-    records.datetime = FixedClock
+    clock._read = ten_o_clock
     arguments = ["backfill", job, "--from", first, "--to", last]
     log = Path(report).with_suffix(".log")
     ended = [attempt(arguments, stop, log) for stop in json.loads(Path(plan).read_text(encoding="utf-8"))]

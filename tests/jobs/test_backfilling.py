@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from datetime import date, timedelta
+import os
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from moved_clock import clock_at
 
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -14,7 +16,8 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import JobSession, load_job, run_job, session
-from pkdp_pipeline.jobs.backfilling import backfill, missed_days
+from pkdp_pipeline.jobs.backfilling import backfill, days_of, missed_days
+from pkdp_pipeline.jobs.sources.relations import RelationSource
 from pkdp_pipeline.ledger import Ledger
 
 DAYS = tuple(date(2020, 1, 30) + timedelta(days=number) for number in range(6))
@@ -178,6 +181,40 @@ def test_what_another_job_has_published_is_not_what_this_one_did(job_file, evide
 def test_the_last_day_is_not_before_the_first(job_file):
     with pytest.raises(ArgumentError, match="swap"):
         backfill(load_job(job_file()), DAYS[1], DAYS[0])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "words"),
+    [
+        (date(26, 1, 1), date(2020, 1, 1), "0026-01-01 to 2020-01-01 are more than 100 years"),
+        (date(26, 1, 1), date(2999, 1, 1), "2999-01-01 is not over"),
+        (DAYS[0], date(2999, 1, 1), "2999-01-01 is not over"),
+        (DAYS[0], date(2020, 2, 4), r"2020-02-04 is not over .* the latest that is over \(date 2020-02-03\)"),
+    ],
+)
+def test_a_span_is_checked_before_anything_is_opened(job_file, evident, tmp_path, first, last, words):
+    job = load_job(job_file(evident, visits()))
+    Path(job.source.files[0]).unlink()
+    with clock_at(datetime(2020, 2, 4, 22, 59, tzinfo=UTC), "Europe/Oslo"), pytest.raises(ArgumentError, match=words):
+        backfill(job, first, last)
+    assert os.listdir(tmp_path) == ["job.toml"]
+
+
+def test_a_hundred_years_are_not_too_many_and_a_closed_end_is_passed_over(job_file, evident):
+    text = evident.replace('"day"', '"day", closed = ["saturday", "sunday"]')
+    job = load_job(job_file(text, visits()))
+    with clock_at(datetime(2020, 2, 1, 12, tzinfo=UTC), "UTC"):  # a Saturday
+        days = days_of(job, date(1920, 2, 2), date(2020, 2, 2))
+    assert (days[0], days[-1]) == (date(1920, 2, 2), date(2020, 1, 31))
+
+
+def test_many_periods_are_looked_up_a_part_at_a_time(job_file, evident, monkeypatch):
+    job = load_job(job_file(evident, visits()))
+    monkeypatch.setattr(session, "_TOGETHER", 2)
+    together = []
+    monkeypatch.setattr(RelationSource, "together", lambda self, period, days: together.append(days))
+    assert backfill(job, DAYS[0], DAYS[4]).published == DAYS[:5]
+    assert together == [DAYS[:2], DAYS[2:4], DAYS[4:5]]
 
 
 def test_a_session_says_where_a_job_declares_other_terms_than_the_ledger_has(job_file):

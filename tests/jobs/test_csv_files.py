@@ -227,3 +227,52 @@ WRONG = [
 def test_wrong_keys_of_a_csv_file_are_one_clear_error(keys, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         job_of({"files": "visits.csv", **keys})
+
+
+SHAPES = {
+    "ends its lines in different ways": [
+        "Tag,Person\r\n2026-02-01,Secretville\n2026-02-01,b\n",
+        "Tag,Person\n2026-02-01,Secretville\n2026-02-01,b\r\n",
+        "Tag,Person\n2026-02-01,Secretville\n2026-02-01,b\r2026-02-01,c\r",
+    ],
+    "has two columns 'Person'; rename one": ["Tag,Person,Person\n2026-02-01,Secretville,a\n"],
+    "has columns 'Person' and 'person': capitals": ["Tag,Person,person\n2026-02-01,Secretville,a\n"],
+    "has a delimiter at the end of its lines": [
+        "Tag,Person\n2026-02-01,Secretville,\n2026-02-01,b,\n",
+        "Tag,Person\r\n\r\n2026-02-01,Secretville,\r\n2026-02-01,,\r\n",
+    ],
+}
+
+
+@pytest.mark.parametrize(("told", "text"), [(told, text) for told, texts in SHAPES.items() for text in texts])
+def test_what_is_wrong_with_a_file_s_shape_is_named(opened, tmp_path, told, text):
+    for name in ("visits.csv", "visits.csv.gz"):
+        file = {"files": written(tmp_path, text, name=name)}
+        with pytest.raises(ConfigError, match=told) as caught:
+            rows(opened(file), ("Person",))
+        assert "Secretville" not in str(caught.value)
+
+
+def test_line_breaks_in_quotes_and_last_values_that_are_empty_are_no_matter(opened, tmp_path):
+    text = 'Tag,Person,Stadt\n2026-02-01,"a\r\nb",\n2026-02-01,b,x\n2026-02-01,c,'
+    source = opened({"files": written(tmp_path, text)}, release=[{"name": "a", "by": "Stadt", "k": 5}])
+    assert rows(source, ("Person", "Stadt")) == [("a\r\nb", None), ("b", "x"), ("c", None)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [
+        ("timestamp", "2026-02-01T24:00"),
+        ("timestamp", "2026-02-01 24:00:00.000"),
+        ("instant", "2026-02-01T24:00Z"),
+        ("instant", "2026-02-01 24:00:00+01:00"),
+    ],
+)
+def test_no_day_ends_at_24_00(opened, tmp_path, kind, at):
+    """DuckDB would read the day after, and a person of that evening would be counted a day late."""
+    text = f"Tag,Person\n2026-02-01T23:59Z,a\n{at},b\n".replace("Z,a", "Z,a" if kind == "instant" else ",a")
+    zone = {"time_zone": "UTC"} if kind == "instant" else {}
+    file = {"files": written(tmp_path, text), "types": {"Tag": kind}}
+    source = open_source(job_of(file, period={"column": "Tag", **zone}, unit="Person"))
+    with closing(source), pytest.raises(ConfigError, match=r"write 00:00 of the next day instead of 24:00"):
+        source.day(PeriodTable(column="Tag", **zone), DAY).fetchall()

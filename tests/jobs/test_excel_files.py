@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import partial
 
 import pytest
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
 from source_jobs import job_of
 from typer.testing import CliRunner
 
@@ -119,6 +119,7 @@ WRONG = [
     ([[None, "day", "n"], [1, DAY, SECRET]], {}, "first row of the sheet must name every column"),
     ([["day", 7], [DAY, SECRET]], {}, "first row of the sheet must name every column"),
     ([["day", "n", "N"], [DAY, SECRET, "x"]], {}, "'n' and 'N'"),
+    ([["day", "n", "n"], [DAY, SECRET, "x"]], {}, "has two columns 'n'; rename one"),
     ([], {}, "first row of the sheet must name every column"),
 ]
 
@@ -132,6 +133,28 @@ def test_what_is_wrong_in_a_workbook_is_one_error_without_its_content(opened, wr
         read()
     assert SECRET not in str(caught.value)
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+def merged(path, *ranges):
+    book = load_workbook(path)
+    for cells in ranges:
+        book.worksheets[0].merge_cells(cells)
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("cells", ["B2:B3", "A4:B4", "B3:D3"])
+def test_merged_cells_whose_values_would_be_lost_are_named(opened, written, cells):
+    content = [["day", "n"], [DAY, SECRET], [DAY, "b"], [DAY, "c"]]
+    path = merged(written(content), cells)
+    with pytest.raises(ConfigError, match=f"the cells {cells} are merged, and all but the first") as caught:
+        opened({"files": path})
+    assert SECRET not in str(caught.value)
+
+
+def test_cells_that_are_merged_beside_the_table_do_not_matter(opened, written):
+    path = merged(written([["day", "n"], [DAY, "a"], [DAY, "b"]]), "D1:E3", "C7:C9")
+    assert rows(opened({"files": path}), "n") == [("a",), ("b",)]
 
 
 def test_what_is_no_workbook_is_one_error(opened, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moved_clock import clock_at
 from thorough import few
 from typer.testing import CliRunner
 
@@ -24,7 +25,7 @@ from pkdp_pipeline.errors import (
     DifferencingError,
     InputCheckError,
 )
-from pkdp_pipeline.jobs import load_job, run_job, tables
+from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, missed_days
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.repair import repair
@@ -52,15 +53,6 @@ def by(every: str, basic: str, more: str = "") -> str:
 def held(job) -> list[tuple[str, str]]:
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         return [(entry.period, entry.state) for entry in ledger.entries(given_back=True)]
-
-
-def at_the_time(monkeypatch, *moment: int) -> None:
-    class Then(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return datetime(*moment, tzinfo=UTC).astimezone(tz)
-
-    monkeypatch.setattr(tables, "datetime", Then)
 
 
 @given(day=st.dates(date(1, 1, 3), date(9998, 12, 31)), every=st.sampled_from(EVERY))
@@ -251,33 +243,34 @@ def test_a_budget_of_days_counts_weeks_by_their_days(job_file, basic):
     run_job(job, date(2020, 1, 29))
 
 
-def test_a_period_that_is_not_over_is_refused_and_nothing_is_charged(job_file, basic, monkeypatch):
-    at_the_time(monkeypatch, 2020, 1, 11, 9, 0)  # a Saturday
+def test_a_period_that_is_not_over_is_refused_and_nothing_is_charged(job_file, basic):
     job = load_job(job_file(by("week", basic), people([date(2020, 1, 8)])))
-    with pytest.raises(ArgumentError, match=r"2020-W02 is not over before the end of 2020-01-12.*ask for 2020-W01"):
-        run_job(job, date(2020, 1, 8))
-    assert held(job) == []
-    assert not (Path(job.output.directory) / "2020-W02").exists()
-    (planned,) = plan_job(job, [date(2020, 1, 8)]).days
-    assert isinstance(planned.refused, ArgumentError)
-    assert repair(job.file, [date(2020, 1, 8)]).error is None  # a plan looks ahead
-    done = backfill(job, date(2020, 1, 1), date(2020, 1, 5))
-    assert done.published == (date(2019, 12, 30),)
-    at_the_time(monkeypatch, 2020, 1, 12, 10, 0)  # Sunday here, and Monday already where a day ends first
-    assert run_job(job, date(2020, 1, 8)).outcome == "published"
+    with clock_at(datetime(2020, 1, 12, 21, 59, 59, tzinfo=UTC), "Africa/Cairo"):  # a Sunday
+        with pytest.raises(ArgumentError, match=r"2020-W02 is not over before the end of 2020-01-12.*ask for 2020-W01"):
+            run_job(job, date(2020, 1, 8))
+        assert held(job) == []
+        assert not (Path(job.output.directory) / "2020-W02").exists()
+        (planned,) = plan_job(job, [date(2020, 1, 8)]).days
+        assert isinstance(planned.refused, ArgumentError)
+        assert repair(job.file, [date(2020, 1, 8)]).error is None  # a plan looks ahead
+        done = backfill(job, date(2020, 1, 1), date(2020, 1, 5))
+        assert done.published == (date(2019, 12, 30),)
+        assert missed_days(job, date(2020, 1, 15)) == ()
+    with clock_at(datetime(2020, 1, 12, 22, 0, tzinfo=UTC), "Africa/Cairo"):
+        assert run_job(job, date(2020, 1, 8)).outcome == "published"
 
 
 @pytest.mark.parametrize(
     ("zone", "over"), [("Pacific/Kiritimati", True), ("Europe/Oslo", False), ("Pacific/Pago_Pago", False)]
 )
-def test_a_month_is_over_where_its_zone_says_so(monkeypatch, zone, over):
-    at_the_time(monkeypatch, 2020, 2, 29, 10, 0)
+def test_a_month_is_over_where_its_zone_says_so(zone, over):
     period = PeriodTable(column="at", time_zone=zone, every="month")
-    if over:
-        period.check_open(date(2020, 2, 1))
-        return
-    with pytest.raises(ArgumentError, match=r"2020-02 is not over.*ask for 2020-01, .*date 2020-01-01"):
-        period.check_open(date(2020, 2, 1))
+    with clock_at(datetime(2020, 2, 29, 10, 0, tzinfo=UTC), "Pacific/Apia"):
+        if over:
+            period.check_open(date(2020, 2, 1))
+            return
+        with pytest.raises(ArgumentError, match=r"2020-02 is not over.*ask for 2020-01, .*date 2020-01-01"):
+            period.check_open(date(2020, 2, 1))
 
 
 def test_closed_days_have_no_release(job_file, basic):

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from interrupted_backfill import FixedClock
+from interrupted_backfill import ten_o_clock
 from test_kill_campaign import public_files, whole_ledger
 from thorough import one_in
 
+from pkdp_pipeline import clock
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of, run_missed
 from pkdp_pipeline.jobs.sources import open_source
 from pkdp_pipeline.jobs.sources.relations import RelationSource
-from pkdp_pipeline.ledger import records
 
 HEAD = """
     dataset = "visits"
@@ -53,7 +53,7 @@ VISITS = """
 @pytest.fixture
 def asked(monkeypatch):
     """The statements that were asked of many periods together."""
-    monkeypatch.setattr(records, "datetime", FixedClock)
+    monkeypatch.setattr(clock, "_read", ten_o_clock)
     run, seen = Periods._run, []
     monkeypatch.setattr(Periods, "_run", lambda self, text, *more: seen.append(text) or run(self, text, *more))
     return seen

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import textwrap
-import time
 from datetime import date
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pandas as pd
 import pytest
 from thorough import one_in
 
+from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.records import forget_rows
@@ -65,13 +65,13 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
     home.mkdir()
     file = job_file(basic)
     program = f"""
-        import sys, time
+        import sys
         from pkdp_pipeline.jobs import checks
         real = checks.count_units
         def counting(frame, request):
             counted = real(frame, request)
             print("counted", flush=True)
-            time.sleep(2)
+            sys.stdin.readline()
             return counted
         checks.count_units = counting
         from pkdp_pipeline.cli.main import main
@@ -81,6 +81,7 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
     environment = {**os.environ, "TMPDIR": str(scratch), "HOME": str(home)}
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
@@ -89,8 +90,8 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
         assert process.stdout is not None
         assert process.stdout.readline() == "counted\n"
         process.send_signal(signal.Signals[stop])
-        process.stdout.read()
-        code = process.wait(timeout=60)
+        process.communicate("\n", timeout=300)
+        code = process.returncode
     assert code == {"SIGTERM": 143, "SIGKILL": -9}[stop]
     assert holders(tmp_path) == ["visits.parquet"]
     assert [path for path in scratch.rglob("*") if path.is_file()] == []
@@ -135,7 +136,7 @@ def test_copies_are_deleted_by_their_own_age_and_nothing_else_is(job_file, basic
     job = load_job(job_file(keeping(basic)))
     folder = tmp_path / "private"
     folder.mkdir(mode=0o700)
-    now = time.time()
+    moment = now().timestamp()
     ages = {
         "job.1999-01-01.rows.parquet": 1,
         "job.2020-01-03.rows.parquet": 6.9,
@@ -146,7 +147,7 @@ def test_copies_are_deleted_by_their_own_age_and_nothing_else_is(job_file, basic
     }
     for name, days in ages.items():
         (folder / name).write_bytes(b"")
-        os.utime(folder / name, (now - days * 86_400,) * 2)
+        os.utime(folder / name, (moment - days * 86_400,) * 2)
     forget_rows(job)
     left = {path.name for path in folder.iterdir()}
     assert set(ages) - left == {"job.2020-01-04.rows.parquet", ".job.2020-01-05.rows.parquet.partial"}
@@ -168,7 +169,7 @@ def test_a_run_deletes_old_copies_even_when_it_replays(job_file, basic, tmp_path
     job = load_job(job_file(keeping(basic)))
     run_job(job, DAY)
     (copy,) = (tmp_path / "private").iterdir()
-    os.utime(copy, (time.time() - 8 * 86_400,) * 2)
+    os.utime(copy, (now().timestamp() - 8 * 86_400,) * 2)
     assert run_job(job, DAY).replayed
     assert not copy.exists()
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import traceback
+from datetime import date
 
+import duckdb
 import pytest
+from typer.testing import CliRunner
 
-from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.environment import public_address
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.duckdb.gate.policy import Policy
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.jobs import run_job
 from pkdp_pipeline.jobs.job import load_job
+from pkdp_pipeline.model.spelling import public_address
 
 SECRET = "hunter2"
 ADDRESS = f"postgresql://ada-{SECRET}:{SECRET}@db.example:5433/warehouse?sslpassword={SECRET}"
@@ -178,3 +185,86 @@ def test_a_ledgers_variable_may_hold_a_file(written, tmp_path, monkeypatch):
 )
 def test_what_may_be_shown_of_an_address(address, shown):
     assert public_address(address) == shown
+
+
+OUT_OF_REACH = (
+    f"postgresql://ada-{SECRET}:{SECRET}@127.0.0.1:1/warehouse?sslpassword={SECRET}&application_name={SECRET}"
+)
+"""Nothing listens there."""
+
+
+def told(capsys, error=None):
+    captured = capsys.readouterr()
+    return captured.out + captured.err + "".join(traceback.format_exception(error) if error else [])
+
+
+def test_an_address_out_of_reach_is_told_in_no_message_record_or_event(written, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("openlineage.client")
+    monkeypatch.setenv("PKDP_LEDGER", OUT_OF_REACH)
+    job = load_job(written(LEDGER, end='[records]\ndirectory = "runs"\nlineage = "lineage.jsonl"\nnamespace = "n"\n'))
+    with pytest.raises(TemporaryError) as caught:
+        run_job(job, date(2020, 1, 1))
+    files = (*(tmp_path / "runs").iterdir(), tmp_path / "lineage.jsonl")
+    assert len(files) == 2
+    for text in (told(capsys, caught.value), *(path.read_text(encoding="utf-8") for path in files)):
+        assert "postgresql://127.0.0.1:1/warehouse" in text
+        assert SECRET not in text
+        assert "ada" not in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "JOB", "--date", "2020-01-01"),
+        ("backfill", "JOB", "--from", "2020-01-01", "--to", "2020-01-02"),
+        ("plan", "job", "JOB", "--date", "2020-01-01"),
+        ("report", "JOB", "--out", "report.html"),
+        ("ledger", "show", "LEDGER"),
+        ("ledger", "total", "LEDGER"),
+        ("ledger", "explain", "LEDGER"),
+        ("ledger", "verify", "LEDGER"),
+        ("ledger", "export", "LEDGER"),
+        ("verify", "CERTIFICATE", "--ledger", "LEDGER"),
+        ("gate", "check", "POLICY", "--database", "DATABASE"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_tells_an_address(written, monkeypatch, tmp_path, arguments):
+    monkeypatch.setenv("PKDP_LEDGER", OUT_OF_REACH)
+    certificate = pkdp.certify(pkdp.Count(k=9), pkdp.AttackerModel(p_max=0.1)).to_json()
+    (tmp_path / "certificate.json").write_text(certificate, encoding="utf-8")
+    policy = 'period = "2020"\n[attacker]\np_max = 0.1\n[tables.visits]\nunit = "person"\nk = 9\ncolumns = ["town"]\n'
+    (tmp_path / "gate.toml").write_text(f'ledger = "{OUT_OF_REACH}"\n{policy}', encoding="utf-8")
+    with duckdb.connect(str(tmp_path / "visits.duckdb")) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 'a' AS person, 'b' AS town")
+    (tmp_path / "visits.duckdb").chmod(0o600)
+    places = {
+        "DATABASE": tmp_path / "visits.duckdb",
+        "JOB": written(LEDGER),
+        "LEDGER": OUT_OF_REACH,
+        "CERTIFICATE": tmp_path / "certificate.json",
+        "POLICY": tmp_path / "gate.toml",
+    }
+    result = CliRunner(env={"COLUMNS": "300"}).invoke(cli.app, [str(places.get(word, word)) for word in arguments])
+    # A policy's check does not open the ledger.
+    assert ("warehouse" in result.output) is (result.exit_code not in (0, 1)) is (arguments[0] != "gate")
+    assert SECRET not in result.output
+    assert "ada" not in result.output
+
+
+@pytest.mark.parametrize("address", [f"host=db.example password={SECRET}", f"postgresql:/ada:{SECRET}@db/warehouse"])
+def test_what_is_meant_for_a_server_is_opened_as_no_file(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match="neither a file nor an address") as caught:
+        pkdp.Ledger.open(address)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_show_no_ledger():
+    policy = {
+        "ledger": ADDRESS,
+        "period": "2020",
+        "tables": {"visits": {"unit": "person", "columns": ["town"], "k": 9}},
+    }
+    assert SECRET not in repr(Policy.read(policy))

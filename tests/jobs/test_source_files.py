@@ -73,7 +73,11 @@ def test_a_column_that_a_file_lacks_or_holds_otherwise_is_an_error_where_the_job
     assert rows(source) == [(1,), (2,)]
     assert list(source.columns) == ["at", "n"]
     for column, words in (
-        ("other", "VARCHAR in 'a.parquet', INTEGER in 'b.parquet'"),
+        (
+            "other",
+            f"of source {pattern!r} must agree on their columns: 'other' is VARCHAR in 'a.parquet' and ",
+        ),
+        ("other", "INTEGER in 'b.parquet';"),
         ("mine", "missing in 'b.parquet'"),
     ):
         with pytest.raises(ConfigError, match="must agree on their columns") as caught:
@@ -83,6 +87,14 @@ def test_a_column_that_a_file_lacks_or_holds_otherwise_is_an_error_where_the_job
         assert "Secretville" not in str(caught.value)
     with pytest.raises(ConfigError, match="'mine'"):
         opened(pattern, release=[{"name": "a", "where": "mine > 3", "k": 5}])
+
+
+def test_two_files_of_many_that_disagree_are_named_and_no_others(opened, tmp_path):
+    for name, kind in {"a": 1, "b": 1, "c": "'x'", "d": 1.5, "e": 1}.items():
+        parquet(tmp_path / f"{name}.parquet", f"SELECT DATE '{DAY}' AS at, 1 AS n, {kind} AS t")
+    with pytest.raises(ConfigError, match=r"is INTEGER in 'a\.parquet' and VARCHAR in 'c\.parquet';") as caught:
+        opened(str(tmp_path / "*.parquet"), release=[{"name": "a", "by": "t", "k": 5}])
+    assert str(caught.value).count(".parquet") == 3
 
 
 def test_text_may_be_stored_as_categories_in_some_files(opened, tmp_path):

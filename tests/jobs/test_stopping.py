@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from pkdp_pipeline.jobs import JobSession, load_job
+from pkdp_pipeline.jobs import JobSession, load_job, session
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping
 from pkdp_pipeline.ledger import Ledger
 
@@ -116,6 +116,24 @@ def test_a_signal_ends_a_long_query_of_the_source_and_nothing_is_charged(stoppin
         timer.join()
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         assert list(ledger.entries()) == []
+
+
+@pytest.mark.parametrize("step", ["plan_day", "takewhile"])
+def test_a_signal_takes_effect_at_once_while_periods_are_planned_and_looked_up(stopping, job_file, monkeypatch, step):
+    real, done = getattr(session, step), []
+
+    def told_to_stop(*arguments, **names):
+        os.kill(os.getpid(), signal.SIGTERM)
+        done.append("went on")
+        return real(*arguments, **names)
+
+    monkeypatch.setattr(session, step, told_to_stop)
+    job = load_job(job_file())
+    with pytest.raises(Stopped), JobSession(job, stopping=stopping) as opened:
+        opened.run(date(2020, 1, 1))
+    assert done == []
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries(given_back=True)) == []
 
 
 def test_a_signal_ends_the_wait_for_a_ledger_that_is_locked(stopping, job_file):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import date
 
 import pandas as pd
@@ -35,6 +36,17 @@ def test_public_values_cannot_break_the_markdown(job_file):
     frame = pd.DataFrame({"day": [date(2020, 1, 1)] * 5, "person": list("abcde"), "town": ["a|b<i>`\n"] * 5})
     result = run_job(load_job(job_file(frame=frame)), date(2020, 1, 1))
     assert "| a\\|b\\<i\\>\\`\\\\n | 5 |" in result.summary.read_text(encoding="utf-8")
+
+
+def test_no_name_or_predicate_can_break_the_markdown(job_file, basic):
+    basic = basic.replace('"visits"\n', '"<img src=x> [a](b) *c*"\n')
+    where = "town != '<i>' and town != '![d](e)'"
+    basic = basic.replace('by = "town"', f'by = "town"\nwhere = "{where}"')
+    text = run_job(load_job(job_file(basic)), date(2020, 1, 1)).summary.read_text(encoding="utf-8")
+    assert text.startswith("# \\<img src=x\\> \\[a\\](b) \\*c\\*, 2020-01-01\n")
+    # The predicate stands in the release's sentence as well.
+    assert text.count("\\<i\\>") == text.count("\\!\\[d\\](e)") == 2
+    assert re.search(r"(?<!\\)[<*\[]", text) is None
 
 
 def test_the_description_says_each_step(job_file, basic):

@@ -22,8 +22,9 @@ from pathlib import Path
 import pytest
 from ledger_samples import NOISED, certificate, offer_for, publish, reserve, standing
 
+from pkdp_pipeline import clock
 from pkdp_pipeline.errors import BudgetExceededError, LedgerError, PkdpError, TemporaryError
-from pkdp_pipeline.ledger import Ledger, Reservation, records
+from pkdp_pipeline.ledger import Ledger, Reservation
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
@@ -504,15 +505,8 @@ def test_an_edited_release_is_not_replayed_unnoticed(path, filled):
 
 
 def test_a_clock_that_goes_backwards_does_not_matter(location, monkeypatch):
-    now = [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)]
-
-    class Backwards(datetime.datetime):
-        @classmethod
-        def now(cls, tz=None):
-            now[0] -= datetime.timedelta(days=400)
-            return now[0]
-
-    monkeypatch.setattr(records, "datetime", Backwards)
+    moments = (datetime.datetime(2020 - year, 1, 1, tzinfo=datetime.UTC) for year in range(100))
+    monkeypatch.setattr(clock, "_read", lambda zone: next(moments))
     with Ledger.open(location) as ledger:
         what = standing(noised=True)
         for number in range(3):

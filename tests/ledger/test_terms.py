@@ -13,6 +13,7 @@ from pkdp_pipeline.model.evidence import (
     IndependentGivenHabits,
     OneDayProtected,
     SamePeople,
+    SameTable,
 )
 
 
@@ -51,9 +52,10 @@ def test_evidence_is_evidence(evidence):
         given(None, evidence)
 
 
-def test_a_ledger_finds_out_itself_who_is_the_same():
-    with pytest.raises(ArgumentError, match="SamePeople"):
-        given(None, SamePeople())
+@pytest.mark.parametrize("kind", [SamePeople, SameTable])
+def test_a_ledger_finds_out_itself_what_is_the_same(kind):
+    with pytest.raises(ArgumentError, match=kind.__name__):
+        given(None, kind())
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ ALL = (
     pkdp.BoundedParticipation(3),
     pkdp.OncePerUnit(),
     pkdp.SamePeople(),
+    pkdp.SameTable(),
     pkdp.BoundedSensitivity(2, "value"),
 )
 

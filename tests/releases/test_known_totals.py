@@ -245,6 +245,27 @@ def test_hidden_cells_are_intervals_within_their_total():
     assert narrow["least"].tolist()[4:] == [5, 5]
 
 
+def test_a_count_of_everybody_bounds_the_whole_table():
+    everybody = people(tuple(COUNTS.items())).pkdp.count(unit="id", protects="value", attacker=NUMBER)
+    found = table(NUMBER).within(everybody)
+    assert found["total"].tolist() == [245] * 6
+    assert found["least"].tolist() == [90, 60, 0, 80, 0, 0]
+    assert found["most"].tolist() == [90, 60, 15, 80, 15, 15]
+    alone = {cell: number for cell, number in COUNTS.items() if number > 50} | {("south", "c"): 5}
+    cells = [("north", "a"), ("north", "b"), ("south", "a"), ("south", "c")]
+    exact = table(NUMBER, alone, domain=cells).within(pd.DataFrame({"count": [235]}))
+    assert exact["least"].tolist() == exact["most"].tolist() == [90, 60, 80, 5]
+
+
+def test_a_certificate_says_that_suppressed_counts_can_follow_exactly():
+    words = "exactly where no other one is suppressed beside it"
+    for attacker in (TOLD, NUMBER):
+        assert words in table(attacker).certificate.sentence()
+        assert words in pkdp.compose([table(attacker).certificate]).sentence()
+    assert words not in table(SURE).certificate.sentence()
+    assert words not in totals().certificate.sentence()
+
+
 SMALL = st.lists(st.integers(0, 6), min_size=6, max_size=6)
 
 
@@ -279,6 +300,8 @@ def test_the_intervals_are_all_that_the_public_numbers_allow_and_nothing_else(ex
     holds()
 
 
+COVERED = {"attacker": pkdp.AttackerModel(p_max=0.1), "protects": "presence"}
+
 # With k = 1 nothing is hidden, which only many unknown people protect.
 ANYBODY = pkdp.AttackerModel(p_min=0.1, unknown=1000, leakage=BY_REGION)
 
@@ -300,6 +323,9 @@ ANYBODY = pkdp.AttackerModel(p_min=0.1, unknown=1000, leakage=BY_REGION)
         (lambda: table(undeclared="absent").within(totals()), "undeclared='error'"),
         (lambda: table(where="answer != 'x'").within(totals()), "of other people"),
         (lambda: table(k=None, noise=pkdp.GeometricNoise(1.0)).within(totals()), "without noise"),
+        (lambda: table().within(totals(k=None, noise=pkdp.GeometricNoise(9.0))), "totals have noise"),
+        (lambda: table().within(totals(SURE, k=50, one_cell="hash")), "of other people"),
+        (lambda: table(cells_per_unit=2, **COVERED).within(totals().table), "several cells"),
     ],
 )
 def test_totals_of_something_else_are_refused(act, words):

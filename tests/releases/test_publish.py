@@ -817,7 +817,7 @@ def test_a_revision_is_never_another_callers_table(tmp_path):
     runs = [context.Process(target=_revise, args=(path, barrier, number, told)) for number in (1, 2)]
     for run in runs:
         run.start()
-    found = [told.get(timeout=60) for _ in runs]
+    found = [told.get(timeout=300) for _ in runs]
     for run in runs:
         run.join()
     made = [(number, count) for number, count, _ in found if count is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import duckdb
 import pandas as pd
@@ -11,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.cli.job_views import print_release
+from pkdp_pipeline.jobs.reporting import markdown_table
 from pkdp_pipeline.ledger.sealed import release_id
 from pkdp_pipeline.releases.release import Release
 
@@ -182,6 +185,22 @@ def test_a_notebook_shows_table_and_sentence(release):
     assert release.id in shown
     assert "at most 10 % sure" in shown
     assert release.id in repr(release)
+
+
+def test_a_missing_category_and_a_suppressed_count_are_told_apart_as_everywhere(capsys):
+    frame = pd.DataFrame({"level": ["low"] * 30 + ["high"] * 5 + [None] * 25, "u": range(60)})
+    asked = {"unit": "u", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.1)}
+    shown = frame.pkdp.histogram("level", domain=["low", "high", None], **asked)
+    print_release(shown)
+    texts = [repr(shown), shown._repr_html_(), capsys.readouterr().out, "\n".join(markdown_table(shown))]
+    for text in texts:
+        assert re.search(r"low\W.*30.*high\W.*suppressed.*\(missing\)\W.*25", text, re.DOTALL), text
+        assert not re.search(r"NaN|NA\b|None", text.partition("ε =")[0]), text
+
+
+def test_a_notebook_on_a_telephone_breaks_the_id(release):
+    (around,) = re.findall(rf"<p style=\"([^\"]*)\"><small>Release {release.id}", release._repr_html_())
+    assert "overflow-wrap:anywhere" in around
 
 
 @pytest.mark.parametrize(

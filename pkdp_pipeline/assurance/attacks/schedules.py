@@ -32,7 +32,7 @@ _LEANS = (0.0, 0.5, 1.0)
 _COMPARED = 8
 """This many crowds are compared when the strongest for a day is chosen."""
 
-_LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "single"})
+_LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "same_table", "single"})
 """Rules by which a total is the largest of its parts."""
 
 _Part = tuple[ReleaseCertificate, int]
@@ -142,7 +142,8 @@ def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = E
     tuple of Schedule
         *Independent given habits*: the strongest attacker of every release, in one direction, in the other, and mixed;
         with bounded participation on as many days as a life has. *Once per unit*, *one day protected*, *disjoint
-        units*, *bounded dependence*, *same people* and a total of one: the strongest attacker of any one release.
+        units*, *bounded dependence*, *same people*, *same table* and a total of one: the strongest attacker of any one
+        release.
         Guarantees that rest on noise alone: `worst_schedules`. Releases that are totals themselves, or protect
         something else than the total, are ignored by the attacker. All of it can be enumerated day by day, but for
         the releases of the last group.

@@ -24,6 +24,7 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.report import Format, Reader
 from pkdp_pipeline.display.report.forms import carried
 from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.ledger.parquet_sizes import text_bytes
 from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
     RELEASE_KEY,
@@ -83,15 +84,20 @@ class Opened:
     reader: Reader = "everybody"
 
 
-def opened(path: str | os.PathLike[str]) -> Opened:
-    """Read a file and recognise it.
+def opened(path: str | os.PathLike[str], rows: int) -> Opened:
+    """Read a file and recognise it; of a release at most so many rows, of a text in proportion.
 
     Raises `ConfigError` if it cannot be read, `ArgumentError` if it is neither a release nor a certificate nor a
-    report.
+    report, or too large.
     """
     content, name = _content(path), Path(path).name
     if content.startswith(_PARQUET):
-        return _release(content, name)
+        return _release(content, name, rows)
+    if len(content) > text_bytes(rows):
+        raise ArgumentError(
+            f"{name!r} is not read: it has more than {text_bytes(rows):,} bytes, and no certificate or report is that "
+            f"large. Where this one is, allow more with rows = {10 * rows}."
+        )
     try:
         text = content.decode("utf-8")
         inside = None if text.startswith("{") else carried(text)
@@ -167,9 +173,9 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         raise ConfigError("the path names no file.") from None
 
 
-def _release(content: bytes, name: str) -> Opened:
+def _release(content: bytes, name: str, rows: int) -> Opened:
     try:
-        table, metadata = parquet_content(content)
+        table, metadata = parquet_content(content, rows=rows)
         table = _in_their_units(table, content)
     except BREAKS as error:  # an ArgumentError is a ValueError
         raise ArgumentError(f"{name!r} cannot be read: {_why(error)}") from None

@@ -20,6 +20,7 @@ from pkdp_pipeline.assurance.verification.reports import content_claims, report_
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.parquet_sizes import ROWS
 from pkdp_pipeline.model.arguments import whole_number
 
 DRAWS = 20_000
@@ -33,6 +34,7 @@ def verify(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    rows: int = ROWS,
 ) -> Verification:
     """Check every claim of a release, a certificate or a report.
 
@@ -50,6 +52,9 @@ def verify(
         The least probability with which a sound file passes all simulations; strictly between 0 and 1.
     seed : int, default 0
         Seed of the simulations: the same seed gives the same draws.
+    rows : int, default 200,000
+        A release with more rows, or more than a kilobyte for each of so many, is not read; nor a certificate or report
+        of more than 128 bytes for each.
 
     Returns
     -------
@@ -61,7 +66,7 @@ def verify(
     ConfigError
         If the file cannot be read.
     ArgumentError
-        If it is none of ours, or an argument is out of range.
+        If it is none of ours, or larger than allowed, or an argument is out of range.
     LedgerError, TemporaryError
         If there is no such ledger, or it cannot be used.
 
@@ -76,9 +81,10 @@ def verify(
             raise ArgumentError(f"{name} must be a path, as text or a pathlib.Path, not {type(value).__name__}.")
     number = whole_number("draws", draws, least=100)
     whole_number("seed", seed, least=0)
+    whole_number("rows", rows, least=1)
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.0 < confidence < 1.0:
         raise ArgumentError("confidence must be strictly between 0 and 1.")
-    file = opened(path)
+    file = opened(path, rows)
     effort = Effort(draws=number, error=1.0 - confidence, seed=seed)
     check = _report if file.kind == "report" else _single
     claims = check(file, None if ledger is None else os.fspath(ledger), effort)

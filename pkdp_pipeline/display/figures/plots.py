@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,11 @@ from pkdp_pipeline.display.figures.style import (
     need_matplotlib,
     put_periods,
     put_ticks,
+    shortened,
 )
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.model.wording import fitting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +101,9 @@ def _drawn(draw: Callable[[Axes], None], name: str, width: float, height: float)
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # The letters are the page's own: those that matplotlib's font lacks are measured as others are.
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         # What the caller has set is theirs, and comes back: the same picture has the same bytes everywhere.
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": name, "path.simplify": False})
@@ -179,8 +184,7 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
     points = spending(history, unit, probability("delta", delta), most=_PERIODS, seconds=_SECONDS)
     lines = [BudgetLine.of(budget, part) for budget in history.terms.budgets for part in budget.measures]
     drawn = new_axes() if axes is None else axes
-    attackers = (history.parts[line.row.part].attacker for line in history.lines if line.row.unit == unit)
-    given = any(not leak.is_private for attacker in attackers for leak in attacker.leakage)
+    given = any(not leak.is_private for attacker in history.attackers(unit) for leak in attacker.leakage)
     draw_spending(points, lines, drawn, delta=delta, given=given)
     return drawn
 
@@ -219,31 +223,33 @@ MOST_CELLS = 8
 """So many cells of a series are drawn: those published most often, and the largest of these."""
 
 
-def draw_counts(table: PublishedTable, k: int | None, axes: Axes) -> None:
+def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequence[str] = ()) -> None:
     """Draw the counts of one date as horizontal bars, in the published order.
 
     Parameters
     ----------
     table : PublishedTable
-        Its first `MOST_ROWS` rows are drawn.
+        About `MOST_ROWS` of its rows are drawn, the first ones.
     k : int or None
         The threshold, drawn as a line.
     axes : matplotlib.axes.Axes
+    words : sequence of str, optional
+        What stands in the place of each row's bar, where its count is suppressed.
     """
     if len(table.keys) != len(table.counts):
         raise ArgumentError("a table must have one count for each key.")
     narrow = is_narrow(axes)
-    counts = table.counts[:MOST_ROWS]
+    counts = table.counts[: fitting(len(table.counts), MOST_ROWS)]
     left_out = len(table.counts) - len(counts) + table.more
     title = "published count"
     if left_out:
-        title += f"  ({left_out:,} more {'row is' if left_out == 1 else 'rows are'} not drawn)"
+        title += f"  ({left_out:,} more rows are not drawn)"
     dress(axes, x=title, y=literal(" / ".join(table.columns)), rules="x")
     published = {row: count for row, count in enumerate(counts) if count is not None}
     low, high = min([0, *published.values()]), max([0, *published.values(), k or 0])
     span = (high - low) or 1
     put_ticks(axes.xaxis, 4 if narrow else 7, counts=True)
-    names = [literal(" / ".join(key) or "count", 16 if narrow else 34) for key in table.keys[:MOST_ROWS]]
+    names = [shortened(" / ".join(key) or "count", 18 if narrow else 34) for key in table.keys[: len(counts)]]
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", labelcolor=style.INK)
     axes.set_xlim(low - (0.14 * span if low < 0 else 0.0), high + 0.14 * span)
@@ -259,7 +265,9 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes) -> None:
     start = k if k is not None and near else 0
     for row in sorted(set(range(len(counts))) - set(published)):
         look = {"color": style.MUTED, "fontsize": style.SMALL, "fontstyle": "italic", "zorder": 6}
-        axes.annotate("suppressed", (start, row), (5, 0), textcoords="offset points", va="center", **look)
+        axes.annotate(
+            words[row] if words else "suppressed", (start, row), (5, 0), textcoords="offset points", va="center", **look
+        )
     if k is not None:
         axes.axvline(k, color=style.WARN, linewidth=1.4, linestyle=DASHED, zorder=4, label="threshold")
         look = {"color": style.WARN, "fontsize": style.SMALL, "fontweight": "bold", "ha": "left" if near else "right"}
@@ -286,8 +294,7 @@ def draw_series(series: Series, axes: Axes) -> None:
     narrow = is_narrow(axes)
     values = np.array(series.counts, dtype=float)  # one row for each period, one column for each cell
     known = np.isfinite(values)
-    order = sorted(range(values.shape[1]), key=lambda cell: (-known[:, cell].sum(), -np.nansum(values[:, cell]), cell))
-    drawn = sorted(cell for cell in order[:MOST_CELLS] if known[:, cell].any())
+    drawn = drawn_cells(series)
     left_out = len(series.cells) - len(drawn) + series.more_cells
     title = "period"
     if left_out:
@@ -331,7 +338,7 @@ def draw_series(series: Series, axes: Axes) -> None:
     ends = sorted(range(len(drawn)), key=lambda number: -values[known[:, drawn[number]], drawn[number]][-1])
     axes.legend(
         [lines[number] for number in ends],
-        [literal(series.cells[drawn[number]], 12 if narrow else 22) for number in ends],
+        [_legend_name(series.cells[drawn[number]], narrow=narrow) for number in ends],
         loc="center left",
         bbox_to_anchor=(1.0, 0.5),
         frameon=False,
@@ -339,6 +346,20 @@ def draw_series(series: Series, axes: Axes) -> None:
         fontsize=style.SMALL,
         handlelength=2.2,
     )
+
+
+def drawn_cells(series: Series) -> list[int]:
+    """Return which cells of a series `draw_series` draws."""
+    known = [[count for count in cell if count is not None] for cell in zip(*series.counts, strict=True)]
+    order = sorted(range(len(known)), key=lambda cell: (-len(known[cell]), -sum(known[cell]), cell))
+    return sorted(cell for cell in order[: fitting(len(order), MOST_CELLS)] if known[cell])
+
+
+def _legend_name(name: str, *, narrow: bool) -> str:
+    """Return a cell's name beside its line; on a narrow page each of several keys has a line of its own."""
+    if narrow and " / " in name:
+        return shortened(name, 24).replace(" / ", " /\n")
+    return shortened(name, 14 if narrow else 24)
 
 
 def _breaks(places: np.ndarray) -> list[int]:

@@ -140,7 +140,7 @@ def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]
     is_dated : bool
         Whether the places are days.
     """
-    from matplotlib.dates import AutoDateFormatter, AutoDateLocator, date2num
+    from matplotlib.dates import date2num
 
     days = [_last_day(period) for period in periods]
     dated = [day for day in days if day is not None]
@@ -152,14 +152,34 @@ def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]
     room = 0.02 * (last - first) or 1.0
     axes.set_xlim(first - room, last + room)
     most = max(2, int(_width(axes) / _TICK))
-    if is_dated and (len(periods) > most or last - first > 60):
-        locator = AutoDateLocator(minticks=2, maxticks=most)  # type: ignore[no-untyped-call]
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(AutoDateFormatter(locator))  # type: ignore[no-untyped-call]
+    are_days = is_dated and all(day.isoformat() == period for day, period in zip(dated, periods, strict=True))
+    if are_days and (len(periods) > most or last - first > 60):
+        names = _dates(dated[0], dated[-1], most)
+        axes.set_xticks(date2num([*names.values()]), [*names])  # type: ignore[no-untyped-call]
     else:
-        step = -(-len(periods) // most)
-        axes.set_xticks(places[::step], [literal(period, 14) for period in periods[::step]])
+        # The period's own name below its place, as far apart as there is room.
+        apart, shown = 0.999 * (last - first) / (most - 1), [0]
+        for number, place in enumerate(places):
+            if place - places[shown[-1]] >= apart > 0.0:
+                shown.append(number)
+        axes.set_xticks(places[shown], [literal(periods[number], 14) for number in shown])
     return places, is_dated
+
+
+def _dates(first: datetime.date, last: datetime.date, most: int) -> dict[str, datetime.date]:
+    """Return from two to `most` days between two others, by name: firsts of months or years, or every few days."""
+    span = (last - first).days
+    # Months are numbered from the year 0, so that every twelfth is a January.
+    begin, end = 12 * first.year + first.month - (first.day == 1), 12 * last.year + last.month
+    for step in (1, 2, 3, 6, *(step * 10**power for power in range(5) for step in (12, 24, 60))):
+        firsts = range(-(-begin // step) * step, end, step)
+        if len(firsts) <= most:
+            break
+    if span > 62 and len(firsts) > 1:
+        named = [first.replace(year=month // 12, month=month % 12 + 1, day=1) for month in firsts]
+        return {day.isoformat()[: 7 if step < 12 else 4]: day for day in named}
+    days = range(first.toordinal(), last.toordinal() + 1, -(-span // (most - 1)))
+    return {day.isoformat(): day for day in map(first.fromordinal, days)}
 
 
 def _last_day(period: str) -> datetime.date | None:
@@ -190,6 +210,18 @@ def literal(name: str, longest: int | None = None) -> str:
     if longest is not None and len(line) > longest:
         line = line[: longest - 1].rstrip() + "…"
     return line.replace("$", r"\$")
+
+
+def shortened(name: str, longest: int) -> str:
+    """Return the name of a cell with all of its keys, each cut where the longest ones would not fit."""
+    keys = name.split(" / ")
+    room = max(longest - 3 * (len(keys) - 1), 4 * len(keys))
+    for rest, key in zip(range(len(keys), 0, -1), sorted(keys, key=len), strict=True):
+        if len(key) * rest > room:  # the keys from here on are too long: they share what the short ones leave
+            keys = [key if len(key) <= room // rest else f"{key[: room // rest - 1].rstrip()}…" for key in keys]
+            break
+        room -= len(key)
+    return literal(" / ".join(keys))
 
 
 def mark(axes: Axes, x: float, y: float, *, guide: ArrayLike, certified: bool = True) -> Line2D:

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.composed import releases_in
 from pkdp_pipeline.certificates.sentences import protection
 from pkdp_pipeline.display.ledger.showing import opening, rule_lines, statements
 from pkdp_pipeline.display.ledger.words import (
@@ -35,7 +36,7 @@ from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.history import MOST_MORE, History, Spent, how_many_more, spent
-from pkdp_pipeline.ledger.rows import Row, certificate_of, counted, describe
+from pkdp_pipeline.ledger.rows import Row, counted, promise_of
 from pkdp_pipeline.model.evidence import (
     KINDS,
     BoundedDependence,
@@ -130,15 +131,16 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
     columns = ["times", "published", "noise", "attacker", "alone", "against anyone, ε"]
     rows = []
     for part, times in counts.most_common(_GROUPS):
-        one = history.parts[part]
+        whole = history.parts[part]
+        one, *others = releases_in(whole)
         rows.append(
             [
                 f"{times:,}",
-                f"{mechanism_words(one.mechanism, one.protects)}; {one.protects}",
+                f"{mechanism_words(one.mechanism, whole.protects)}; {whole.protects}",
                 noise_words(one.mechanism),
-                attacker_words(one.attacker),
-                alone_words(one, delta),
-                amount(one.worst_case.epsilon(delta)),
+                " or ".join(attacker_words(each.attacker) for each in (one, *others)),
+                alone_words(whole, delta),
+                amount(whole.worst_case.epsilon(delta)),
             ]
         )
     screen.records(columns, rows, wide=90, right=("times", "against anyone, ε"))
@@ -152,7 +154,7 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
 
 
 def _protects(history: History, part: str) -> str:
-    one = history.parts[part]
+    one = next(releases_in(history.parts[part]))
     kind = "count" if isinstance(one.mechanism, Count) else "histogram"
     return f"A {kind} by itself: {protection(one.mechanism, one.protects, one.theorems[0], one.attacker)}"
 
@@ -235,8 +237,8 @@ def explain_entry(screen: Screen, ledger: Ledger, entry: Entry, *, delta: float)
         ("Release id", entry.release_id or "none yet"),
     ]
     screen.pairs(rows)
-    former = counted(map(describe, entry.certificates))
-    earlier = "" if former == describe(entry.certificate) else amount(certificate_of(former).epsilon(delta))
+    only = counted(entry.certificates) == counted([entry.certificate])
+    earlier = "" if only else amount(promise_of(entry.certificates).epsilon(delta))
     total, events = _events(ledger, entry)
     sentence = Certificate.from_json(entry.certificate).sentence(delta)
     screen.page(pages(entry=entry).single(sentence, earlier, exactly(delta), total, events))

@@ -18,7 +18,7 @@ from functools import partial
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate, releases_in
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.display.ledger.words import attacker_words, budget_words, evidence_words, number_of
 from pkdp_pipeline.errors import ArgumentError
@@ -59,7 +59,7 @@ def _written(history: History, unit: str, total: Certificate, *, plain: bool) ->
     lines = [line for line in history.in_order() if line.row.unit == unit]
     published = min(line.created_at for line in lines if line.state == "published")[:10]
     labels = Counter(line.standing.label for line in lines)
-    kinds = Counter(history.parts[line.row.part] for line in lines)
+    kinds = Counter(one for line in lines for one in releases_in(history.parts[line.row.part]))
     anyone = total.worst_case.parameters
     if anyone is not None and (anyone[0] == math.inf or anyone[1] >= 1.0):
         anyone = None

@@ -85,10 +85,10 @@ def show(
     for unit, points, budgets in growth:
         several = f", unit {unit_named(unit)}" if len(history.units) > 1 else ""
         screen.head(f"Together: ε at δ = {exactly(delta)}, after each period{several}")
-        attackers = (history.parts[line.row.part].attacker for line in history.lines if line.row.unit == unit)
         one_day = history.evidence == (OneDayProtected(),)
         periods = number_of_periods(history, unit)
-        _growth(screen, points, budgets, delta, periods=periods, one_day=one_day, beside=given_words(attackers))
+        beside = given_words(history.attackers(unit))
+        _growth(screen, points, budgets, delta, periods=periods, one_day=one_day, beside=beside)
         if points[-1].epsilon == math.inf and points[-1].at_one is None:
             screen.say("Why they do not add up:")
             screen.command(command("explain", location))

@@ -32,7 +32,7 @@ def render(report: Report, format: Format, reader: Reader = "everybody") -> str:
         One page of HTML without scripts from elsewhere; Markdown; or JSON, as
         ``pkdp_pipeline/schemas/report.v1.json`` describes it.
     reader : {"everybody", "officer"}, default "everybody"
-        For the officer two pages without pictures, and the same JSON.
+        For the officer two pages without pictures, which carry their content in HTML only; and the same JSON.
 
     Raises
     ------

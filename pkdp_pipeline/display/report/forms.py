@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.content import BudgetLine, Promise, Report
+from pkdp_pipeline.display.content import BudgetLine, Promise, Report, Series
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.report import officer, plain_words
 from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
-from pkdp_pipeline.model.wording import rounded_down, rounded_up
+from pkdp_pipeline.model.wording import fitting, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,7 +33,7 @@ SCHEMA = "pkdp-report/1"
 """Name and version of the form."""
 
 _BEGIN, _END = "<!-- pkdp-report ", " -->"
-"""A comment, in HTML as in Markdown, holds the content of a page."""
+"""A comment holds the content of a page: of every one in HTML, and of the report in Markdown."""
 _OFFICER = "for officer "
 """Before the content of a page for the officer."""
 
@@ -149,6 +149,7 @@ def to_html(report: Report) -> str:
         report,
         content=Markup(carrying(report)),
         drawn=_drawn,
+        drawn_cells=_drawn_cells,
         number=number,
         drawn_above=lambda promise: _drawn_above(promise, report.promises),
         said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
@@ -161,7 +162,7 @@ def to_html(report: Report) -> str:
 
 def to_markdown(report: Report) -> str:
     """Return the report as Markdown, safe where a page is made of it; equal reports have equal bytes."""
-    return _tidied(_filled("report.md.jinja", report), carrying(report))
+    return f"{_tidied(_filled('report.md.jinja', report))}\n{carrying(report)}\n"
 
 
 def for_officer(report: Report, form: Literal["html", "md"]) -> str:
@@ -170,10 +171,10 @@ def for_officer(report: Report, form: Literal["html", "md"]) -> str:
 
     who = plain_words.publishing(report)
     heading = [*who, ("Period", report.period), ("A person is", f"one value of {report.ledger.unit}")]
-    content = carrying(report, "officer")
-    more = {"sections": officer.sections(report), "heading": heading, "content": Markup(content)}
-    text = _filled(f"officer.{form}.jinja", report, **more)
-    return _bound(text) if form == "html" else _tidied(text, content)
+    more = {"sections": officer.sections(report, form), "heading": heading}
+    if form == "md":  # for people to read and to send, all of it: what it says is checked with the report
+        return _tidied(_filled("officer.md.jinja", report, **more))
+    return _bound(_filled("officer.html.jinja", report, **more, content=Markup(carrying(report, "officer"))))
 
 
 _PIECES = re.compile(
@@ -211,9 +212,8 @@ def _last_certified(curve: KnowledgeCurve) -> float | None:
     return min(certified) if curve.field == "unknown" else max(certified)
 
 
-def _tidied(text: str, content: str) -> str:
-    text = re.sub(r"\n{3,}", "\n\n", text).rstrip("\n")
-    return f"{text}\n\n{content}\n"
+def _tidied(text: str) -> str:
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 
 
 def _filled(template: str, report: Report, **more: Any) -> str:
@@ -248,7 +248,13 @@ def _environment() -> Environment:
         "whole": lambda number: f"{number:,}".replace("-", "\N{MINUS SIGN}"),
     }
     environment.globals |= {name: value for name, value in vars(plain_words).items() if name[0] != "_"}
-    environment.globals |= {"float": float, "infinity": math.inf, "points_of": _points, "row": table_line}
+    environment.globals |= {
+        "fitting": fitting,
+        "float": float,
+        "infinity": math.inf,
+        "points_of": _points,
+        "row": table_line,
+    }
     colours = {
         name: "\n".join(f"  {variable}: {value};" for variable, value in values.items())
         for name, values in (("light", CSS_LIGHT), ("dark", CSS_DARK))
@@ -276,6 +282,14 @@ def _drawn(
         )
         made.append(f'<div class="{kind}">{svg}</div>')
     return Markup("".join(made))
+
+
+def _drawn_cells(series: Series) -> tuple[list[str], list[str]]:
+    """Return the names of the cells that a picture of a series has lines for, and of the others."""
+    from pkdp_pipeline.display.figures import drawn_cells
+
+    drawn = drawn_cells(series)
+    return [series.cells[cell] for cell in drawn], [name for cell, name in enumerate(series.cells) if cell not in drawn]
 
 
 def _drawn_above(promise: Promise, promises: tuple[Promise, ...]) -> Promise | None:

@@ -38,6 +38,7 @@ from pkdp_pipeline.ledger.history import History, Spent, spending, spent
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import joined, key_text, printable
+from pkdp_pipeline.model.wording import fitting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,13 +62,14 @@ Cell = tuple[Key, ...]
 
 
 def published_table(release: Release, most: int = MOST_ROWS) -> PublishedTable:
-    """Return a public table as text, with `most` rows at most."""
+    """Return a public table as text, with about `most` rows."""
     rows = release.sealed.rows
+    number = fitting(len(rows), most)
     return PublishedTable(
         columns=tuple(key_text(name) for name, _ in release.sealed.cells.columns[:-1]),
-        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:most]),
-        counts=tuple(count for *_, count in rows[:most]),
-        more=max(0, len(rows) - most),
+        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:number]),
+        counts=tuple(count for *_, count in rows[:number]),
+        more=len(rows) - number,
     )
 
 
@@ -86,7 +88,9 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
     tables = {period: release.table for period, release in releases.items()}
     found: dict[str, dict[Cell, int | None]] = {period: dict(_rows(table)) for period, table in tables.items()}
     often = Counter(cell for cells in found.values() for cell, count in cells.items() if count is not None)
-    ordered = _in_order(list(tables.values()))
+    contexts = [release.certificate.context for release in releases.values()]
+    declared = all(context is not None and context.cells == "declared" for context in contexts)
+    ordered = _in_order(list(tables.values()), declared=declared)
     # Of cells that are published equally often, those that come first.
     kept = set(sorted(ordered, key=lambda cell: -often[cell])[:MOST_CELLS])
     cells = [cell for cell in ordered if cell in kept]
@@ -135,14 +139,14 @@ def _names(cells: Sequence[Cell]) -> Iterator[str]:
         yield name or "count"
 
 
-def _in_order(tables: Sequence[pd.DataFrame]) -> list[Cell]:
-    """Return every cell once, in the order that all tables have; else by keys, where these compare."""
+def _in_order(tables: Sequence[pd.DataFrame], *, declared: bool) -> list[Cell]:
+    """Return every cell once: as declared, those of the newest table first; else by keys, where these compare."""
     import pandas as pd
 
-    keys = [table.iloc[:, :-1] for table in reversed(tables)]
-    if all(one.equals(keys[0]) for one in keys[1:]):
-        return list(dict.fromkeys(cell for cell, _ in _rows(tables[-1])))  # the order of a declared domain
     cells = list(dict.fromkeys(cell for table in reversed(tables) for cell, _ in _rows(table)))
+    keys = [table.iloc[:, :-1] for table in tables]
+    if declared or all(one.equals(keys[0]) for one in keys[1:]):
+        return cells
     columns = range(len(cells[0])) if cells else range(0)
     # By column, and as objects: a number stays what it is.
     values: Any = pd.DataFrame(

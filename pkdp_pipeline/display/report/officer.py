@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from pkdp_pipeline.certificates.sentences import capital
+from pkdp_pipeline.certificates.sentences import about_some, capital
 from pkdp_pipeline.certificates.statement import Scenario, Statement
 from pkdp_pipeline.display.content import BudgetLine, Promise, Report
 from pkdp_pipeline.display.ledger.words import amount, number_of
@@ -30,8 +30,9 @@ from pkdp_pipeline.display.report.plain_words import (
     whom,
     worst_meaning,
 )
+from pkdp_pipeline.display.report.withheld import withheld_in
 from pkdp_pipeline.model.spelling import exactly
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import fitting, rounded_up
 
 _MOST_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
 _MOST_TABLES = len(_MOST_ROWS)
@@ -46,6 +47,7 @@ _WORDED = {
     r"^p_max is a conditional probability about .*": "Told that a person is either absent or in one given published "
     "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for "
     "the cells as they are published, after any grouping.",
+    r"^These numbers were": "The attacker's numbers were",
     r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
     r" \(e to the power [^)]*\)": "",
     r"\bprobability δ = ": "probability (δ) of ",
@@ -108,8 +110,8 @@ def few(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], 
     return items[:most], [f"And {number_of(more, f'more {kind}')}: see the report."] if more > 0 else []
 
 
-def sections(report: Report) -> tuple[Section, ...]:
-    """Return the pages, all but their heading."""
+def sections(report: Report, form: Literal["html", "md"] = "html") -> tuple[Section, ...]:
+    """Return the pages, all but their heading; in Markdown they carry nothing that could be checked."""
     first = report.promises[0]
     parts: dict[str, Iterable[Block]] = {
         "Published": _published(report),
@@ -119,7 +121,7 @@ def sections(report: Report) -> tuple[Section, ...]:
         "If an assumption is wrong": _wrong(first),
         "Over time": _together(report),
         "Not protected": _unprotected(first.statement),
-        "How to check it": _checking(report),
+        "How to check it": _checking(report, carries=form == "html"),
         "Read and answered for": [("sign", ("Name", "Role", "Date", "Signature"))],
     }
     return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in parts.items())
@@ -130,13 +132,14 @@ def _published(report: Report) -> Blocks:
     long = report.about is not None and len(report.about.argument) > _LONG
     most = _MOST_ROWS[len(releases) - 1] // (2 if long else 1)
     for release in releases:
-        note = absent_note(release, report.promises[release.promise].certificate)
+        note, words = absent_note(release, report), withheld_in(report, release)
         noise = "" if release.error is None else noise_sentence(release.error)
         yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
         table = release.table
+        shown = fitting(len(table.counts), most)
         rows = [
-            (*_few_columns(key), "suppressed" if count is None else f"{count:,}")
-            for key, count in zip(table.keys[:most], table.counts, strict=False)
+            (*_few_columns(key), word if count is None else f"{count:,}")
+            for key, count, word in zip(table.keys[:shown], table.counts, words, strict=False)
         ]
         yield "table", (f"{release.name}, {release.period}", (*_few_columns(table.columns), "count"), rows)
         if more := len(table.counts) + table.more - len(rows):
@@ -259,7 +262,7 @@ def _unprotected(statement: Statement) -> Blocks:
         left = f"Against {whom} no more is promised than what is said of that above."
         listed.append(f"Nobody is protected against {whom}." if statement.worst_case is None else left)
     said = (*_COUNTED, "A person is one value of ")
-    listed += [worded(one) for one in statement.limits[1:] if not one.startswith(said)]
+    listed += [worded(one) for one in statement.limits[1:] if not about_some(one)[1].startswith(said)]
     listed += [
         "People who share a fate, such as a household, are protected one privacy unit at a time, not all together.",
         "Nobody is protected from what else is published about them, past the ledger: a total, an earlier table, "
@@ -287,9 +290,10 @@ def _alone(clause: str) -> str:
     return clause
 
 
-def _checking(report: Report) -> Blocks:
+def _checking(report: Report, *, carries: bool) -> Blocks:
     files = [file for release in report.releases for file in release.files if file.endswith(".parquet")]
-    steps = [("This page, against the content and the certificates it carries:", "pkdp verify FILE")]
+    page = "This page, against the content and the certificates it carries:"
+    steps = [(page if carries else "The report that says the same, in HTML or JSON:", "pkdp verify FILE")]
     if files:
         steps.append(("A published file, its hash, and every number of its certificate:", f"pkdp verify {files[0]}"))
     steps.append(("With the ledger: nothing in it was altered or cut off:", report.ledger.verify))

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates.sentences import capital
+from pkdp_pipeline.certificates.sentences import about_some, capital
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.display.ledger.words import number_of
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.display.report.withheld import SUPPRESSED, withheld_in
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.wording import listed, rounded_up
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.display.content import About, LedgerAccount, Promise, ReleaseView, Report
+    from pkdp_pipeline.display.content import About, LedgerAccount, Promise, ReleaseView, Report, Series
     from pkdp_pipeline.model.mechanisms import Mechanism
     from pkdp_pipeline.releases.derived import ExpectedError
 
@@ -107,12 +109,13 @@ def attackers(statement: Statement | None) -> list[str]:
     """Return whom a statement is about, in its own words; empty where that is anyone, or not said in one place."""
     if statement is None or anyone(statement):
         return []
-    return [one.removeprefix(_ATTACKER).rstrip(".") for one in statement.assumptions if is_about_the_attacker(one)]
+    about = map(about_some, filter(is_about_the_attacker, statement.assumptions))
+    return [which + text.removeprefix(_ATTACKER).rstrip(".") for which, text in about]
 
 
 def is_about_the_attacker(assumption: str) -> bool:
     """Return whether an assumption says whom the statement is about."""
-    return assumption.startswith(_ATTACKER)
+    return about_some(assumption)[1].startswith(_ATTACKER)
 
 
 def protected(statement: Statement) -> str:
@@ -263,6 +266,11 @@ def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
     return attained if attained or not certified else None
 
 
+def over_time(report: Report) -> list[Series]:
+    """Return the series that have something to show over time."""
+    return [series for series in report.series if len(series.periods) > 1]
+
+
 def publishing(report: Report) -> list[tuple[str, str]]:
     """Return who publishes, with what each is called; some may be empty."""
     about = report.about
@@ -277,19 +285,31 @@ def argued(about: About | None) -> str:
     return f"Argued{by}{on}." if by or on else ""
 
 
-def absent_note(release: ReleaseView, certificate: Mapping[str, Any]) -> str:
+def absent_note(release: ReleaseView, report: Report) -> str:
     """Return what a reader of a table has to know about what is not in it; never how much of it there is."""
+    certificate, follows = report.promises[release.promise].certificate, ""
     if release.rule.count("published only when") > 1:
         means = "the table does not tell which of the reasons it is, nor whether anybody is there"
     elif release.k is not None and release.error is None:
         means = f"there are fewer than {release.k}, possibly none"
+        words = {*withheld_in(report, release)} - {""}
+        if words - {SUPPRESSED}:
+            means = f"there are fewer than {release.k}"
+            follows = " The numbers beside the word follow from exact totals of this report."
+            follows += " Where none stands there, possibly nobody is there." if SUPPRESSED in words else ""
+        elif totals := [leak.name for leak in _leakage(certificate) if leak.tells_total]:
+            means += f", as long as {listed(totals)} tell no more: where no other cell is open, a count follows exactly"
     else:
         means = "the table does not tell whether anybody is there"
     if None in release.table.counts:
-        return f"“Suppressed” says that this rule is not met: {means}."
+        return f"“Suppressed” says that this rule is not met: {means}.{follows}"
     if release.table.columns and (certificate.get("context") or {}).get("cells") != "declared":
         return f"Cells that do not meet this rule leave no trace; where a cell is not listed, {means}."
     return ""
+
+
+def _leakage(certificate: Mapping[str, Any]) -> list[Leakage]:
+    return [Leakage.from_dict(fields) for fields in certificate["attacker"].get("leakage", ())]
 
 
 _SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")

@@ -114,8 +114,8 @@ def totals(total: Callable[[object], Certificate], tables: Mapping[str, Permitte
     found: list[dict[str, Any]] = []
     for unit in _units(tables):
         try:
-            certificate = total(unit or EACH_ROW)
-            said = {"sentence": certificate.sentence(), "certificate": json.loads(certificate.to_json())}
+            document = json.loads(total(unit or EACH_ROW).to_json())
+            said = {"sentence": document["sentence"], "certificate": document}
         except NoEvidenceError as none:
             said = {"sentence": str(none), "certificate": None}
         found.append({"unit": list(unit) or _EACH_ROW, **said})

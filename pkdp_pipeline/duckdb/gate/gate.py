@@ -13,10 +13,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pkdp_pipeline.duckdb.gate.client import REFUSALS, connected
 from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy, find_tables, permitted
-from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers, open_vault
+from pkdp_pipeline.duckdb.gate.worker import (
+    Job,
+    TableFailedError,
+    UnfinishedError,
+    Worker,
+    Workers,
+    open_vault,
+)
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import type_name
-from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, PkdpError, TemporaryError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    ConfigError,
+    LedgerError,
+    NotCertifiableError,
+    PkdpError,
+    TemporaryError,
+)
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import Counted, Publication, publish
@@ -32,6 +46,10 @@ _THRESHOLD = (
     " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "
     "them out, which a histogram can by columns with public values, or add a release_threshold well above k.)"
 )
+_UNCERTIFIED = (
+    "Not certifiable in time: the promise of the answer was not computed within the seconds that the policy allows. "
+    "Nothing was read or charged. Ask for other thresholds, or ask the curator for more time."
+)
 #: This many questions are counted at once.
 AT_ONCE = 4
 
@@ -40,8 +58,8 @@ class Gate:
     """Answers questions about a database that it alone reads, and executes no SQL of those who ask.
 
     A question is a JSON object. It has to pass the policy, and is answered through `publish`: charged to the
-    ledger, and replayed when it is repeated. It is counted in a process of its own, which is ended when the time of
-    the policy is over.
+    ledger, and replayed when it is repeated. It is certified and counted in a process of its own, which is ended when
+    the time of the policy is over; meanwhile nobody waits for the ledger.
 
     Opening a gate reads every permitted column of every row once, before any question: a table that cannot be read is
     refused as a whole, and the ledger remembers it, because failures of single questions would tell about single rows.
@@ -89,8 +107,10 @@ class Gate:
         ledger: Ledger | None = None,
     ) -> None:
         self.policy = Policy.read(policy)
-        self._lock = threading.Lock()
+        # Held while an answer is stored, or a table refused: nothing is answered about a table that is refused.
+        self._lock = threading.RLock()
         self._failed: set[str] = set()
+        self._totals: dict[tuple[object, ...], Certificate] = {}
         with ExitStack() as opened:
             # It stays open: nobody can write to the file meanwhile.
             vault = opened.enter_context(closing(open_vault(database_path)))
@@ -116,9 +136,8 @@ class Gate:
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The policy's tables that answer no new question, because a row could not be read when somebody tried."""
-        with self._lock:
-            self._check_open()
-            refused = self._refused()
+        self._check_open()
+        refused = self._refused()
         return tuple(table.name for table in self.tables.values() if table.found.name in refused)
 
     def ask(self, question: Mapping[str, Any] | str | Spec) -> Release:
@@ -168,10 +187,25 @@ class Gate:
         return connected(self.ask, columns)
 
     def total(self, unit: object = None) -> Certificate:
-        """Return what everything in the ledger adds up to, for one privacy unit; see `Ledger.total`."""
-        with self._lock:
-            self._check_open()
-            return self._ledger.total(unit)
+        """Return what everything in the ledger adds up to, for one privacy unit; see `Ledger.total`.
+
+        It is computed as a question is, in a worker. Raises `TemporaryError` if the time of the policy is too short.
+        """
+        self._check_open()
+        head, work = self._ledger.head(), self._ledger.total_at_hand(unit)
+        key = (head, *work.args)
+        total = self._totals.get(key)
+        if total is None:
+            with ExitStack() as ending:
+                try:
+                    total = cast("Certificate", _Turn(self._workers, self.policy.limits.seconds, ending).do(work))
+                except UnfinishedError:
+                    raise TemporaryError(
+                        "the total was not computed within limits.seconds; try again, or write a larger one."
+                    ) from None
+            # One for each unit: the totals of an earlier time are not asked for again.
+            self._totals = {old: kept for old, kept in self._totals.items() if old[0] == head} | {key: total}
+        return total
 
     def close(self) -> None:
         """Close the database and the ledger, and end what is being counted; a closed gate answers nothing."""
@@ -191,53 +225,52 @@ class Gate:
             )
 
     def _answer(self, question: object) -> Release:
-        seconds = self.policy.limits.seconds
-        with self._lock:
-            self._check_open()
-            table, spec, asked = permitted(question, self.policy, self.tables, self._budgets)
+        self._check_open()
+        table, spec, asked = permitted(question, self.policy, self.tables, self._budgets)
+        with ExitStack() as ending:
+            turn = _Turn(self._workers, self.policy.limits.seconds, ending)
+
+            def certified(work: Callable[[], Any]) -> Any:
+                try:
+                    return turn.do(work)
+                except UnfinishedError:
+                    raise NotCertifiableError(_UNCERTIFIED) from None
+                except TableFailedError as error:  # a defect, which no row has to do with
+                    raise UnfinishedError(str(error)) from None
+
             # What an attacker knows besides decides about columns, before anything is read.
-            publication = Publication(question=asked, attacker=self.policy.attacker.model(), ledger=self._ledger)
+            publication = Publication(
+                question=asked, attacker=self.policy.attacker.model(), ledger=self._ledger, run=certified
+            )
             request = publication.question
+            job = Job(task="count", table=table.found.sql, requests=(request,))
             # What is public goes on being replayed, also where the table cannot be read any more.
-            if self._ledger.find(request.key(self._ledger.dataset)) is not None:
-                return self._published(table, spec, publication, _nothing_counted)
-            self._check_readable(table)
-        job = Job(task="count", table=table.found.sql, requests=(request,))
-        with self._workers.taken(wait=2 * seconds) as worker:
-            ends = time.monotonic() + seconds
+            if publication.published() is None:
+                self._check_readable(table)
+                # Asked of no rows first, so that what is wrong with a question is told before any data are read.
+                turn.do(replace(job, task="rehearse"))
 
             def counted() -> Counted:
-                self._lock.release()  # others may ask meanwhile
-                try:
-                    found = worker.do(job, seconds=max(0.0, ends - time.monotonic()))
-                finally:
-                    self._lock.acquire()
+                counts = cast("Counted", turn.do(job))
+                ending.enter_context(self._lock)  # until it is stored
                 if table.found.name in self._refused():  # another question has failed meanwhile: this one does, too
                     raise TableFailedError("refused meanwhile")
-                return replace(cast("Counted", found), question=request)
+                return replace(counts, question=request)
 
-            # Asked of no rows first, so that what is wrong with a question is told before any data are read.
-            worker.do(replace(job, task="rehearse"), seconds=seconds)
-            with self._lock:
-                self._check_open()
-                self._check_readable(table)
-                return self._published(table, spec, publication, counted)
-
-    def _published(
-        self, table: PermittedTable, spec: Spec, publication: Publication, counted: Callable[[], Counted]
-    ) -> Release:
-        try:
-            return publish(counted, publication, trusted=False)
-        except REFUSALS as error:
-            exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)
-            raise type(error)(worded_for(error, ANALYST) + (_THRESHOLD if exact else "")) from None
-        except (TemporaryError, LedgerError, UnfinishedError, MemoryError):
-            raise  # says nothing about the table
-        except Exception as error:
-            with suppress(PkdpError):  # refused here, also where the ledger cannot tell others
-                self._refuse(table)
-            kind = str(error) if isinstance(error, TableFailedError) else type(error).__name__
-        raise TableFailedError(kind)
+            try:
+                return publish(counted, publication, trusted=False)
+            except REFUSALS as error:
+                exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)
+                raise type(error)(worded_for(error, ANALYST) + (_THRESHOLD if exact else "")) from None
+            except (TemporaryError, LedgerError, UnfinishedError, MemoryError):
+                raise  # says nothing about the table
+            except Exception as error:
+                if not turn.counts:
+                    raise
+                with suppress(PkdpError):  # refused here, also where the ledger cannot tell others
+                    self._refuse(table)
+                kind = str(error) if isinstance(error, TableFailedError) else type(error).__name__
+            raise TableFailedError(kind)
 
     def _read_tables(self) -> None:
         """Read what may be asked of each table, without any question; refuse from now on what cannot be read."""
@@ -261,12 +294,30 @@ class Gate:
         return self._ledger.unreadable() | self._failed
 
     def _refuse(self, table: PermittedTable) -> None:
-        self._failed.add(table.found.name)
-        self._ledger.mark_unreadable(table.found.name)
+        with self._lock:
+            self._failed.add(table.found.name)
+            self._ledger.mark_unreadable(table.found.name)
 
 
-def _nothing_counted() -> Counted:
-    raise TemporaryError("a published release cannot be found in the ledger; ask again later.")
+class _Turn:
+    """The worker of one question, taken when it is first needed, and the time that the question has with it.
+
+    `ending`: gives the worker back.
+    """
+
+    def __init__(self, workers: Workers, seconds: float, ending: ExitStack) -> None:
+        self._workers, self._seconds, self._ending = workers, seconds, ending
+        self._worker: Worker | None = None
+        self._ends = 0.0
+        self.counts = False
+
+    def do(self, job: Job | Callable[[], Any]) -> Any:
+        """See `Worker.do`; `counts` says whether rows were read."""
+        self.counts |= isinstance(job, Job) and job.task == "count"
+        if self._worker is None:
+            self._worker = self._ending.enter_context(self._workers.taken(wait=2 * self._seconds))
+            self._ends = time.monotonic() + self._seconds
+        return self._worker.do(job, seconds=max(0.0, self._ends - time.monotonic()))
 
 
 def _given(ledger: Ledger, policy: Policy) -> Ledger:
@@ -283,6 +334,7 @@ def _given(ledger: Ledger, policy: Policy) -> Ledger:
 def _not_answered(error: BaseException) -> PkdpError:
     """Return the error for a failure that may owe itself to the data; a note for the curator has its type alone."""
     unanswered = PkdpError("the question was not answered; ask the curator.")
-    kind = str(error) if isinstance(error, TableFailedError) else f"{type(error).__module__}.{type(error).__name__}"
+    reason = isinstance(error, TableFailedError | UnfinishedError) and str(error)
+    kind = reason or f"{type(error).__module__}.{type(error).__name__}"
     unanswered.add_note(f"For the curator: {kind}.")
     return unanswered

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -24,6 +25,7 @@ from pkdp_pipeline.duckdb.tables import NOT_OFFERED, TableRef, column_named, low
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError
 from pkdp_pipeline.ledger import Budget, Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.question import EACH_ROW, EachRow, Question
@@ -321,8 +323,13 @@ def permitted(
 
 def answers_total(policy: Policy, table: TablePolicy) -> bool:
     """Return whether a gate tells the exact number of all people: where its attacker is declared to know it."""
+    return table.protects == "value" and _knows_total(policy.attacker.model())
+
+
+@lru_cache(maxsize=8)  # asked of every count, and a certificate takes its time
+def _knows_total(attacker: AttackerModel) -> bool:
     try:
-        return table.protects == "value" and bool(certify(Count(), policy.attacker.model(), protects="value"))
+        return bool(certify(Count(), attacker, protects="value"))
     except ArgumentError:
         return False
 

@@ -12,10 +12,11 @@ import secrets
 import stat
 import threading
 import traceback
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
@@ -44,7 +45,7 @@ def name_of(path: str | os.PathLike[str], token: str) -> str | None:
     on which one matches.
     """
     given, found = _sha256(token), None
-    today = datetime.now(UTC).date()
+    today = now().date()
     for name, (known, expires) in _read(Path(path)).items():
         if hmac.compare_digest(given, known) and expires >= today:
             found = name
@@ -75,7 +76,7 @@ def add_token(path: str | os.PathLike[str], name: str, *, days: int = 90) -> str
         raise ArgumentError(f"{name!r} has a token already: choose another name, or delete its line first.")
     # 256 bits; the beginning tells scanners for leaked secrets what it is.
     token = f"pkdp_{secrets.token_urlsafe(32)}"
-    expires = datetime.now(UTC).date() + timedelta(days=days)
+    expires = now().date() + timedelta(days=days)
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8") as opened:
@@ -164,7 +165,7 @@ class AuditLog:
         **facts
             Further facts, not about data: the request, the name of the token, the question, the release.
         """
-        line: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="microseconds"), "outcome": outcome}
+        line: dict[str, Any] = {"time": now().isoformat(timespec="microseconds"), "outcome": outcome}
         line |= {key: value for key, value in facts.items() if value is not None}
         if error is not None:
             line["error"] = error if isinstance(error, str) else type(error).__name__

@@ -42,7 +42,7 @@ class ServiceLimits:
     running : int
         Requests that are answered at once, of all tokens together; of one token one is, until its answer is sent.
     wait_seconds : float
-        How long a request waits for the one before it of the same token.
+        How long a request waits for the one before it of the same token, and while so many are being answered.
     body_bytes, body_seconds : int, float
         The size of a request's body, and how long it may take to arrive.
     answer_bytes, send_seconds : int, float
@@ -170,13 +170,13 @@ class Service:
         if path == "/health":
             return Response('{"status":"ok"}', media_type=JSON)
         asking.token = await self._authenticated(request)
-        await self._take_place(asking)
         if path == "/policy":
+            await self._take_place(asking)
             return await self._in_thread(
                 lambda: Response(json.dumps(self._describe(), allow_nan=False), media_type=JSON)
             )
-        body = await self._body(request)
-        spec = Spec.read(body)
+        spec = Spec.read(await self._body(request))  # what is no question takes no place
+        await self._take_place(asking)
         return await self._in_thread(lambda: self._ask(asking, spec))
 
     def _check_origin(self, request: Request) -> None:
@@ -213,7 +213,8 @@ class Service:
     async def _take_place(self, asking: _Asking) -> None:
         ends = monotonic() + self._limits.wait_seconds
         token = asking.token or ""
-        while token in self._running and monotonic() < ends:
+        # Most answers take less: to be told to come again, which is written down as well, costs more than to wait.
+        while (token in self._running or len(self._running) >= self._limits.running) and monotonic() < ends:
             await asyncio.sleep(0.02)
         if token in self._running:
             raise _RefusedError(429, "Busy", "a question of this token is still being answered; wait.", retry=1)

@@ -1,4 +1,4 @@
-"""The database with the data, which its owner alone can read, and the processes that read it and can be ended."""
+"""The database with the data, which its owner alone can read, and the processes that answer and can be ended."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.duckdb.gate.records import check_mode
 from pkdp_pipeline.engines.rows import quoted
-from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.wording import ANALYST, Worded, worded_for
 from pkdp_pipeline.releases.publish import Counted, count_units, read_through
 
 if TYPE_CHECKING:
@@ -177,11 +179,11 @@ class Worker:
         except (UnfinishedError, TableFailedError):
             raise TemporaryError("no process could be started that reads the database; try again later.") from None
 
-    def do(self, job: Job, *, seconds: float | None) -> Counted | None:
-        """Do a job within this many seconds, without limit if None.
+    def do(self, job: Job | Callable[[], Any], *, seconds: float | None) -> Any:
+        """Do a job, or call what needs no data, within this many seconds, without limit if None.
 
         Raises `ArgumentError` if the question cannot be asked of this table, whatever its rows are; `UnfinishedError`
-        or `TableFailedError` where there is no answer.
+        or `TableFailedError` where there is no answer; the `PkdpError` that was called for no data.
         """
         try:
             self._connection.send(job)
@@ -200,7 +202,7 @@ class Worker:
         self._process.kill()
         self._process.wait()
 
-    def _received(self, seconds: float | None) -> Counted | None:
+    def _received(self, seconds: float | None) -> Any:
         try:
             if not self._connection.poll(seconds):
                 self._process.kill()  # nothing more comes then
@@ -215,7 +217,10 @@ class Worker:
             self.end()
             raise
         if outcome == "done":
-            return answer  # type: ignore[no-any-return]
+            return answer
+        if outcome == "told":
+            kind, *texts = answer
+            raise kind(Worded(lambda say: texts[say is ANALYST]))
         raise {"refused": ArgumentError, "memory": UnfinishedError}.get(outcome, TableFailedError)(answer)
 
 
@@ -224,7 +229,7 @@ def serve(descriptor: str, database: str, memory: str) -> None:
     connection: Connection[Any, Any] = Connection(int(descriptor))
     with suppress(OSError):  # where memory is short, the kernel ends this process and not the gate
         Path("/proc/self/oom_score_adj").write_text("1000")
-    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    jobs: queue.SimpleQueue[Job | Callable[[], Any]] = queue.SimpleQueue()
 
     def receive() -> None:
         while True:
@@ -241,10 +246,12 @@ def serve(descriptor: str, database: str, memory: str) -> None:
         connection.send_bytes(_outcome(vault, jobs.get()))
 
 
-def _outcome(vault: duckdb.DuckDBPyConnection, job: Job) -> bytes:
+def _outcome(vault: duckdb.DuckDBPyConnection, job: Job | Callable[[], Any]) -> bytes:
     import duckdb
 
     try:
+        if not isinstance(job, Job):
+            return pickle.dumps(_computed(job))
         with closing(vault.cursor()) as cursor:
             # The same request means the same on every machine: points in time without an offset are of UTC.
             cursor.execute("SET TimeZone = 'UTC'")
@@ -252,9 +259,23 @@ def _outcome(vault: duckdb.DuckDBPyConnection, job: Job) -> bytes:
     except (MemoryError, TemporaryError, duckdb.OutOfMemoryException) as error:
         return pickle.dumps(("memory", type(error).__name__))
     except Exception as error:
-        if job.task == "rehearse" and isinstance(error, ArgumentError):  # no row was read
+        if isinstance(job, Job) and job.task == "rehearse" and isinstance(error, ArgumentError):  # no row was read
             return pickle.dumps(("refused", str(error)))
         return pickle.dumps(("failed", f"{type(error).__module__}.{type(error).__name__}"))
+
+
+def _computed(work: Callable[[], Any]) -> tuple[str, Any]:
+    """Return what some work gives, a certificate with its numbers; an error with its texts, for curators and analysts.
+
+    It has seen no row.
+    """
+    try:
+        answer = work()
+        return "done", answer.written() if isinstance(answer, Certificate) else answer
+    except TemporaryError:
+        raise
+    except PkdpError as error:
+        return "told", (type(error), str(error), worded_for(error, ANALYST))
 
 
 def _done(cursor: duckdb.DuckDBPyConnection, job: Job) -> Counted | None:

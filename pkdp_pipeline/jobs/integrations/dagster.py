@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import dagster
 
+from pkdp_pipeline.clock import machine_zone
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import Job, JobRelease, JobResult, load_job
 from pkdp_pipeline.jobs.integrations import attempt, day_of, public
@@ -69,8 +70,8 @@ def release_assets(
     deps : iterable, optional
         Assets that are needed first, such as the table that the job reads.
     time_zone : str, optional
-        The zone where a day ends, for a job whose column holds dates; by default UTC. Where the column holds instants,
-        the job file says it.
+        The zone where a day ends, for a job file that says none; by default the machine's own, by which such a job
+        calls a period over.
     end_offset : int, default 0
         Periods beyond the last one that is over, as of `dagster.TimeWindowPartitionsDefinition`: -1 waits for one
         more.
@@ -89,7 +90,7 @@ def release_assets(
     Raises
     ------
     ConfigError
-        If the job file cannot be used, or says another time zone.
+        If the job file cannot be used, or says another time zone, or nothing says one.
     """
     job = load_job(job_file)
     file = Path(job_file).resolve()
@@ -159,18 +160,21 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
             result = session.run(date.fromisoformat(partition))
             for published in result.releases:
                 name = published.asked.name
-                context.add_asset_metadata(_metadata(published), asset_key=keys[name], partition_key=partition)
+                context.add_asset_metadata(
+                    _metadata(published, result.releases), asset_key=keys[name], partition_key=partition
+                )
             names_of = ", ".join(one.asked.name for one in result.releases)
             context.log.info(f"{job.period.text(result.day)}: {result.outcome} {names_of}.")
     return () if result is None else result.releases
 
 
-def _metadata(published: JobRelease) -> dict[str, Any]:
+def _metadata(published: JobRelease, releases: Sequence[JobRelease]) -> dict[str, Any]:
     shown, value = public(published), dagster.MetadataValue
+    table = markdown_table(published.release, _ROWS_SHOWN, [one.release for one in releases])
     metadata: dict[str, Any] = {
         "guarantee": value.text(shown["guarantee"]),
         "release": value.text(shown["id"]),
-        "table": value.md("\n".join(markdown_table(published.release, _ROWS_SHOWN))),
+        "table": value.md("\n".join(table)),
         "dagster/row_count": value.int(shown["rows"]),
         "dagster/column_schema": value.table_schema(
             dagster.TableSchema(
@@ -216,4 +220,7 @@ def _time_zone(job: Job, given: str | None) -> str:
         raise ConfigError(
             f"time_zone is {given!r}, and the job file cuts the days in {declared!r}: leave time_zone out."
         )
-    return declared or given or "UTC"
+    zone = declared or given or machine_zone()
+    if zone is None:
+        raise ConfigError("nothing names this machine's time zone: write time_zone under period in the job file.")
+    return zone

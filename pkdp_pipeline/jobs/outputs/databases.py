@@ -16,9 +16,10 @@ import pandas as pd
 
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.environment import public_address, refusal
+from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.outputs.files import is_writable
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names, does_not_fit
+from pkdp_pipeline.model.spelling import public_address
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:

@@ -21,9 +21,11 @@ from pkdp_pipeline.jobs.sources.csv_forms import (
     DECIMAL_COMMA,
     ENCODED,
     FORMS,
+    MIDNIGHT,
     Utf8,
     as_iso,
     date_pattern,
+    ends_differ,
     no_csv,
     other_order,
 )
@@ -123,7 +125,7 @@ class CsvSource(FetchedSource):
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
         """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
-        newest = outermost_day(quoted(column), newest_kind(self.columns, column), period, which)
+        newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
         typed = self._typed([column])
         found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
         self._check_misshapen("FALSE")
@@ -138,6 +140,15 @@ class CsvSource(FetchedSource):
         table = self._of_texts(lambda texts: texts.project(typed).to_arrow_table())
         self._check_misshapen("TRUE")
         return table
+
+    def first_texts(self, rows: int) -> dict[str, list[str]]:
+        """Return what stands in the first rows of each column, as it is written; missing values are left out."""
+        found = self._of_texts(lambda texts: texts.limit(rows).fetchall())
+        columns = zip(*found, strict=True) if found else ((),) * len(self.columns)
+        return {
+            name: [text for text in texts if text is not None]
+            for name, texts in zip(self.columns, columns, strict=True)
+        }
 
     def close(self) -> None:
         """See `Source.close`."""
@@ -173,7 +184,7 @@ class CsvSource(FetchedSource):
                     rows = self._connection.sql(f"SELECT unnest([{values}]::VARCHAR[]) AS {quoted(self._period)}")
                     found = self._with_clock(rows, [self._period], self._period).filter(condition).fetchall()
             if found:
-                raise no_csv(file)
+                raise self._no_csv(file)
 
     def _note(self, file: str, row: Sequence[str]) -> None:
         """Note a row that has too few or too many values."""
@@ -192,7 +203,7 @@ class CsvSource(FetchedSource):
         for path, kind, line in rejected:
             file = self._utf8.file(path)
             if kind not in _MISSHAPEN or len(rejected) >= _MOST_REJECTED:
-                raise no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
+                raise self._no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
             rows: list[list[str]] = [[]]
             with suppress(csv.Error):
                 rows = list(csv.reader([line.strip("\r\n")], delimiter=self._table.delimiter, strict=True))
@@ -302,7 +313,7 @@ class CsvSource(FetchedSource):
         """Return what is wrong with a file: column, rule and the key that helps, never the value."""
         found = re.search(rf"{_MARK}(\d+)", str(error))
         if found is None:
-            return no_csv(file)
+            return self._no_csv(file)
         column = list(self.columns)[int(found[1])]
         kind = self.columns[column]
         words = FORMS[kind].words
@@ -328,6 +339,15 @@ class CsvSource(FetchedSource):
             'say what stands for a missing value (null = ["", "NA"] in source).'
         )
 
+    def _no_csv(self, file: str, why: str = "") -> ConfigError:
+        """Return what to say of a file that is no CSV as declared, by what is wrong with it if that can be told."""
+        if file in self._files and self._table.format != "excel" and ends_differ(file, self._table):
+            return ConfigError(
+                f"source {file!r} ends its lines in different ways, some with CRLF, as on Windows, and some with LF or "
+                "CR alone: save it with one line end."
+            )
+        return no_csv(file, why)
+
     def _elsewhere(self, column: str, kind: Kind) -> str | None:
         """Return the key by which values are read that are written as elsewhere; None where there are none.
 
@@ -335,7 +355,7 @@ class CsvSource(FetchedSource):
         """
         import duckdb
 
-        keys: dict[str, str] = {}
+        keys = {"00:00 of the next day instead of 24:00": MIDNIGHT} if kind in ("timestamp", "instant") else {}
         if kind in DAYS and self._table.date_format is None:
             for form in DATE_FORMATS:
                 turned = other_order(form)

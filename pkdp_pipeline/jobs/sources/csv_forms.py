@@ -11,21 +11,23 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
 from pkdp_pipeline.engines.rows import literal
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.sources.source import Kind, check_unique
+from pkdp_pipeline.jobs.sources.source import DAYS, Kind, check_unique
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
 Answer = TypeVar("Answer")
 
-_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ _PARTS: Mapping[str, str] = {"%Y": "([0-9]{4})", "%m": "([0-9]{1,2})", "%d": "([
 DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m", "%m/%Y")
 """Forms of dates that are told apart in an error."""
 
+MIDNIGHT = r".*[T ]24:00.*"
+"""The end of a day, which DuckDB reads as the day after, and others not at all."""
+
 DECIMAL_COMMA = r"[+-]?[0-9]*,[0-9]+"
 
 
@@ -66,6 +71,30 @@ def other_order(date_format: str | None) -> str | None:
     """Return the key for the same form with day and month exchanged; None where nobody writes it so."""
     found = re.fullmatch(r"(%[dm])([/-])(%[dm])(\W%Y)", date_format or "")
     return found and f'date_format = "{found[3]}{found[2]}{found[1]}{found[4]}" in source'
+
+
+def likely_kind(texts: Sequence[str], date_format: str | None = None) -> tuple[Kind, str | None]:
+    """Return what texts look like, and the form of their dates where they are not written as ISO 8601 has them.
+
+    `date_format`: the only form that is looked for.
+    """
+    if not texts:
+        return "text", None
+    for kind, pattern in (
+        *((kind, FORMS[kind].pattern) for kind in ("number", "real", "boolean")),
+        ("real", DECIMAL_COMMA),
+    ):
+        if all(re.fullmatch(pattern, text) for text in texts):
+            return kind, None
+    turned = ("%m/%d/%Y", "%m-%d-%Y")
+    for form in (date_format,) if date_format else ("%Y-%m-%d", *DATE_FORMATS, *turned):
+        days = [re.match(date_pattern(form), text) for text in texts]
+        with suppress(ValueError):
+            isos = [datetime.strptime(day[0], form).date().isoformat() + day.string[day.end() :] for day in days if day]
+            for kind in DAYS:
+                if len(isos) == len(texts) and all(re.fullmatch(FORMS[kind].pattern, iso) for iso in isos):
+                    return kind, None if form == "%Y-%m-%d" else form
+    return "text", None
 
 
 def as_iso(name: str, date_format: str) -> str:
@@ -94,6 +123,22 @@ def no_csv(file: str, why: str = "") -> ConfigError:
         'with a header that names every column, the declared delimiter, " around texts that hold a delimiter, a quote '
         f"or a line break, and in every line as many values as the header has names.{why}"
     )
+
+
+def ends_differ(file: str, table: FileSourceTable) -> bool:
+    """Return whether lines of a file end in more than one way, line breaks within quotes aside."""
+    ends: set[str] = set()
+    quoted = False
+    try:
+        with _opened(file, table.encoding) as text:
+            for line in text:
+                quoted ^= line.count('"') % 2 == 1
+                ends |= set() if quoted else {line[len(line.rstrip("\r\n")) :]} - {""}
+                if len(ends) > 1:
+                    return True
+    except _UNREADABLE:
+        pass
+    return False
 
 
 _UNREADABLE = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
@@ -184,10 +229,13 @@ def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     Raises `ConfigError` if it has no header, or one that the declared delimiter or encoding does not fit.
     """
     header: list[str] = []
+    first: list[str] = []
     why = ""
     try:
         with _opened(file, table.encoding) as lines:
-            header = next(csv.reader(lines, delimiter=table.delimiter, strict=True), [])
+            rows = csv.reader(lines, delimiter=table.delimiter, strict=True)
+            header = next(rows, [])
+            first = next((row for row in rows if row), [])
     except _UNREADABLE as error:
         why = ENCODED if isinstance(error, UnicodeError) else ""
     if len(header) == 1 and (other := next((sign for sign in ";\t|," if sign in header[0]), None)) is not None:
@@ -198,4 +246,9 @@ def _read_header(file: str, table: FileSourceTable) -> tuple[str, ...]:
     if not header or not all(header):
         raise no_csv(file, why)
     check_unique(header, f"source {file!r}")
+    if len(first) == len(header) + 1 and not first[-1]:  # which DuckDB drops
+        raise ConfigError(
+            f"source {file!r} has a delimiter at the end of its lines, and none at the end of its header: one value "
+            "too many for the columns that are named. Name a last column, or remove the delimiters."
+        )
     return tuple(header)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 import warnings
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
@@ -16,17 +17,26 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
 
+_MERGED = re.compile(rb"""<(?:\w+:)?mergeCell\s[^>]*?ref=["']([A-Z0-9:]+)["']""")
+
+
 def write_as_csv(file: str, table: FileSourceTable, text: codecs.StreamWriter) -> tuple[str, ...]:
     """Write a workbook's sheet as CSV, and return the names of its columns; rows that are empty are left out.
 
     Raises `ConfigError` if openpyxl is not installed, there is no such sheet, its first row does not name its columns,
     or a column has cells of several kinds, a formula or an error.
     """
-    rows = [row for row in _rows(file, table.sheet) if any(value is not None for value in row)]
+    cells, merged = _sheet(file, table.sheet)
+    rows = [row for row in cells if any(value is not None for value in row)]
     header = [value for value in rows[0] if value is not None] if rows else []
     if header != (rows or [[]])[0][: len(header)] or not header or not all(isinstance(name, str) for name in header):
         raise ConfigError(f"source {file!r}: the first row of the sheet must name every column, from the first one on.")
     check_unique(header, f"source {file!r}")
+    if (lost := next((cells for cells, first in merged if first <= len(header)), None)) is not None:
+        raise ConfigError(
+            f"source {file!r}: the cells {lost} are merged, and all but the first of them hold nothing: unmerge them, "
+            "and write into each what it stands for."
+        )
     if any(value is not None for row in rows for value in row[len(header) :]):
         raise ConfigError(f"source {file!r}: the sheet has cells right of the last column that has a name; name it.")
     columns = [[row[place] if place < len(row) else None for row in rows[1:]] for place in range(len(header))]
@@ -36,7 +46,8 @@ def write_as_csv(file: str, table: FileSourceTable, text: codecs.StreamWriter) -
     return tuple(header)
 
 
-def _rows(file: str, sheet: str | None) -> list[list[Any]]:
+def _sheet(file: str, sheet: str | None) -> tuple[list[list[Any]], list[tuple[str, int]]]:
+    """Return the cells of a sheet, row by row, and its merged ranges, each with the number of its first column."""
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -49,13 +60,23 @@ def _rows(file: str, sheet: str | None) -> list[list[Any]]:
             name = sheets[0] if sheet is None and len(sheets) == 1 else sheet
             if name in sheets:
                 book[name].reset_dimensions()  # not every program writes them
-                return [[_content(cell) for cell in row] for row in book[name].iter_rows()]
+                rows = [[_content(cell) for cell in row] for row in book[name].iter_rows()]
+                return rows, _merged(book[name])
     except Exception:  # whose words could quote a cell
         sheets = []
     if sheets:
         told = ", ".join(map(repr, sheets))
         raise ConfigError(f"source {file!r} has the sheets {told}: name one, as in sheet = {sheets[0]!r}.")
     raise ConfigError(f"source {file!r} cannot be read as an Excel workbook (.xlsx, without a password).")
+
+
+def _merged(sheet: Any) -> list[tuple[str, int]]:
+    """Return the merged ranges of a sheet, which openpyxl does not tell of sheets that it only reads."""
+    from openpyxl.utils import range_boundaries
+
+    with sheet._get_source() as xml:
+        ranges = [found[1].decode() for found in _MERGED.finditer(xml.read())]
+    return [(cells, range_boundaries(cells)[0]) for cells in ranges]
 
 
 def _content(cell: Any) -> Any:

@@ -45,7 +45,7 @@ def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
     try:
         # A year of days is read from one connection: what the files say about themselves is read once.
         connection.execute("SET parquet_metadata_cache = true")
-        columns = agreed_parquet_columns(connection, files, job, table.hive)
+        columns = agreed_parquet_columns(connection, files, job, name, table.hive)
         with suppress(duckdb.Error):
             relation = _read(connection, files, table.hive).project(", ".join(map(quoted, columns)))
             return RelationSource(connection, relation, no_parquet(name, "to its end "))
@@ -110,7 +110,7 @@ def agreed_columns(
         for file, schema in schemas.items():
             types.setdefault(schema.get(column), os.path.basename(file))
         if len(types) > 1:
-            listed = ", ".join(f"{kind or 'missing'} in {name!r}" for kind, name in types.items())
+            listed = " and ".join(f"{kind or 'missing'} in {file!r}" for kind, file in [*types.items()][:2])
             raise ConfigError(
                 f"the files of source {source!r} must agree on their columns: {column!r} is {listed}; store it in all "
                 "of them, under one type."
@@ -150,9 +150,13 @@ def check_parquet_columns(
 
 
 def agreed_parquet_columns(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[str], job: Job, hive: Mapping[str, Kind] = _NO_COLUMNS
+    connection: duckdb.DuckDBPyConnection,
+    files: Sequence[str],
+    job: Job,
+    name: str,
+    hive: Mapping[str, Kind] = _NO_COLUMNS,
 ) -> tuple[str, ...]:
-    """Return the columns that all Parquet files have under one type.
+    """Return the columns that all Parquet files have under one type; `name` is that of the source in messages.
 
     Raises `ConfigError` if one is no Parquet file, or they do not agree on a column that the job needs.
     """
@@ -165,7 +169,7 @@ def agreed_parquet_columns(
             schemas[file] = dict(zip(relation.columns, map(str, relation.types), strict=True))
         if file not in schemas:
             raise no_parquet(file)
-    return agreed_columns(schemas, partial(needed_columns, job), shown(files))
+    return agreed_columns(schemas, partial(needed_columns, job), name)
 
 
 def _check_folders(files: Sequence[str], hive: Mapping[str, Kind]) -> None:

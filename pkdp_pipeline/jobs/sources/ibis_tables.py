@@ -119,7 +119,7 @@ class IbisSource:
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        kind = newest_kind(self.columns, column)
+        kind = newest_kind(self.columns, column, period)
         values = self._rows[column]
         named = self._rows.filter(_is_named(values, kind))
         newest: date | None = self._asked(lambda: named[column].max().to_pyarrow().as_py())
@@ -127,7 +127,7 @@ class IbisSource:
             return newest
         if kind != "instant":
             return newest.date()
-        zone = period.time_zone or "UTC"
+        zone = str(period.time_zone)
         day = newest.astimezone(ZoneInfo(zone)).date()
         # Where clocks have just gone back over midnight, an earlier moment can be of a later day.
         later = [span for span in moments(day + timedelta(1), day + timedelta(1), zone) if span[0] <= newest]
@@ -146,7 +146,7 @@ class IbisSource:
             return column.between(first, last)
         first, last = max(first, _EDGES[0]), min(last, _EDGES[1])
         if kind == "instant":
-            return _in(column, moments(first, last, period.time_zone or "UTC"))
+            return _in(column, moments(first, last, str(period.time_zone)))
         return _in(column, [(datetime.combine(first, time()), datetime.combine(last, time()) + timedelta(1))])
 
     def _check(self, columns: Iterable[str]) -> None:

@@ -156,7 +156,7 @@ class PostgresSource(FetchedSource):
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        newest = outermost_day(quoted(column), newest_kind(self.columns, column), period)
+        newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period)
         found: date | None = self._ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
         return found
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pkdp_pipeline.engines.memory import connect as private_connection
 from pkdp_pipeline.engines.memory import disconnect
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
-from pkdp_pipeline.engines.relation_engine import is_number
+from pkdp_pipeline.engines.relation_engine import INSTANTS, in_microseconds, is_number
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.sources.source import Kind, check_unique, newest_kind, period_kind
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _KINDS: Mapping[str, Kind] = {
-    r"TIMESTAMP(_NS)? WITH TIME ZONE": "instant",
+    "|".join(INSTANTS): "instant",
     r"TIMESTAMP(_\w+)?": "timestamp",
     r"DATE": "date",
     r"FLOAT|DOUBLE": "real",
@@ -129,9 +129,9 @@ class RelationSource(DaySource):
         if day not in self._together:
             return self.relation(period, day)
         if self._periods is None:
-            kind, column = period_kind(self.columns, period), quoted(period.column)
+            kind = period_kind(self.columns, period)
             rows = self.relation(period, self._together[0], until=self._together[-1])
-            self._periods = Periods(rows, first_day(column, kind, period))
+            self._periods = Periods(rows, first_day(self._moments(period.column), kind, period))
         return OnePeriod(self._periods, day, partial(self.relation, period, day))
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
@@ -147,8 +147,12 @@ class RelationSource(DaySource):
         kind = period_kind(self.columns, period)
         # Bounds are microseconds, which not every stored unit can hold.
         bounds = self._types[period.column] in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-        condition = in_period(quoted(period.column), kind, period, day, until=until, bounds=bounds)
+        condition = in_period(self._moments(period.column), kind, period, day, until=until, bounds=bounds)
         return self._asked(lambda: self._relation.filter(condition))
+
+    def _moments(self, column: str) -> str:
+        """Return SQL for a column that days are cut from: not from nanoseconds, which DuckDB would round first."""
+        return in_microseconds(quoted(column), self._types[column])
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`; asked once where periods are read together."""
@@ -161,7 +165,7 @@ class RelationSource(DaySource):
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
         """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
-        day = outermost_day(quoted(column), newest_kind(self.columns, column), period, which)
+        day = outermost_day(self._moments(column), newest_kind(self.columns, column, period), period, which)
         found: date | None = self._asked(lambda: self._relation.aggregate(day).fetchall()[0][0])
         return found
 
@@ -226,7 +230,7 @@ def outermost_day(column: str, kind: Kind, period: PeriodTable, which: str = "ma
 
 
 def _clock(column: str, kind: Kind, period: PeriodTable) -> str:
-    return f"timezone({literal(period.time_zone or 'UTC')}, {column})" if kind == "instant" else column
+    return f"timezone({literal(str(period.time_zone))}, {column})" if kind == "instant" else column
 
 
 def pandas_rows(table: Any) -> pd.DataFrame:
@@ -236,11 +240,16 @@ def pandas_rows(table: Any) -> pd.DataFrame:
     """
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     for position, field in enumerate(table.schema):
         kind = _plain(field.type)
         if kind != field.type:
-            table = table.set_column(position, field.name, table.column(position).cast(kind, safe=False))
+            column = table.column(position)
+            if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+                # A cast would cut those before 1970 the other way.
+                column = pc.floor_temporal(column.cast(pa.timestamp("ns", kind.tz)), unit="microsecond")
+            table = table.set_column(position, field.name, column.cast(kind, safe=False))
     whole = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
     dtypes: dict[Any, Any] = {
         **{getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in whole},

@@ -72,9 +72,9 @@ class Source(Protocol):
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """Return the latest day in a column over the whole source, None where it holds none.
 
-        Days of instants are cut in the period's time zone, or in UTC where it has none. Days outside the years 1 to
-        9999, such as infinity, do not count. Raises `ConfigError` if there is no such column, it does not hold days, or
-        the data cannot be read to their end.
+        Days of instants are cut in the period's time zone. Days outside the years 1 to 9999, such as infinity, do not
+        count. Raises `ConfigError` if there is no such column, it does not hold days, it holds instants and the period
+        has no time zone, or the data cannot be read to their end.
         """
         ...
 
@@ -99,12 +99,7 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
 
     Raises `ConfigError` if there is no such column, it holds something else, or the time zone does not fit.
     """
-    kind = newest_kind(columns, period.column, "period.column")
-    if kind == "instant" and period.time_zone is None:
-        raise ConfigError(
-            f"period column {period.column!r} holds instants: say where a day begins, for example "
-            f"period = {{ column = '{period.column}', time_zone = 'UTC' }}."
-        )
+    kind = newest_kind(columns, period.column, period, "period.column")
     if kind == "timestamp" and period.time_zone is not None:
         raise ConfigError(
             f"period column {period.column!r} holds {HOLDS[kind]}: its days are taken as written; remove time_zone, or "
@@ -113,16 +108,21 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
     return kind
 
 
-def newest_kind(columns: Mapping[str, Kind], column: str, key: str = "checks.fresh") -> Kind:
+def newest_kind(columns: Mapping[str, Kind], column: str, period: PeriodTable, key: str = "checks.fresh") -> Kind:
     """Return what a column of days holds: "date", "timestamp" or "instant"; `key` is where the job names it.
 
-    Raises `ConfigError` if there is no such column, or it holds something else.
+    Raises `ConfigError` if there is no such column, it holds something else, or its days need a time zone.
     """
     if column not in columns:
         raise no_such_column({column: key}, columns)
     if columns[column] not in DAYS:
         raise ConfigError(
             f"column {column!r} ({key}) holds {HOLDS[columns[column]]}, not dates; store it as DATE or as a timestamp."
+        )
+    if columns[column] == "instant" and period.time_zone is None:
+        raise ConfigError(
+            f"column {column!r} ({key}) holds {HOLDS['instant']}: say on which clocks a day begins, for example "
+            f"period = {{ column = '{period.column}', time_zone = 'Europe/Oslo' }}."
         )
     return columns[column]
 
@@ -142,6 +142,8 @@ def no_such_column(missing: Mapping[str, str], columns: Collection[str]) -> Conf
 def check_unique(columns: Sequence[str], source: str = "the source") -> None:
     """Raise `ConfigError` where two columns have one name, letter case aside."""
     if (found := twins(columns)) is not None:
+        if found[0] == found[1]:
+            raise ConfigError(f"{source} has two columns {found[0]!r}; rename one, or leave it out.")
         raise ConfigError(
             f"{source} has columns {found[0]!r} and {found[1]!r}: capitals and small letters are not told apart "
             "everywhere; rename one."

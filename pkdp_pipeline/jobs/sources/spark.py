@@ -84,7 +84,7 @@ class SparkSource:
         agreed: Sequence[str] = ()
         if len(local) > 1 and not addresses and all(Path(path).is_file() for path in local):
             with connect() as connection:
-                agreed = agreed_parquet_columns(connection, local, job)
+                agreed = agreed_parquet_columns(connection, local, job, self._path)
         self._session = _QuietSession()
         problem = ""
         try:
@@ -137,7 +137,7 @@ class SparkSource:
         from pyspark.sql import functions
 
         days = functions.unix_date(_column(column).cast("date"))
-        if newest_kind(self.columns, column) == "instant":
+        if newest_kind(self.columns, column, period) == "instant":
             days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
         named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
         newest = functions.max(functions.when(named, days))
@@ -251,7 +251,7 @@ def _clock(column: Column, period: PeriodTable) -> Column:
     """Return what the clocks of the zone show, in microseconds: the session's own time zone has no part in it."""
     from pyspark.sql import functions
 
-    return functions.unix_micros(functions.from_utc_timestamp(column, period.time_zone or "UTC"))
+    return functions.unix_micros(functions.from_utc_timestamp(column, str(period.time_zone)))
 
 
 def _address(path: str) -> str:

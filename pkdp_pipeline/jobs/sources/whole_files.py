@@ -55,6 +55,16 @@ class WholeFile:
         check_parquet_columns([file], lambda names: (), ())
         return cls(table=table, columns=_of_parquet(file), _path=file)
 
+    def first_texts(self, rows: int = 100) -> Mapping[str, list[str]]:
+        """Return what is written in the first rows of each column; of Parquet, whose types say it, nothing.
+
+        Raises `ConfigError` if the file cannot be read; the message holds no value.
+        """
+        if self.table.format == "parquet":
+            return {name: [] for name in self.columns}
+        with closing(CsvSource(self.table, tuple)) as source:
+            return source.first_texts(rows)
+
     def rows(self, named: Collection[str] = (), unit: Collection[str] = ()) -> Any:
         """Return all rows: a DuckDB relation of Parquet, an Arrow table of others.
 

@@ -31,6 +31,25 @@ def test_bars_are_the_counts_in_the_published_order():
     assert {"82", "103", "60", "k = 50"} == set(texts(panel))
 
 
+@pytest.mark.parametrize("width", [4.0, 8.0])
+def test_labels_keep_every_key(width):
+    panel = axes(width=width)
+    keys = (("Trondheim municipality, the northern districts", "female"), ("Oslo", "x" * 60), ("a" * 40,) * 3)
+    draw_counts(table([82, 103, 60], keys=keys), 50, panel)
+    first, second, third = ticks(panel)
+    assert first.startswith("Tro")
+    assert first.endswith("… / female")
+    assert second.startswith("Oslo / xxx")
+    assert third.count("aaa… / ") == 2
+    assert max(map(len, (first, second, third))) <= (18 if width < 5 else 34)
+
+
+def test_more_is_said_of_a_suppressed_cell_where_more_is_known():
+    panel = axes()
+    draw_counts(table([None, 1000, None]), 50, panel, words=["suppressed: 27 follows exactly", "", "suppressed"])
+    assert [text for text in texts(panel) if "suppressed" in text] == ["suppressed: 27 follows exactly", "suppressed"]
+
+
 @pytest.mark.parametrize("k", [2, 50, 900, None])
 def test_a_suppressed_cell_has_a_word_and_no_length(k):
     panel = axes()
@@ -87,7 +106,7 @@ def test_long_names_are_shortened_and_columns_joined():
     draw_counts(table([5, 6], keys=(("a" * 80, "b"), ("JFK", "AA")), columns=("origin", "carrier")), None, panel)
     assert ticks(panel)[1] == "JFK / AA"
     assert len(ticks(panel)[0]) < 40
-    assert ticks(panel)[0].endswith("…")
+    assert ticks(panel)[0].endswith("… / b")
     assert panel.get_title(loc="left") == "origin / carrier"
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import warnings
+
+import matplotlib.dates
 import numpy as np
 import pytest
 from figure_samples import axes, drawn, series, texts
 
-from pkdp_pipeline.display.figures import draw_series
+from pkdp_pipeline.display.figures import draw_series, drawn_cells
 from pkdp_pipeline.display.figures.plots import MOST_CELLS
 from pkdp_pipeline.errors import ArgumentError
 
@@ -55,6 +59,47 @@ def test_the_cells_published_most_often_are_drawn():
     assert "cell 0" not in shown  # published once only
     assert "cell 1" not in shown  # the smallest of the others
     assert "5 more cells are not drawn" in panel.get_xlabel()
+
+
+def test_both_keys_of_a_cell_are_named_on_a_narrow_page():
+    panel = axes(width=4.0)
+    cells = ("Trondheim municipality / female", "Trondheim municipality / male", "Trondheim")
+    draw_series(series([(30, 40, 50)] * 2, cells=cells), panel)
+    assert [text.split(" /\n")[-1] for text in named(panel)] == ["Trondheim", "male", "female"]
+
+
+def test_the_cells_that_have_lines_are_told_from_the_others():
+    rows = [tuple(None if cell == 3 else 100 + cell for cell in range(12))] * 2
+    assert drawn_cells(series(rows)) == [4, 5, 6, 7, 8, 9, 10, 11]
+    assert drawn_cells(series([row[:9] for row in rows])) == [0, 1, 2, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("width", [2.5, 4.0, 8.0])
+@pytest.mark.parametrize("apart", [1, 11, 14, 25, 31, 100, 400, 5000])
+def test_no_stretch_of_dates_makes_drawing_complain(width, apart):
+    start = datetime.date(2013, 1, 31)
+    periods = tuple((start + datetime.timedelta(days=apart * day)).isoformat() for day in range(7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        panel = axes(width=width)
+        draw_series(series([(30,)] * 7, periods=periods), panel)
+        panel.figure.canvas.draw()
+    shown = [tick.get_text() for tick in panel.get_xticklabels()]
+    assert 2 <= len(shown) <= max(2, width * 72 / 60)
+    # A tick has the name of the day on which it stands.
+    places = matplotlib.dates.num2date(panel.get_xticks())
+    assert all(place.date().isoformat().startswith(name) for place, name in zip(places, shown, strict=True))
+
+
+def test_longer_periods_have_their_own_names():
+    months = tuple(f"{year}-{month:02}" for year in (2013, 2014) for month in range(1, 13))
+    panel = axes()
+    draw_series(series([(30,)] * 24, periods=months), panel)
+    places = matplotlib.dates.num2date(panel.get_xticks())
+    shown = [tick.get_text() for tick in panel.get_xticklabels()]
+    assert 4 <= len(shown) <= 10
+    assert shown[0] == "2013-01"
+    assert [place.date().isoformat()[:7] for place in places] == shown
 
 
 def test_names_stand_in_the_order_in_which_the_lines_end():

@@ -12,6 +12,7 @@ from example_report import clinic_report, hostile_report, noisy_report, year_rep
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import verify
+from pkdp_pipeline.certificates.sentences import about_some
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import About
 from pkdp_pipeline.display.report import render
@@ -89,7 +90,8 @@ def test_every_attacker_and_assumption_is_on_the_pages():
     said = json.dumps([one.blocks for one in sections(report)], ensure_ascii=False)
     assert "An attacker fits all of these descriptions" in said
     for assumption in shown.assumptions:
-        assert worded(assumption).removeprefix("The attacker is ")[1:] in said
+        which, text = about_some(worded(assumption))
+        assert f"{which}{text.removeprefix('The attacker is ')}"[1:] in said
 
 
 def test_where_noise_protects_nothing_has_to_be_argued():
@@ -113,13 +115,22 @@ def test_releases_that_do_not_add_up_are_said_to():
 
 
 @every_report
-@pytest.mark.parametrize("form", ["html", "md"])
-def test_what_the_pages_carry_makes_them_again(report, form):
-    text = render(report(), form, "officer")
+def test_what_the_pages_carry_makes_them_again(report):
+    text = render(report(), "html", "officer")
     inside, reader = carried(text)
     assert reader == "officer"
-    assert render(report_of_document(json.loads(inside)), form, reader) == text
+    assert render(report_of_document(json.loads(inside)), "html", reader) == text
     assert render(report(), "json", "officer") == render(report(), "json")
+
+
+@every_report
+def test_markdown_is_for_people_to_its_last_line(report):
+    text = render(report(), "md", "officer")
+    assert carried(text) is None
+    assert "<!--" not in text
+    assert text.endswith("- Signature: …\n")
+    assert max(map(len, text.split("\n"))) < 2000
+    assert "The report that says the same, in HTML or JSON: `pkdp verify FILE`" in text
 
 
 def test_names_are_text():
@@ -130,14 +141,16 @@ def test_names_are_text():
 
 
 def test_verify_makes_the_pages_again(tmp_path):
-    for form in ("html", "md"):
-        file = tmp_path / f"officer.{form}"
-        text = render(clinic_report(), form, "officer")
-        file.write_text(text, encoding="utf-8")
-        assert verify(file).passed
-        assert "73 %" in text
-        file.write_text(text.replace("73 %", "53 %", 1), encoding="utf-8")
-        assert not verify(file).passed
+    file = tmp_path / "officer.html"
+    text = render(clinic_report(), "html", "officer")
+    file.write_text(text, encoding="utf-8")
+    assert verify(file).passed
+    assert "73 %" in text
+    file.write_text(text.replace("73 %", "53 %", 1), encoding="utf-8")
+    assert not verify(file).passed
+    file.write_text(render(clinic_report(), "md", "officer"), encoding="utf-8")
+    with pytest.raises(ArgumentError, match="a report that carries its content"):
+        verify(file)
     file.write_text(text.replace("for officer {", "{"), encoding="utf-8")
     assert not verify(file).passed
 

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
-from visit_jobs import BASIC, DAY, dates
+from visit_jobs import BASIC, DAY, dates, visits
 
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.display import report as room
+from pkdp_pipeline.display.report import forms
 from pkdp_pipeline.jobs import load_job, run_job
 
 REPORTING = BASIC.replace('directory = "out"', 'directory = "out"\n    report = true')
@@ -27,6 +31,43 @@ def ran(job_file):
     for day in dates(2):
         run_job(load_job(path), day)
     return path
+
+
+@pytest.fixture
+def far_apart(job_file):
+    """The file of a job that writes reports, with two days published more than a year apart; one town is in Japan."""
+    frame = visits(1, {"Ås": 37, "東京": 25})
+    later = frame.assign(day=datetime.date(2021, 2, 15))
+    path = job_file(BASIC, pd.concat([frame, later]))
+    for day in (DAY, datetime.date(2021, 2, 15)):
+        run_job(load_job(path), day)
+    return job_file(REPORTING, pd.concat([frame, later]))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "--date", "2021-02-15"),
+        ("backfill", "--from", "2021-02-15", "--to", "2021-02-15"),
+        ("report", "--out", "report.html"),
+    ],
+)
+def test_success_is_silent_on_the_error_stream(far_apart, command, monkeypatch, caplog):
+    monkeypatch.chdir(far_apart.parent)
+    original = forms._drawn
+
+    def counts_and_dates(draw, *values, **named):
+        """Draw what has letters and dates of its own; curves take most of the time."""
+        return "" if draw in ("draw_guarantee", "draw_knowledge") else original(draw, *values, **named)
+
+    monkeypatch.setattr(forms, "_drawn", counts_and_dates)
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always")
+        done = pkdp(command[0], far_apart, *command[1:])
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    assert [str(one.message) for one in remarks] == []
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(

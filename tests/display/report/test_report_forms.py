@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from example_report import HOSTILE, day_report, hostile_report, noisy_report
+from example_report import HOSTILE, day_report, hostile_report, noisy_report, year_report
 from markdown_it import MarkdownIt
 from pages import REPORTS
 
@@ -19,7 +19,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.display import content
 from pkdp_pipeline.display.report import render
-from pkdp_pipeline.display.report.forms import SCHEMA, carried, report_of_document
+from pkdp_pipeline.display.report.forms import SCHEMA, carried, report_of_document, to_html, to_markdown
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.spelling import key_text
 
@@ -237,3 +237,26 @@ def test_without_the_extra_only_html_is_refused(monkeypatch):
     with pytest.raises(ConfigError, match="report"):
         render(day_report(), "html")
     assert re.match("# flights", render(day_report(), "md"))
+
+
+def test_one_period_is_not_drawn_over_time(undrawn):
+    report = year_report()
+    (series,) = report.series
+    single = dataclasses.replace(
+        report, series=(dataclasses.replace(series, periods=series.periods[:1], counts=series.counts[:1]),)
+    )
+    for text, is_drawn in ((to_html(report), True), (to_html(single), False)):
+        assert ('id="series"' in text) == ('href="#series"' in text) == ("all dates follow below" in text) == is_drawn
+    assert ", all dates" in to_markdown(report)
+    assert ", all dates" not in to_markdown(single)
+
+
+def test_cells_without_a_line_are_named_below_the_figure(undrawn):
+    report = year_report()
+    (series,) = report.series
+    cells = tuple(f"town {cell}" for cell in range(12))
+    counts = tuple(tuple(100 + cell for cell in range(12)) for _ in series.periods)
+    text = to_html(dataclasses.replace(report, series=(dataclasses.replace(series, cells=cells, counts=counts),)))
+    assert "Not drawn, and in the table below: town 0, town 1, town 2, town 3." in text
+    assert "Lines for town 4, town 5," in text
+    assert "Not drawn" not in to_html(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +23,24 @@ def release(cells: dict[str, int | None], columns: tuple[str, ...] = ("town",)) 
 
 
 def test_a_table_keeps_its_order_and_says_what_is_left_out():
-    table = published_table(release({"b": 30, "a": None, "c": 20}), most=2)
-    assert (table.columns, table.keys, table.counts, table.more) == (("town",), (("b",), ("a",)), (30, None), 1)
+    table = published_table(release({"b": 30, "a": None, "c": 20, "d": 21}), most=2)
+    assert (table.columns, table.keys, table.counts, table.more) == (("town",), (("b",), ("a",)), (30, None), 2)
+
+
+@pytest.mark.parametrize(("rows", "most", "shown"), [(21, 20, 21), (22, 20, 22), (23, 20, 20), (2, 1, 2), (5, 9, 5)])
+def test_a_table_is_cut_only_where_that_saves_something(rows, most, shown):
+    table = published_table(release({str(row): 20 + row for row in range(rows)}), most=most)
+    assert (len(table.keys), len(table.counts), table.more) == (shown, shown, rows - shown)
+
+
+def test_declared_cells_keep_their_order_when_later_periods_declare_more():
+    frame = pd.DataFrame({"level": ["low"] * 30 + ["high"] * 25, "person": range(55)})
+    asked = {"unit": "person", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.1)}
+    former, latter = ["low", "mid", "high"], ["lowest", "low", "mid", "high", None]
+    days = {str(len(domain)): frame.pkdp.histogram("level", domain=domain, **asked) for domain in (former, latter)}
+    assert series_of("name", days).cells == ("lowest", "low", "mid", "high", "(missing)")
+    found = {day: frame.pkdp.histogram("level", **asked) for day in "12"}
+    assert series_of("name", found).cells == ("high", "low")
 
 
 def test_a_count_is_one_row_without_a_key():

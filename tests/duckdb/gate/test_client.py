@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import queue
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -27,13 +29,42 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, Temporar
 class Scene:
     """A gate that is served on a port of this machine."""
 
-    def __init__(self, folder: Path, gate: Gate, port: int) -> None:
-        self.folder, self.gate, self.port = folder, gate, port
+    def __init__(self, folder: Path, gate: Gate, port: int, later: Callable[[float], None]) -> None:
+        self.folder, self.gate, self.port, self.later = folder, gate, port, later
         self.url = f"http://127.0.0.1:{port}"
         self.token = add_token(folder / "tokens", "ana")
 
     def lines(self) -> list[dict]:
         return [json.loads(line) for line in (self.folder / "audit").read_text(encoding="utf-8").splitlines()]
+
+
+@contextmanager
+def served(service: Service, listening: socket.socket, **limits: float) -> Iterator[Callable[[float], None]]:
+    """Serve in a thread; give what lets so many seconds go by on the clock of its loop, at once."""
+    serving = server(service, patience=5, **limits)
+    ahead, loops = [0.0], queue.SimpleQueue[asyncio.AbstractEventLoop]()
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        real = loop.time
+        loop.time = lambda: real() + ahead[0]  # type: ignore[method-assign]
+        loops.put(loop)
+        await serving.serve(sockets=[listening])
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    loop = loops.get(timeout=300)
+
+    def later(seconds: float) -> None:
+        ahead[0] += seconds
+        loop.call_soon_threadsafe(lambda: None)  # which makes it look at its clock
+
+    try:
+        yield later
+    finally:
+        serving.should_exit = True
+        thread.join(timeout=300)
+        service.close()
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +77,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             token_file=folder / "tokens",
             audit=AuditLog(folder / "audit"),
             hosts={"127.0.0.1"},
-            limits=ServiceLimits(body_seconds=1.0, send_seconds=1.0, failures=1_000),
+            limits=ServiceLimits(body_seconds=600.0, send_seconds=600.0, failures=1_000),
         )
-        serving = server(service, patience=5, longest=5, header_seconds=1.0)
-        thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        yield Scene(folder, gate, listening.getsockname()[1])
-        serving.should_exit = True
-        thread.join(timeout=30)
-        service.close()
+        with served(service, listening, longest=1e9, header_seconds=600.0) as later:
+            yield Scene(folder, gate, listening.getsockname()[1], later)
         verify_audit_log(folder / "audit")
 
 
@@ -197,20 +223,22 @@ def test_a_gate_may_say_anything_about_how_long_it_takes(seconds: str) -> None:
         con.sql("SELECT pkdp_count('events', k := 20)").fetchall()
 
 
-def lasts(scene: Scene, sent: bytes, *, read: bool = True) -> float:
-    """Send this, and return for how long the service bears it."""
-    with closing(socket.socket()) as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        connection.connect(("127.0.0.1", scene.port))
-        connection.settimeout(30)
-        began = time.monotonic()
+def is_ended(scene: Scene, sent: bytes, meanwhile: Callable[[], None] = lambda: None) -> bool:
+    """Send this, and return whether the service ends the connection; `meanwhile` is called again and again."""
+    with closing(socket.create_connection(("127.0.0.1", scene.port))) as connection:
+        connection.settimeout(0.05)
         connection.sendall(sent)
-        try:
-            while read and connection.recv(65_536):
-                pass
-        except ConnectionError:
-            pass
-        return time.monotonic() - began
+        ends = time.monotonic() + 300
+        while time.monotonic() < ends:
+            meanwhile()
+            try:
+                if not connection.recv(65_536):
+                    return True
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return True
+    return False
 
 
 @pytest.mark.parametrize(
@@ -226,7 +254,7 @@ def lasts(scene: Scene, sent: bytes, *, read: bool = True) -> float:
     ],
 )
 def test_no_connection_lasts_that_sends_too_slowly(scene: Scene, sent: bytes) -> None:
-    assert lasts(scene, sent.replace(b"{token}", scene.token.encode())) < 4
+    assert is_ended(scene, sent.replace(b"{token}", scene.token.encode()), lambda: scene.later(601))
 
 
 def test_what_is_refused_before_it_is_a_question_is_written_down(scene: Scene) -> None:
@@ -240,7 +268,7 @@ def test_what_is_refused_before_it_is_a_question_is_written_down(scene: Scene) -
         "POST /ask HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer pkdp_guess\r\n\r\n",
         "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n",
     ):
-        lasts(scene, sent.encode())
+        assert is_ended(scene, sent.encode())
     written = [(line["outcome"], line["error"], line.get("token")) for line in scene.lines()[before:]]
     assert written == [
         ("refused", "TooLarge", "ana"),
@@ -258,23 +286,26 @@ def test_an_answer_that_nobody_reads_does_not_hold_its_place_for_ever(tmp_path: 
         Gate(database(folder), policy=policy()) as gate,
         bound("127.0.0.1", 0) as listening,
     ):
+        begun = threading.Event()
+
+        def padded() -> dict[str, str]:
+            begun.set()
+            return {"padding": "x" * 20_000_000}
+
         service = Service(
             gate,
-            describe=lambda: {"padding": "x" * 20_000_000},
+            describe=padded,
             token_file=folder / "tokens",
             audit=AuditLog(folder / "audit"),
             hosts={"127.0.0.1"},
-            limits=ServiceLimits(send_seconds=2.0, wait_seconds=0.1),
+            limits=ServiceLimits(send_seconds=600.0, wait_seconds=0.1),
         )
-        serving = server(service, patience=1, longest=60)
-        thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        try:
+        with served(service, listening, longest=1e9) as later:
             port, token = listening.getsockname()[1], add_token(folder / "tokens", "ana")
             ask = f"GET /policy HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
 
             def status() -> int:
-                with closing(socket.create_connection(("127.0.0.1", port), timeout=30)) as connection:
+                with closing(socket.create_connection(("127.0.0.1", port), timeout=300)) as connection:
                     connection.sendall(ask)
                     return int(connection.recv(12)[9:])
 
@@ -282,11 +313,9 @@ def test_an_answer_that_nobody_reads_does_not_hold_its_place_for_ever(tmp_path: 
                 idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
                 idle.connect(("127.0.0.1", port))
                 idle.sendall(ask)
-                time.sleep(0.5)
+                assert begun.wait(300)
                 assert status() == 429  # the answer is on its way, and has its place
-                time.sleep(3)
-                assert status() == 200
-        finally:
-            serving.should_exit = True
-            thread.join(timeout=30)
-            service.close()
+                later(601)
+                ends = time.monotonic() + 300
+                while status() != 200:
+                    assert time.monotonic() < ends

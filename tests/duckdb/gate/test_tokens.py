@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import pytest
+from moved_clock import clock_at
 
 from pkdp_pipeline.duckdb.gate.records import add_token, name_of, read_tokens
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -54,13 +55,16 @@ def test_a_line_that_is_deleted_revokes_its_token(path):
 
 
 def test_a_token_expires_after_its_last_day(path):
-    today = datetime.now(UTC).date()
-    token = add_token(path, "ana", days=30)
-    assert read_tokens(path) == {"ana": today + timedelta(days=30)}
-    text = path.read_text()
-    for days, name in ((1, "ana"), (0, "ana"), (-1, None)):
-        path.write_text(text.replace(str(today + timedelta(days=30)), str(today + timedelta(days=days))))
-        assert name_of(path, token) == name
+    with clock_at(datetime(2027, 12, 31, 23, 59, 59, tzinfo=UTC), "Pacific/Auckland"):
+        token = add_token(path, "ana", days=60)
+    assert read_tokens(path) == {"ana": date(2028, 2, 29)}
+    for moment, name in (
+        (datetime(2028, 2, 28, tzinfo=UTC), "ana"),
+        (datetime(2028, 2, 29, 23, 59, 59, tzinfo=UTC), "ana"),
+        (datetime(2028, 3, 1, tzinfo=UTC), None),
+    ):
+        with clock_at(moment, "America/Los_Angeles"):
+            assert name_of(path, token) == name
     for days in (0, -1, 3651, True, 1.5, "9"):
         with pytest.raises(ArgumentError, match="days"):
             add_token(path, "ben", days=days)

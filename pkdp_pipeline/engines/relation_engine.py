@@ -273,7 +273,7 @@ _STEPS: Mapping[str, int] = MappingProxyType(
 def values_of(kind: str) -> Values:
     """Return what a column of this SQL type can be compared with."""
     unsigned = kind.startswith("U") and kind[1:] in _BITS
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in _REALS:
         return Values("number", bits=_BITS[kind])
     if kind in _BITS or unsigned:
         return Values.whole(_BITS[kind[unsigned:]], signed=not unsigned)

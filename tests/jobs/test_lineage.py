@@ -6,11 +6,12 @@ import stat
 import sys
 import threading
 import uuid
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import jsonschema
 import pytest
+from moved_clock import clock_at
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, InputCheckError
@@ -70,9 +71,6 @@ def test_a_run_is_a_start_and_an_end_with_what_was_published(job):
     assert facet["releases"] == [
         {"charged": True, "id": made.id, "name": "people_by_town", "sentence": made.certificate.sentence()}
     ]
-    nominal = end["run"]["facets"]["nominalTime"]
-    assert nominal["nominalStartTime"] == "2020-01-01T00:00:00+00:00"
-    assert nominal["nominalEndTime"] == "2020-01-02T00:00:00+00:00"
     assert "errorMessage" not in end["run"]["facets"]
 
 
@@ -108,6 +106,14 @@ def test_a_day_begins_in_the_time_zone_of_the_job(job_file, basic):
     nominal = events(job)[0]["run"]["facets"]["nominalTime"]
     assert nominal["nominalStartTime"] == "2020-03-29T00:00:00+01:00"
     assert nominal["nominalEndTime"] == "2020-03-30T00:00:00+02:00"
+
+
+def test_where_it_has_none_a_day_begins_on_the_machines_clocks(job):
+    with clock_at(datetime(2020, 6, 1, tzinfo=UTC), "Pacific/Auckland"):
+        append_event(JobResult(job=job, day=date(2020, 4, 5)), "START")
+    nominal = events(job)[0]["run"]["facets"]["nominalTime"]
+    assert nominal["nominalStartTime"] == "2020-04-05T00:00:00+13:00"
+    assert nominal["nominalEndTime"] == "2020-04-06T00:00:00+12:00"
 
 
 def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_file, basic, monkeypatch):

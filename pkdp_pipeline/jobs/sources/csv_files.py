@@ -330,7 +330,7 @@ class CsvSource(FetchedSource):
         if column == self._period:
             other = (
                 f'declare what it holds (types = {{ {column} = "timestamp" }} in source for times without an offset, '
-                "no type for dates; period.time_zone is only for times with an offset)"
+                "no type for dates; period.time_zone for times with an offset, and for those alone)"
             )
         if kind in DAYS and (turned := other_order(self._table.date_format)) is not None:
             other += f", write {turned} where that is the order of day and month"

@@ -95,6 +95,7 @@ PURE = {
     "types",
     "typing",
     "unicodedata",
+    "urllib",
 }
 #: What names cells has a type, which pandas knows.
 TYPED = {"model/keys.py": {"pandas", "pyarrow"}, "model/spelling.py": {"pandas"}}

@@ -81,7 +81,6 @@ def compose(
         raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
     often: dict[Certificate, int] = {}
     for part in certificates:
-        # A pair is a certificate and how often it occurs.
         one, times = part if isinstance(part, tuple) and len(part) == 2 else (part, 1)
         if not isinstance(one, Certificate):
             raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")

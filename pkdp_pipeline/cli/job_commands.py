@@ -126,7 +126,8 @@ def backfill(
 
 def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool, as_json: bool) -> None:
     """Print the dry run; it ends with the exit code of what would be refused first."""
-    from pkdp_pipeline.cli.job_views import print_plan, repairs_document
+    from pkdp_pipeline.cli.job_views import print_plan
+    from pkdp_pipeline.cli.repair_views import repairs_document
     from pkdp_pipeline.jobs.dry_run import plan_job
     from pkdp_pipeline.jobs.repair import Repairs
 

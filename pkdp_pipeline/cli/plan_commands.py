@@ -205,7 +205,7 @@ def plan_job(
     No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
     """
     from pkdp_pipeline.certificates.target import Target
-    from pkdp_pipeline.cli.job_views import print_repairs, repairs_document
+    from pkdp_pipeline.cli.repair_views import print_repairs, repairs_document
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.repair import repair
 

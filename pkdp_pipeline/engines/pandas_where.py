@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from pkdp_pipeline.engines.layouts import plain_column, plain_table, plain_type,
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate, check_columns
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
 
 _KINDS = "a query string, the name of a boolean column, a boolean Series or a callable that returns such a Series"
 
@@ -78,7 +81,7 @@ def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
     hit = condition(asked, rows, schema, empty=untyped(table))
     problem = ""
     try:
-        answer: npt.NDArray[np.bool_] = rows.select(hit=hit).collect().to_native()["hit"].to_numpy()
+        answer: npt.NDArray[np.bool_] = rows.select(hit=cast("nw.Expr", hit)).collect().to_native()["hit"].to_numpy()
     except (pa.ArrowException, OverflowError) as error:
         problem = type(error).__name__
     if problem:

@@ -173,7 +173,7 @@ def is_fine(kind: str) -> bool:
 def in_microseconds(column: str, kind: str) -> str:
     """Return SQL for a quoted column of dates or times whose nanoseconds are cut off.
 
-    What DuckDB itself makes of them, in a cast or in a function of a date, is rounded to the next day or to 1970.
+    DuckDB itself, in a cast or in a function of a date, rounds them to the next day or to 1970.
     """
     if not is_fine(kind):
         return column

@@ -42,7 +42,7 @@ class History:
 
     @property
     def parts(self) -> Mapping[str, Certificate]:
-        """What they count with, without the facts of their publication, by `Row.part`."""
+        """The promises that the releases count with, without the facts of their publication, by `Row.part`."""
         return self.totals.parts
 
     def attackers(self, unit: str) -> Iterator[AttackerModel]:

@@ -32,7 +32,7 @@ _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key",
 """Options of an address whose values stand in no message, even within another word."""
 
 _QUOTED = re.compile('["“„«»][^"“”„«»]*["”“«»]')
-"""What the server and libpq quote: users, databases, files and other options, besides names of tables."""
+"""The server and libpq quote users, databases, files and other options so, besides names of tables."""
 
 
 class PostgresDatabase:

@@ -327,7 +327,7 @@ _TEXTS = "c.certificate, x.release_id, x.content"
 
 
 class Parts(dict[str, Certificate]):
-    """What a data set's releases count with, by `Row.part`, read when it is asked for.
+    """The promises that a data set's releases count with, by `Row.part`, read when they are asked for.
 
     Raises `LedgerError` if one is missing, or is not what its key says.
     """

@@ -67,7 +67,7 @@ def certificate_of(description: str) -> ReleaseCertificate:
 def counted(certificates: Iterable[str]) -> tuple[str, ...]:
     """Return which of a release's certificates its totals count with: all that no other one of them covers.
 
-    `certificates`: the JSON texts of all that it ever had, the first one first. What is returned begins with one that
+    `certificates`: the JSON texts of all that it ever had, the first one first. The answer begins with one that
     protects what the first does, where one is left, and depends on nothing else of their order but the choice between
     equals.
 
@@ -97,7 +97,7 @@ def promise_of(certificates: Iterable[str]) -> Certificate:
 def _covers(description: str, other: str) -> bool:
     """Return whether a certificate of a table implies another one, and is nowhere seen to be smaller.
 
-    Whoever fits the other's attacker fits its own, and it protects as much; so the other one holds with its numbers.
+    Everybody who fits the other's attacker fits its own, and it protects as much: the other holds with its numbers.
     """
     one, less = certificate_of(description), certificate_of(other)
     if not less.attacker.fits(one.attacker):

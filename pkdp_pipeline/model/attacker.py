@@ -148,7 +148,7 @@ class AttackerModel:
     def fits(self, other: AttackerModel) -> bool:
         """Return whether everybody of whom this is true fits `other` as well, so that its guarantees hold for them.
 
-        What leaks must be the same, but for what is private: given anything else, fewer lives are compared.
+        The same must leak, but for what is private: given anything else, fewer lives are compared.
         """
 
         def at_most(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What columns can be compared with, and constants as columns hold them: exact and in range, once for every engine."""
+"""Constants as columns hold them, exact and in range, and which columns compare with which; once for every engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import (
@@ -233,7 +233,7 @@ def _on_grid(values: Values, exact: Fraction) -> Constant:
 
 def _real(name: str, values: Values, constant: Constant) -> float:
     try:
-        return values.nearest(exact_number(constant))
+        return values.nearest(exact_number(cast("float | Decimal", constant)))
     except OverflowError:
         raise ArgumentError(
             f"where compares column {name!r} with a number beyond the range of its {values.bits} bits; leave the "

@@ -80,10 +80,13 @@ def likely_kind(texts: Sequence[str], date_format: str | None = None) -> tuple[K
     """
     if not texts:
         return "text", None
-    for kind, pattern in (
-        *((kind, FORMS[kind].pattern) for kind in ("number", "real", "boolean")),
+    plain: tuple[tuple[Kind, str], ...] = (
+        ("number", FORMS["number"].pattern),
+        ("real", FORMS["real"].pattern),
+        ("boolean", FORMS["boolean"].pattern),
         ("real", DECIMAL_COMMA),
-    ):
+    )
+    for kind, pattern in plain:
         if all(re.fullmatch(pattern, text) for text in texts):
             return kind, None
     turned = ("%m/%d/%Y", "%m-%d-%Y")

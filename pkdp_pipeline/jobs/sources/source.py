@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
 """The kind of a column, as far as a job has to know. An instant is a timestamp in a time zone."""
 
-DAYS = ("date", "timestamp", "instant")
+DAYS: tuple[Kind, ...] = ("date", "timestamp", "instant")
 """The kinds that lie on days."""
 
 HOLDS: Mapping[Kind, str] = {

@@ -86,12 +86,12 @@ def init(
     from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
+    whole = WholeFile.of(file, **keys)
     place = Path(f"{stem_of(file)}.toml") if job is None else job
     if place.exists() and not force:
         raise ArgumentError(f"--job {str(place)!r} exists: name another file, or write over it with --force.")
     if not place.absolute().parent.is_dir():
         raise ArgumentError("--job must be in a folder that exists.")
-    whole = WholeFile.of(file, **keys)
     argued = {"p_max": p_max, "known": known, "influence": influence, "independent": independent or None}
     given: dict[str, Any] = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise, **argued}
     given |= {"cells_per_unit": cells_per_unit, "evidence": evidence, "budget": budget, "about": about}
@@ -179,6 +179,11 @@ def _columns(whole: WholeFile, option: str, named: Sequence[str]) -> list[str]:
 
 
 def _check_days(whole: WholeFile, period: str | None) -> None:
+    if whole.table.format == "parquet" and not {*DAYS} & {*whole.columns.values()}:
+        raise ArgumentError(
+            "--period: no column holds dates or times, so that the file has no periods: publish it once, with pkdp "
+            "histogram FILE, or write it anew with a column of dates."
+        )
     kind = whole.columns[period] if period else "date"
     if whole.table.format == "parquet" and kind not in DAYS:
         raise ArgumentError(f"--period: column {period!r} holds no dates or times, but {kind}: name another.")

@@ -231,7 +231,7 @@ def _assumed(answers: Mapping[str, Any]) -> list[str]:
         declared = evidence_to_dicts(evidence)
         lines += [f"# With this alone {once}: it needs independent_given_habits beside it."] * only_one(answers)
         lines.append(
-            f"evidence = {toml_text(declared if len(declared) > 1 else declared[0])}   # argued; see attacker.md"
+            f"evidence = {toml_text(declared if len(declared) > 1 else declared[0])}   # argued; see docs/attacker.md"
         )
     elif "noise" not in answers:
         lines.append(f"# evidence = …   # none can be argued: {once}")

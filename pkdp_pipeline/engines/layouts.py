@@ -60,6 +60,17 @@ def plain_table(table: Any, names: Iterable[str]) -> Any:
     return table
 
 
+def untyped(table: Any) -> list[str]:
+    """Return the names of columns of an Arrow table that have no type, all missing."""
+    import pyarrow as pa
+
+    return [
+        field.name
+        for field in table.schema
+        if pa.types.is_null(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+    ]
+
+
 def _plain(values: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc

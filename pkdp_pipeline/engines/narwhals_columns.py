@@ -38,13 +38,18 @@ def is_text(dtype: Any) -> bool:
     return isinstance(dtype, _TEXT)
 
 
+def bits_of_real(dtype: Any) -> int:
+    """Return how many bits a real of this type has; 0 for other types."""
+    return next((bits for real, bits in _BITS.items() if isinstance(dtype, real)), 0)
+
+
 def values_of(dtype: Any) -> Values:
     """Return what a column of this type can be compared with."""
     whole = re.fullmatch(r"(U?)Int(\d+)", str(dtype))
     if whole is not None:
         return Values.whole(int(whole[2]), signed=not whole[1])
-    if isinstance(dtype, _REAL):
-        return Values("number", bits=32 if isinstance(dtype, nw.Float32) else 64)
+    if bits := bits_of_real(dtype):
+        return Values("number", bits=bits)
     if isinstance(dtype, nw.Decimal):
         return Values.decimals(dtype.precision or 38, dtype.scale)
     if isinstance(dtype, nw.Date):
@@ -54,11 +59,6 @@ def values_of(dtype: Any) -> Values:
     if is_text(dtype):
         return Values("text")
     return Values("boolean" if isinstance(dtype, nw.Boolean) else str(dtype))
-
-
-def bits_of_real(dtype: Any) -> int:
-    """Return how many bits a real of this type has; 0 for other types."""
-    return next((bits for real, bits in _BITS.items() if isinstance(dtype, real)), 0)
 
 
 def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:

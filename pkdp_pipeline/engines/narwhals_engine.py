@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines import engine_for
-from pkdp_pipeline.engines.layouts import plain_table
+from pkdp_pipeline.engines.layouts import plain_table, untyped
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
 from pkdp_pipeline.engines.narwhals_columns import (
     bits_of_real,
@@ -237,14 +237,3 @@ def _check_names(table: Any, question: Selection) -> None:
         check_columns(argument, getattr(question, argument), names)
     twice = next(name for name in names if names.count(name) > 1)
     raise ArgumentError(f"the table has column {twice!r} more than once; rename one, or drop it.")
-
-
-def untyped(table: Any) -> list[str]:
-    """Return the names of columns of a table that have no type, all missing."""
-    import pyarrow as pa
-
-    return [
-        field.name
-        for field in table.schema
-        if pa.types.is_null(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
-    ]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.layouts import plain_column, plain_type
+from pkdp_pipeline.engines.layouts import plain_column, plain_table, plain_type, untyped
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate, check_columns
@@ -63,9 +63,7 @@ def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
     """Ask the columns as an Arrow table, so that the answer is the one it has there; of categories each once."""
     import pyarrow as pa
 
-    from pkdp_pipeline.engines.layouts import plain_table
     from pkdp_pipeline.engines.narwhals_columns import condition, opened
-    from pkdp_pipeline.engines.narwhals_engine import untyped
 
     tested, codes = frame[asked.column], None
     if asked.operator == "isna" and asked.part is None:

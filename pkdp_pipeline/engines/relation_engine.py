@@ -165,12 +165,17 @@ def comparable(column: str, kind: str) -> str:
     return f"{column} COLLATE C" if kind == "VARCHAR" else column
 
 
+def is_fine(kind: str) -> bool:
+    """Return whether a column of this SQL type holds nanoseconds."""
+    return kind in ("TIMESTAMP_NS", _FINE_INSTANT)
+
+
 def in_microseconds(column: str, kind: str) -> str:
     """Return SQL for a quoted column of dates or times whose nanoseconds are cut off.
 
     What DuckDB itself makes of them, in a cast or in a function of a date, is rounded to the next day or to 1970.
     """
-    if kind not in ("TIMESTAMP_NS", _FINE_INSTANT):
+    if not is_fine(kind):
         return column
     whole = f"epoch_ns({column}) // 1000 - (epoch_ns({column}) % 1000 < 0)::BIGINT"
     if kind == _FINE_INSTANT:
@@ -214,7 +219,7 @@ def nameable(name: str, column: str, kind: str) -> str:
     """
     # A column without a value in any row may have no type: in another period's file it has one.
     if kind == '"NULL"':
-        return f"{column}::VARCHAR COLLATE C"
+        return f"{column}::VARCHAR"
     if text := as_text(column, kind):
         return text
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
@@ -268,7 +273,7 @@ _STEPS: Mapping[str, int] = MappingProxyType(
 def values_of(kind: str) -> Values:
     """Return what a column of this SQL type can be compared with."""
     unsigned = kind.startswith("U") and kind[1:] in _BITS
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in _REALS:
         return Values("number", bits=_BITS[kind])
     if kind in _BITS or unsigned:
         return Values.whole(_BITS[kind[unsigned:]], signed=not unsigned)

@@ -1,7 +1,7 @@
 """The tree of a predicate, in one form for equal questions, and the text by which a ledger knows it.
 
 Its leaves are conditions on a column; NOT is at the leaves only. A comparison with a missing value is false, and its
-negation true, as pandas has it for its default dtypes: every node is true or false for every row.
+negation true: every node is true or false for every row.
 """
 
 from __future__ import annotations

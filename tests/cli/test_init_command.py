@@ -454,16 +454,14 @@ def test_the_first_date_column_is_proposed_and_no_number_as_a_cell(folder, typed
 
 
 def test_nothing_is_proposed_where_nothing_speaks_for_it(folder):
-    pd.DataFrame({"id": ["a"], "age": [3], "score": [1.5]}).to_parquet("people.parquet")
-    told = run("init", "people.parquet").stderr
+    (folder / "people.csv").write_text("id,age,score\na,3,1.5\n", encoding="utf-8")
+    told = run("init", "people.csv").stderr
     assert "this would do, with the column that says of which day a row is" in told
-    assert told.rstrip().endswith("pkdp init people.parquet --unit id --period COLUMN --noise 1")
-    frame = {
-        "id": ["a"],
-        "monthly": ["x"],
-        "at": pd.to_datetime(["2025-01-01"]),
-        "then": pd.to_datetime(["2025-01-01"]),
-    }
+    assert told.rstrip().endswith("pkdp init people.csv --unit id --period COLUMN --noise 1")
+    pd.DataFrame({"id": ["a"], "age": [3]}).to_parquet("people.parquet")
+    assert "no column holds dates or times" in run("init", "people.parquet").stderr
+    day = pd.to_datetime(["2025-01-01"])
+    frame = {"id": ["a"], "monthly": ["x"], "at": day, "then": day}
     pd.DataFrame(frame).to_parquet("visits.parquet")
     assert "--period at --by monthly" in run("init", "visits.parquet").stderr
 
@@ -559,7 +557,8 @@ WRONG = [
 @pytest.mark.parametrize(("words", "told"), WRONG)
 def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, told):
     (folder / "there.toml").write_text("mine", encoding="utf-8")
-    pd.DataFrame({"person": ["a"], "n": [1]}).to_parquet(folder / "numbers.parquet")
+    frame = pd.DataFrame({"person": ["a"], "n": [1], "day": pd.to_datetime(["2025-01-01"])})
+    frame.to_parquet(folder / "numbers.parquet")
     (folder / "broken.csv").write_text('a,b\n"broken,\n', encoding="utf-8")
     before = sorted(folder.iterdir())
     done = run("init", *words)

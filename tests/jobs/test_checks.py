@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 from datetime import date
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -251,13 +252,13 @@ def test_a_failed_check_leaves_no_event_in_the_ledger(job_file, basic):
     job = load_job(job_file(basic, frame(person=["Ann", "Ann"])))
     with pytest.raises(InputCheckError, match="several cells"):
         run_job(job, DAY)
-    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        assert list(ledger.entries()) == []
-        head = ledger.head()
+    assert not Path(job.ledger).exists()
+    Path(job.ledger).parent.mkdir()
+    Ledger.open(job.ledger, dataset=job.dataset).close()
     with pytest.raises(InputCheckError):
         run_job(job, DAY)
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        assert ledger.head() == head
+        assert ledger.head() == "0" * 64
 
 
 def test_of_two_releases_none_is_charged_when_one_fails_its_check(job_file, basic):
@@ -267,8 +268,7 @@ def test_of_two_releases_none_is_charged_when_one_fails_its_check(job_file, basi
     job = load_job(job_file(text, frame(person=["Ann", "Ann"])))
     with pytest.raises(InputCheckError, match="release 'people_by_town': units 'person'"):
         run_job(job, DAY)
-    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        assert list(ledger.entries()) == []
+    assert not Path(job.ledger).exists()
 
 
 def test_great_expectations_is_lazy_and_reports_to_nobody(tmp_path):

@@ -52,6 +52,8 @@ NOISY = """
 
 
 def entries(job):
+    if not Path(job.ledger).exists():
+        return []
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         return list(ledger.entries())
 

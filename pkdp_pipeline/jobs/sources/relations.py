@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pkdp_pipeline.engines.memory import connect as private_connection
 from pkdp_pipeline.engines.memory import disconnect
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
-from pkdp_pipeline.engines.relation_engine import INSTANTS, in_microseconds, is_number
+from pkdp_pipeline.engines.relation_engine import INSTANTS, in_microseconds, is_fine, is_number
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.sources.source import Kind, check_unique, newest_kind, period_kind
@@ -144,10 +144,8 @@ class RelationSource(DaySource):
         self, period: PeriodTable, day: date, columns: Collection[str] = (), *, until: date | None = None
     ) -> duckdb.DuckDBPyRelation:
         """See `DaySource.relation`; all columns, read where they are asked for, and all periods to that of `until`."""
-        kind = period_kind(self.columns, period)
-        # Bounds are microseconds, which not every stored unit can hold.
-        bounds = self._types[period.column] in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-        condition = in_period(self._moments(period.column), kind, period, day, until=until, bounds=bounds)
+        kind, stored = period_kind(self.columns, period), self._types[period.column]
+        condition = in_period(quoted(period.column), kind, period, day, until=until, stored=stored)
         return self._asked(lambda: self._relation.filter(condition))
 
     def _moments(self, column: str) -> str:
@@ -199,20 +197,24 @@ def kind_of(sql_type: str) -> Kind:
 
 
 def in_period(
-    column: str, kind: Kind, period: PeriodTable, day: date, *, until: date | None = None, bounds: bool = True
+    column: str, kind: Kind, period: PeriodTable, day: date, *, until: date | None = None, stored: str = "TIMESTAMP"
 ) -> str:
     """Return SQL, for DuckDB and PostgreSQL, for whether a quoted column lies in the period of a day.
 
-    Or in one up to that of `until`. With `bounds` it says the same once more, roughly, in a way that indexes and the
-    statistics of files answer.
+    Or in one up to that of `until`. It says the same once more, roughly, in a way that indexes and the statistics of
+    files answer. `stored`: DuckDB's type of the column.
     """
     first, last = period.span(day)[0], period.span(until or day)[1]
-    on_day = f"CAST({_clock(column, kind, period)} AS DATE)"
+    on_day = f"CAST({_clock(in_microseconds(column, stored), kind, period)} AS DATE)"
     condition = f"{on_day} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'"
-    if kind == "date" or not bounds:
+    exactly = stored in ("TIMESTAMP_S", "TIMESTAMP_MS") or (
+        is_fine(stored) and not 1678 < first.year <= last.year < 2262
+    )
+    if kind == "date" or exactly:  # bounds are microseconds, which not every unit can hold
         return condition
     about = max(first.toordinal() - _MARGIN, 1), min(last.toordinal() + _MARGIN, date.max.toordinal())
     name, zone = ("TIMESTAMPTZ", "+00") if kind == "instant" else ("TIMESTAMP", "")
+    name = stored if is_fine(stored) else name
     begin, end = (f"{name} '{date.fromordinal(one).isoformat()} 00:00:00{zone}'" for one in about)
     return f"{column} >= {begin} AND {column} <= {end} AND {condition}"
 

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 from adapters import adapters
-from cases import CASES, FAILURES, WHERE_NOT_IN_PANDAS, twice
+from cases import CASES, FAILURES, twice
 from thorough import spread
 
 import pkdp_pipeline as pkdp
@@ -16,7 +16,6 @@ from pkdp_pipeline.model.keys import canonical_key
 ATTACKER = pkdp.AttackerModel(p_max=0.5)
 EVERY = [pytest.param(adapter, id=adapter.name, marks=adapter.marks) for adapter in adapters()]
 NAMES = {case.name: case for case in CASES}
-PANDAS_HAS_NOT = {f"where {query}" for query in WHERE_NOT_IN_PANDAS}
 
 
 def histogram(adapter, case):
@@ -36,8 +35,6 @@ def reference(case):
     """Return the release of the first engine that can hold the data."""
     for adapter in adapters():
         if case.name not in adapter.unheld:
-            if adapter.name == "pandas" and case.name in PANDAS_HAS_NOT:
-                continue
             return histogram(adapter, case)
     raise AssertionError(case.name)
 
@@ -61,7 +58,7 @@ def held(cases):
         pytest.param(adapter, case, id=f"{adapter.name}-{case.name}", marks=marks(number, place, adapter))
         for number, adapter in enumerate(adapters())
         for place, case in enumerate(cases)
-        if case.name not in adapter.unheld and not (adapter.name == "pandas" and case.name in PANDAS_HAS_NOT)
+        if case.name not in adapter.unheld
     ]
 
 

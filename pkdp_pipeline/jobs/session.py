@@ -115,8 +115,11 @@ class JobSession:
         self._ledger = opening.enter_context(self._opened_ledger(":memory:"))
         check_ledger(job, self._ledger, check_folder(job))
         check_outputs(job)
-        if self._day is not None and plan_job(job, [self._day]).refused is None:
-            check_named(job, self._opened_source().columns)
+        if self._day is not None:
+            with self.stopping.reading():
+                refused = plan_job(job, [self._day]).refused
+            if refused is None:
+                check_named(job, self._opened_source().columns)
 
     def _opened_ledger(self, place: str) -> Ledger:
         """Open a ledger under the job's terms; what the job does not declare stays as the ledger has it."""
@@ -129,7 +132,8 @@ class JobSession:
         make_folder(folder)
         if not locked:
             opening.enter_context(job_lock(folder))
-        certificates = check_folder(job)
+        with self.stopping.reading():  # as many as there are periods
+            certificates = check_folder(job)
         remove_leftovers(folder)
         if "://" not in job.ledger:
             make_folder(Path(job.ledger).parent)

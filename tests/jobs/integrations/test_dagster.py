@@ -178,9 +178,16 @@ def test_the_days_are_those_of_the_job(flights):
     run = told(
         flights,
         """
+import os
+import time
 from pkdp_pipeline.errors import ConfigError
 
 assets = release_assets("daily_flights.toml", start="2013-03-30", end="2013-04-02")
+text = Path("daily_flights.toml").read_text().replace(', time_zone = "Europe/Oslo"', "")
+Path("plain.toml").write_text(text)
+os.environ["TZ"] = "Pacific/Auckland"
+time.tzset()
+machine = release_assets("plain.toml", start="2013-03-30").partitions_def.timezone
 try:
     release_assets("daily_flights.toml", start="2013-03-30", time_zone="UTC")
     said = ""
@@ -190,12 +197,12 @@ days = assets.partitions_def
 first = days.time_window_for_partition_key("2013-03-31")
 zone = days.timezone
 run = {"keys": list(days.get_partition_keys()), "hours": (first.end.timestamp() - first.start.timestamp()) / 3600}
-run |= {"zone": zone, "said": said}
+run |= {"zone": zone, "said": said, "machine": machine}
 Path("told.json").write_text(json.dumps(run))
 """,
     )
     assert run["keys"] == ["2013-03-30", "2013-03-31", "2013-04-01", "2013-04-02"]
-    assert (run["zone"], run["hours"]) == ("Europe/Oslo", 23.0)
+    assert (run["zone"], run["hours"], run["machine"]) == ("Europe/Oslo", 23.0, "Pacific/Auckland")
     assert "leave time_zone out" in run["said"]
 
 

@@ -235,7 +235,7 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
         The threshold, drawn as a line.
     axes : matplotlib.axes.Axes
     words : sequence of str, optional
-        What stands in the place of each row's bar, where its count is suppressed.
+        The words in the place of each row's bar, where its count is suppressed.
     """
     if len(table.keys) != len(table.counts):
         raise ArgumentError("a table must have one count for each key.")

@@ -41,10 +41,14 @@ _SECONDS = 30.0  # of silence between two lines about a backfill
 def print_result(result: JobResult) -> None:
     """Print one day: its tables with their guarantees, and what the ledger adds up to."""
     console = Console(markup=False, highlight=False, emoji=False)
+    period, releases = result.job.period.text(result.day), [one.release for one in result.releases]
     for published in result.releases:
-        _print_release(console, result, published)
+        console.print(f"{published.asked.name}, {period}")
+        print_release(published.release, console=console, beside=releases)
+        replayed = "replayed: published before; no data was read, nothing was charged."
+        console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
     if result.together is not None:
-        console.print(result.together.sentence(result.job.period.text(result.day)), "\n", sep="")
+        console.print(result.together.sentence(period), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases
     if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
         console.print(f"The ledger so far. {_briefly(result.total, result.releases)}\n")
@@ -122,19 +126,8 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
     screen.lines([job.output.directory, *report])
 
 
-def _print_release(console: Console, result: JobResult, published: JobRelease) -> None:
-    console.print(f"{published.asked.name}, {result.job.period.text(result.day)}")
-    print_release(published.release, console=console, beside=[one.release for one in result.releases])
-    replayed = "replayed: published before; no data was read, nothing was charged."
-    console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
-
-
 def print_release(
-    release: Release,
-    delta: float = DELTA,
-    *more: str,
-    console: Console | None = None,
-    beside: Sequence[Release] = (),
+    release: Release, delta: float = DELTA, *more: str, console: Console | None = None, beside: Sequence[Release] = ()
 ) -> None:
     """Print a release's table, what its noise does, its guarantee, and more lines."""
     console = console or Console(markup=False, highlight=False, emoji=False)

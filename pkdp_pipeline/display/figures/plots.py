@@ -184,7 +184,8 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
     points = spending(history, unit, probability("delta", delta), most=_PERIODS, seconds=_SECONDS)
     lines = [BudgetLine.of(budget, part) for budget in history.terms.budgets for part in budget.measures]
     drawn = new_axes() if axes is None else axes
-    given = any(not leak.is_private for attacker in history.attackers(unit) for leak in attacker.leakage)
+    attackers = (history.parts[line.row.part].attacker for line in history.lines if line.row.unit == unit)
+    given = any(not leak.is_private for attacker in attackers for leak in attacker.leakage)
     draw_spending(points, lines, drawn, delta=delta, given=given)
     return drawn
 
@@ -234,7 +235,7 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
         The threshold, drawn as a line.
     axes : matplotlib.axes.Axes
     words : sequence of str, optional
-        In the place of each row's bar, where its count is suppressed.
+        The words in the place of each row's bar, where its count is suppressed.
     """
     if len(table.keys) != len(table.counts):
         raise ArgumentError("a table must have one count for each key.")

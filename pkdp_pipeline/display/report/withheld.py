@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.display.content import PublishedTable, ReleaseView, Report
 
 SUPPRESSED = "suppressed"
-"""Stands in the place of a count that is not published, where nothing else tells more of it."""
+"""The word in the place of a count that is not published, where nothing else tells more of it."""
 
 
 def withheld_in(report: Report, release: ReleaseView) -> list[str]:

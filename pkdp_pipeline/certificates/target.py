@@ -41,6 +41,8 @@ _BY_THRESHOLD: Mapping[Protects, frozenset[str]] = MappingProxyType(
 _AIM = (1.0, 1e-6)
 _MOST = 1_000_000
 _MANY = 200
+_RARE = 0.01
+"""A smaller p_max takes pairs of so many atoms that a k is named that is enough, if not the least."""
 
 
 def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
@@ -134,7 +136,7 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     # An example that does not contradict what is declared.
     share = declared if declared is not None else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
     # Many known people are set aside as if they were controlled: k is then enough, if not the least.
-    aside = attacker.known if attacker.known > _MANY else 0
+    aside = attacker.known if attacker.known > (0 if protects == "value" and share < _RARE else _MANY) else 0
     least = _least(
         ValueThroughAbsence if protects == "value" else Thresholding,
         "k",
@@ -159,7 +161,11 @@ def _by_threshold_of_cells(
     if not declared and not _by_k(mechanism):
         return None
     share = attacker.p_max if attacker.p_max is not None and declared else 0.1
-    argued = replace(attacker, p_max=share, independent_cells=True)
+    rare = share < _RARE
+    aside = attacker.known if rare else 0
+    argued = replace(
+        attacker, p_max=max(share, _RARE) if share else share, known=attacker.known - aside, independent_cells=True
+    )
 
     def enough(k: int) -> bool:
         partial = bounds_of(Histogram(k=k, cells_per_unit=mechanism.cells_per_unit), argued, protects).partial
@@ -169,7 +175,7 @@ def _by_threshold_of_cells(
     if least is None:
         return None
     cells = "" if attacker.independent_cells else ", and independent_cells if that can be argued too"
-    return lambda say: f"no noise but k = {least} {_where('p_max', share, declared)}{cells}"
+    return lambda say: f"no noise but k = {least + aside} {_where('p_max', share, declared)}{cells}"
 
 
 def _where(label: str, share: float, declared: bool) -> str:

@@ -224,9 +224,10 @@ class BoxedThreshold(Counting):
         for side, k in self._thresholds():
             (share, other), (below, above) = self._shares(way, side, epsilons), self._settled(way, k, epsilons)
             # Up to this many the mode is surely below k - 1, and from that many on it is surely not.
-            below = (below * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
+            with np.errstate(over="ignore"):
+                below = (below * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
+                above = np.ceil((above * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
             below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
-            above = np.ceil((above * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
             fewest, enough = np.maximum(fewest, below + 1.0), np.maximum(enough, above)
         # Of more people than are looked at, nothing is asked.
         last, sure = np.minimum(enough, most), enough <= most

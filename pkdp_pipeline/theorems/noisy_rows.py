@@ -51,7 +51,8 @@ class Channel:
 
     def above(self, steps: Array) -> Array:
         """Return ``P[Z ≥ s]``."""
-        tail = np.exp(-self.noise * np.where(steps >= 1, steps, 1 - steps)) / (1.0 + math.exp(-self.noise))
+        with np.errstate(over="ignore"):
+            tail = np.exp(-self.noise * np.where(steps >= 1, steps, 1 - steps)) / (1.0 + math.exp(-self.noise))
         result: Array = np.where(steps >= 1, tail, 1.0 - tail)
         return result
 

@@ -194,12 +194,15 @@ def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
     hidden, shown = [(law * ~shows).sum(axis=1) for law in lives], [law * shows for law in lives]
     if bound.noise is not None:
         reach, least, alpha = (
-            min(4000, math.ceil(_WIDTH / bound.noise)),
+            math.ceil(min(4000.0, _WIDTH / bound.noise)),
             bound.release_threshold,
             math.exp(-bound.noise),
         )
         values = np.arange(-reach if least is None else max(-reach, least), size + reach)
-        kernel = np.exp(-bound.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-bound.noise) / (1.0 + alpha))
+        with np.errstate(over="ignore"):
+            kernel = np.exp(-bound.noise * np.abs(counts[:, None] - values)) * (
+                -math.expm1(-bound.noise) / (1.0 + alpha)
+            )
         if least is not None:
             below = Channel(0, least, bound.noise, bound.p_min, bound.p_max).below(least - counts.astype(float))
             hidden = [told + law @ below for told, law in zip(hidden, shown, strict=True)]
@@ -253,9 +256,10 @@ class ReachedBetween(_Tried):
     def laws(self, people: int) -> tuple[Array, Array]:
         """Return what two cells show in the target's two lives, this many people being coins."""
         law, counts, least = binomial_weights(people, self.p, 0, people), np.arange(people + 2), self.release_threshold
-        reach, alpha = min(_FAR, math.ceil(0.5 * _WIDTH / self.noise)), math.exp(-self.noise)
+        reach, alpha = math.ceil(min(float(_FAR), 0.5 * _WIDTH / self.noise)), math.exp(-self.noise)
         values = np.arange(-reach if least is None else max(-reach, least), max(people + 2, least or 0) + reach)
-        shown = np.exp(-self.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-self.noise) / (1.0 + alpha))
+        with np.errstate(over="ignore"):
+            shown = np.exp(-self.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-self.noise) / (1.0 + alpha))
         hidden = np.zeros(len(counts))
         if least is not None:
             hidden = Channel(0, least, self.noise, self.p, self.p).below(least - counts.astype(float))

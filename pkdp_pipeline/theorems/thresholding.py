@@ -15,6 +15,9 @@ from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, 
 from pkdp_pipeline.theorems.two_crowds import MOST_BUDGET, crowds_reach
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
+_MOST_AVERAGED = 2**20
+"""With larger thresholds people merely known are taken for people who are controlled, which is sound."""
+
 _MOST_TRIALS = 10_000_000
 """Attacks with more unknown people than this are not evaluated."""
 
@@ -81,13 +84,15 @@ class Thresholding(Threshold):
         if self.averages:
             passive = self._passive(epsilons)
             return passive.best, passive.top
-        lower, upper = self._at(self.k - (self.known if self.active or self.p == 1.0 else 0), epsilons)
-        return lower, np.minimum(upper, 1.0)
+        lower, upper = self._at(self.k - (self.known if self.active or self.p > 0.0 else 0), epsilons)
+        # Where some who are merely known are taken for controlled, what is attained proves nothing.
+        return lower * (self.active or self.p in (0.0, 1.0) or self.known == 0), np.minimum(upper, 1.0)
 
     @property
     def averages(self) -> bool:
         """Whether it depends on chance how many of the known people count."""
-        return self.known > 0 and not self.active and 0.0 < self.p < 1.0
+        by_chance = self.known > 0 and not self.active and 0.0 < self.p < 1.0
+        return by_chance and self.k <= _MOST_AVERAGED
 
     @property
     def slack(self) -> float:

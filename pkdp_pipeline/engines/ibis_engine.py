@@ -25,14 +25,14 @@ class IbisEngine(NarwhalsEngine):
     """Counts the distinct units of an `ibis.Table`; ``where`` may be a boolean column of it, or what `ibis._` makes."""
 
     def _source(self, frame: Any, question: Selection) -> Source:
-        schema = frame.schema()
-        spelled = [name for name, kind in schema.items() if kind.is_null() or kind.is_uuid()]
-        frame = frame.mutate(**{name: frame[name].cast("string") for name in spelled}) if spelled else frame
+        kinds = frame.schema()
+        empty = [name for name, kind in kinds.items() if kind.is_null()]
+        spelled = {name: frame[name].cast("string") for name, kind in kinds.items() if name in empty or kind.is_uuid()}
+        frame = frame.mutate(**spelled) if spelled else frame
         backend = backend_of(frame)
         if backend in _ORDER_BY_LANGUAGE and isinstance(question.where, Predicate):
             texts = {BYTES + name: name for name in ordered_columns(question.where) if _is_text(frame, name)}
             frame = asked(lambda: _with_bytes(frame, texts))
-        empty = [name for name in spelled if schema[name].is_null()]
         return Source(frame, empty=empty, regex=backend in _READ_RE2)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:

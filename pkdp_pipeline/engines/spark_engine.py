@@ -17,7 +17,8 @@ class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
 
     def _source(self, frame: Any, question: Selection) -> Source:
-        return Source(asked(partial(_without_collations, frame)))
+        empty = asked(lambda: [field.name for field in frame.schema if field.dataType.typeName() == "void"])
+        return Source(asked(partial(_plain, frame, empty)), empty=empty)
 
     def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
         if question.one_cell == "error" and question.cells_per_unit == 1 and question.unit:
@@ -28,14 +29,18 @@ class SparkEngine(NarwhalsEngine):
         return super()._counted(rows, question, frame)
 
 
-def _without_collations(frame: Any) -> Any:
-    """Return a frame whose text is compared by its bytes; Spark 4 may give a column another order."""
+def _plain(frame: Any, empty: list[str]) -> Any:
+    """Return a frame whose text is compared by its bytes, and so are the columns that have no type, all missing.
+
+    Spark 4 may give a column another order.
+    """
     from pyspark.sql import functions
 
     binary = "UTF8_BINARY"
     collated = [field.name for field in frame.schema if getattr(field.dataType, "collation", binary) != binary]
     quoted = {name: functions.col(f"`{name.replace('`', '``')}`") for name in collated}
-    return frame.withColumns({name: functions.collate(column, binary) for name, column in quoted.items()})
+    plain = {name: functions.collate(column, binary) for name, column in quoted.items()}
+    return frame.withColumns(plain | dict.fromkeys(empty, functions.lit(None).cast("string")))
 
 
 #: The nodes of a plan that reads stored rows once, one by one; of files, those that store columns.

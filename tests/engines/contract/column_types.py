@@ -23,9 +23,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "PyArrow": ("pyarrow",),
     "DuckDB, SQL, gate": ("duckdb", "macros", "gate"),
     "Parquet": ("job", "file"),
+    "Ibis": ("ibis",),
+    "Spark": ("spark",),
 }
 _POLARS = frozenset({"polars", "polars lazy"})
-_DUCKDB = frozenset({"duckdb", "macros", "gate"})
+_DUCKDB = frozenset({"duckdb", "macros", "gate", "ibis"})
 _PARQUET = frozenset({"job", "file"})
 
 
@@ -56,9 +58,21 @@ class Type:
     unlike: Mapping[str, tuple[dict[Any, int] | str, int | str]] = field(default_factory=dict)
     unheld: frozenset[str] = frozenset()
 
+    def is_held(self, door: str) -> bool:
+        """Return whether a door's frames have such a column."""
+        return door not in self.unheld and (door != "spark" or not _is_foreign_to_spark(self.column.type))
+
     def of(self, door: str) -> tuple[dict[Any, int] | str, int | str]:
         """Return what a door makes of it, as a key and as a unit."""
         return self.unlike.get(door, (self.key, self.unit))
+
+
+def _is_foreign_to_spark(kind: Any) -> bool:
+    """Return whether Spark makes nothing of an Arrow column: it has no unsigned numbers, nanoseconds and layouts."""
+    if pa.types.is_dictionary(kind):
+        return _is_foreign_to_spark(kind.value_type)
+    words = ("view", "run_end", "uint", "half", "date64", "time32", "[ns]", "[ns,", "extension", "fixed_size_list")
+    return any(word in str(kind) for word in words) or (pa.types.is_decimal(kind) and kind.precision > 38)
 
 
 def seven(kind: Any, *values: Any) -> pa.Array:
@@ -216,14 +230,19 @@ TYPES = (
         for unit in ("s", "ms", "us")
     ),
     *(
-        Type(name="times of day", column=seven(kind, 1, 2, 3), key=NO_KEY, unlike=OBJECTS)
+        Type(
+            name="times of day",
+            column=seven(kind, 1, 2, 3),
+            key=NO_KEY,
+            unlike=OBJECTS | {"spark": (NO_KEY, NO_UNIT)},
+        )
         for kind in (pa.time32("s"), pa.time64("us"))
     ),
     Type(
         name="times of day",
         column=seven(pa.time64("ns"), 1, 2, 3),
         key=NO_KEY,
-        unheld=frozenset({"pandas"}),
+        unheld=frozenset({"pandas", "ibis"}),
     ),
     *(
         Type(
@@ -273,7 +292,7 @@ def _shown(alike: list[Type], doors: tuple[str, ...]) -> str:
         tuple(not isinstance(part, str) for part in one.of(door))
         for one in alike
         for door in doors
-        if door not in one.unheld
+        if one.is_held(door)
     }
     assert len(answers) < 2, (alike[0].name, doors)
     shown = {(True, True): "both", (True, False): "key", (False, True): "unit", (False, False): "no"}

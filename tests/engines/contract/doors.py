@@ -211,7 +211,11 @@ def doors() -> tuple[Door, ...]:
     columns |= {"duckdb": "DuckDB", "spark": "Spark", "ibis": "Ibis"}
     frames = {
         adapter.name: Door(
-            name=adapter.name, column=columns[adapter.name], count=of_frame(adapter), marks=adapter.marks
+            name=adapter.name,
+            column=columns[adapter.name],
+            count=of_frame(adapter),
+            marks=adapter.marks,
+            slow=bool(adapter.marks),
         )
         for adapter in adapters()
         if adapter.name in columns

@@ -46,11 +46,11 @@ def cases():
             door,
             one,
             id=f"{door.name}-{one.name}-{one.column.type}",
-            marks=[pytest.mark.slow] if door.slow and (place + number) % 4 else [],
+            marks=[*door.marks, *([pytest.mark.slow] if door.slow and (place + number) % 4 else [])],
         )
         for place, one in enumerate(TYPES)
         for number, door in enumerate(tried)
-        if door.name not in one.unheld
+        if one.is_held(door.name)
     ]
 
 

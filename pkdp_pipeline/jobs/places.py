@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.jobs.source_tables import DatabaseTable
-from pkdp_pipeline.model.spelling import public_address
+from pkdp_pipeline.ledger.postgres import public_address
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job

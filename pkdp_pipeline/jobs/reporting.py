@@ -25,6 +25,7 @@ from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.history import History, read_history
+from pkdp_pipeline.ledger.postgres import public_address
 from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.rows import counted, unit_text
 from pkdp_pipeline.model.arguments import choice, probability

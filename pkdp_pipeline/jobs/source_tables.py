@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo,
 
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.jobs.environment import Address, AnyAddress, PathName, local
-from pkdp_pipeline.model.spelling import public_address, public_url
+from pkdp_pipeline.ledger.postgres import public_address, public_url
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:

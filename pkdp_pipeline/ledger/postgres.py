@@ -1,10 +1,11 @@
-"""PostgreSQL's words: which errors pass by themselves, and what differs from the schema a ledger was made with."""
+"""PostgreSQL: what is shown of an address, which errors pass by themselves, what differs from a ledger's schema."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
 from pkdp_pipeline.ledger.database import schema_script
 
@@ -12,6 +13,30 @@ Trouble = Literal["passing", "refused", "malformed", "other"]
 
 LOCKED = "55P03"
 """PostgreSQL's word for a lock that was not to be had in time."""
+
+
+def public_address(address: str) -> str:
+    """Return ``host:port/database`` of a database's address: no user, no password, no options."""
+    parts = urlsplit(address)
+    host = parts.hostname or "local"
+    if ":" in host:
+        host = f"[{host}]"
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{host}{port}{unquote(parts.path)}"
+
+
+def public_url(address: str) -> str:
+    """Return an address of any database without user, password and options."""
+    return f"{urlsplit(address).scheme}://{public_address(address)}"
+
+
+_NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
+
+
+def is_misspelt_address(text: str) -> bool:
+    """Return whether a text is meant for a PostgreSQL server and no address; as a file's name it shows its password."""
+    return "://" not in text and _NO_FILE.match(text) is not None
+
 
 _PASSING = ("08", "40", "55", "57", "53300", "25P03")
 """Connection lost, serialization, locks, server starting or stopping, too many connections, idle for too long.

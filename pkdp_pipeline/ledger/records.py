@@ -15,10 +15,11 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, Temporar
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
 from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.postgres import is_misspelt_address
 from pkdp_pipeline.ledger.rows import Entry, Row, after, facts_of, part_key, promise_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
-from pkdp_pipeline.model.spelling import folded, is_misspelt_address
+from pkdp_pipeline.model.spelling import folded
 
 _PAGE, _ROWS, _AT_ONCE = 64, 1000, 500
 _STEPS = 4

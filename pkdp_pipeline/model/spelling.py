@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from urllib.parse import unquote, urlsplit
 
 from pkdp_pipeline.errors import ArgumentError
 
@@ -14,29 +13,6 @@ from pkdp_pipeline.errors import ArgumentError
 _UNDRAWN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
-
-
-def public_address(address: str) -> str:
-    """Return ``host:port/database`` of a database's address: no user, no password, no options."""
-    parts = urlsplit(address)
-    host = parts.hostname or "local"
-    if ":" in host:
-        host = f"[{host}]"
-    port = "" if parts.port is None else f":{parts.port}"
-    return f"{host}{port}{unquote(parts.path)}"
-
-
-def public_url(address: str) -> str:
-    """Return an address of any database without user, password and options."""
-    return f"{urlsplit(address).scheme}://{public_address(address)}"
-
-
-_NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
-
-
-def is_misspelt_address(text: str) -> bool:
-    """Return whether a text is meant for a PostgreSQL server and no address; as a file's name it shows its password."""
-    return "://" not in text and _NO_FILE.match(text) is not None
 
 
 def collapsed(text: str) -> str:

@@ -62,23 +62,23 @@ def _answer(frame: pd.DataFrame, predicate: Predicate) -> npt.NDArray[np.bool_]:
     return reduce(word, (_answer(frame, part) for part in predicate.parts))
 
 
-def _test(frame: pd.DataFrame, asked: Condition) -> npt.NDArray[np.bool_]:
+def _test(frame: pd.DataFrame, leaf: Condition) -> npt.NDArray[np.bool_]:
     """Ask the columns as an Arrow table, so that the answer is the one it has there; of categories each once."""
     import pyarrow as pa
 
     from pkdp_pipeline.engines.narwhals_columns import condition, opened
 
-    tested, codes = frame[asked.column], None
-    if asked.operator == "isna" and asked.part is None:
-        table = pa.table({asked.column: _missing(tested)})
-    elif len(asked.columns) == 1 and isinstance(tested.dtype, pd.CategoricalDtype):
+    tested, codes = frame[leaf.column], None
+    if leaf.operator == "isna" and leaf.part is None:
+        table = pa.table({leaf.column: _missing(tested)})
+    elif len(leaf.columns) == 1 and isinstance(tested.dtype, pd.CategoricalDtype):
         codes = tested.cat.codes.to_numpy()
-        table = pa.table({asked.column: _in_arrow(pd.Series(tested.cat.categories, name=asked.column))})
-        table = pa.concat_tables([table, pa.table({asked.column: pa.nulls(1, table.schema.types[0])})])
+        table = pa.table({leaf.column: _in_arrow(pd.Series(tested.cat.categories, name=leaf.column))})
+        table = pa.concat_tables([table, pa.table({leaf.column: pa.nulls(1, table.schema.types[0])})])
     else:
-        table = pa.table({name: _in_arrow(frame[name]) for name in sorted(asked.columns)})
+        table = pa.table({name: _in_arrow(frame[name]) for name in sorted(leaf.columns)})
     rows, schema = opened(plain_table(table, table.column_names))
-    hit = condition(asked, rows, schema, empty=untyped(table))
+    hit = condition(leaf, rows, schema, empty=untyped(table))
     problem = ""
     try:
         answer: npt.NDArray[np.bool_] = rows.select(hit=cast("nw.Expr", hit)).collect().to_native()["hit"].to_numpy()

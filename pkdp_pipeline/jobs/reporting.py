@@ -30,7 +30,7 @@ from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.rows import counted, unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
-from pkdp_pipeline.model.spelling import in_markdown, printable, public_address, table_line
+from pkdp_pipeline.model.spelling import in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import fitting
 
 if TYPE_CHECKING:

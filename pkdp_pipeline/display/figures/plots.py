@@ -184,8 +184,7 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
     points = spending(history, unit, probability("delta", delta), most=_PERIODS, seconds=_SECONDS)
     lines = [BudgetLine.of(budget, part) for budget in history.terms.budgets for part in budget.measures]
     drawn = new_axes() if axes is None else axes
-    attackers = (history.parts[line.row.part].attacker for line in history.lines if line.row.unit == unit)
-    given = any(not leak.is_private for attacker in attackers for leak in attacker.leakage)
+    given = any(not leak.is_private for attacker in history.attackers(unit) for leak in attacker.leakage)
     draw_spending(points, lines, drawn, delta=delta, given=given)
     return drawn
 

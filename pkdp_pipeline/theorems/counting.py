@@ -226,8 +226,8 @@ class Counting(Uncertain):
     def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, tuple[int, int]]:
         """Divide blocks until none exceeds the best vertex by more than the slack, or enough are looked at.
 
-        What is left of them is returned. A block is a mark (direction × number of ε + which ε) with its first and last vertex. The last is the direction
-        and the vertex with the largest δ of all.
+        What is left of them is returned. A block is a mark (direction × number of ε + which ε) with its first and last
+        vertex. The last is the direction and the vertex with the largest δ of all.
         """
         directions = self._directions()
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))

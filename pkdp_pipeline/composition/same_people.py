@@ -209,7 +209,8 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
     total = Applied(bound=Maximum(theorem=_RULE, parts=tuple(dict.fromkeys(bounds))), attack=attack)
     # Theorem C reveals who is in all releases together, not who is in one of them.
     while_unknown = (
-        ", while it is not known exactly how many people are in each of them; who is present means present in any of them"
+        ", while it is not known exactly how many people are in each of them; who is present means present in any of "
+        "them"
         if between
         else ""
     )

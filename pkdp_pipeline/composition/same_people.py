@@ -251,7 +251,12 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
     attack = best_attack(_RULE, between or _all_by("histogram_value", parts))
     total = Applied(bound=Maximum(theorem=_RULE, parts=tuple(dict.fromkeys(bounds))), attack=attack)
     # Theorem C reveals who is in all releases together, not who is in one of them.
-    while_unknown = ", while it is not known exactly how many people are in any one release" if between else ""
+    while_unknown = (
+        ", while it is not known exactly how many people are in each of them; who is present means present in any of "
+        "them"
+        if between
+        else ""
+    )
     reason = (
         "the cells of different parts can be compared only where all of them rest on p_max, or all on p_max_between"
         if any(part.partial for part in parts)

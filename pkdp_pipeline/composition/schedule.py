@@ -28,7 +28,6 @@ _WORST = "worst_case_parts"
 _SLOW = "noisy_thresholding_in_box"
 """A profile that takes a second at every ε is not read off at hundreds of them; others hold beside it."""
 
-
 _FEW_KINDS = 32
 """Of up to so many different releases it is looked at what all tell, where nobody takes part in all of them."""
 
@@ -44,8 +43,8 @@ def _laws(
 ) -> tuple[tuple[Directions, int], ...]:
     """Return the losses of a part, and how often each; those of a person's several cells one by one.
 
-    Bounds of the classes `apart` are left out where others are left. With `hulls` pairs that average over how many
-    known people count are replaced by the hull of what is certified.
+    Bounds of the classes `apart` are left out where others are left. `hulls`: the hull of what is certified takes the
+    place of a pair that averages over how many known people count.
     """
     cells = [one for one in part.bounds if isinstance(one, Convolved) and THEOREMS[one.theorem].about]
     if cells and len(cells) == len(part.bounds):
@@ -54,8 +53,7 @@ def _laws(
     bounds = _quick(part)
     others = tuple(bound for bound in bounds if not isinstance(bound, apart)) or bounds
     law = directions(others, part.protects)
-    if hulls and law.averages:
-        law = Directions(right=ProfileLosses(bounds=others))
+    law = Directions(right=ProfileLosses(bounds=others)) if hulls and law.averages else law
     return ((replace(law, attack=_repeatable(part)), part.times),)
 
 
@@ -97,22 +95,17 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
         participation *= max(sum(times for _, times in _laws(part)) // part.times for part in parts)
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))
-    # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile; and
-    # where known people count by chance, no crowd is the worst beside any number of them.
-    closer = (
-        (_laws(part, (NoisyThreshold, BoxedThreshold)) for part in parts),
-        (_laws(part, hulls=True) for part in parts),
-    )
-    others = [
-        one for one in dict.fromkeys(tuple(law for part in each for law in part) for each in closer) if one != laws
-    ]
+    # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile; where
+    # known people count by chance, hulls are closer.
+    exact = tuple(law for part in parts for law in _laws(part, (NoisyThreshold, BoxedThreshold)))
+    hulls = tuple(law for part in parts for law in _laws(part, hulls=True))
+    others = [each for each in dict.fromkeys((exact, hulls)) if each != laws]
     several = participation is not None and len(laws) > 1
     if not several and not others and not any(isinstance(law.right, ProfileLosses) for law, _ in laws):
         return (total,)
     # Where laws are read off profiles, or all taken for the most telling ones, the plain sum may be smaller.
     found = [replace(bound, parts=each) for each in others]
     if several and len(laws) <= _FEW_KINDS:
-        # Nor do fewer periods tell more than all, each by its own losses.
         found += [replace(one, participation=None) for one in (bound, *found)]
     return (total, *(Applied(bound=one, attack=None) for one in (_split_sum(theorem, parts), *found)))
 
@@ -244,10 +237,8 @@ def without_evidence(parts: Parts, evidence: Sequence[Evidence]) -> Total:
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])
 """Where the profiles of parts that differ are looked at to find the split; any split is sound."""
 
-
 _DEEPEST = -690.0
 """The logarithm of the smallest common δ that is looked for."""
-
 
 _STEEP = 5.0
 """A fall of log δ between two points of the table that is no slope."""

@@ -187,13 +187,9 @@ class ChargeCheck:
     @property
     def key(self) -> Hashable:
         """All that the outcome depends on, messages aside: the same release is the same one under another number."""
-        row, rows = self.entry.row, self.totals.account.rows
-        return (
-            row.part,
-            self.new,
-            self.totals.terms,
-            frozenset(one if one.id != row.id else one._replace(id=0) for one in rows),
-        )
+        row = self.entry.row
+        rows = frozenset(one if one.id != row.id else one._replace(id=0) for one in self.totals.account.rows)
+        return row.part, self.new, self.totals.terms, rows
 
     def __call__(self) -> None:
         """Do the sums.

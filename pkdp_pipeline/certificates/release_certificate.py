@@ -72,7 +72,8 @@ class ReleaseCertificate(Certificate):
     _found: Applicable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = bounds_of(self.mechanism, self.attacker, self.protects)
+        declared = None if self.context is None else self.context.declared
+        found = bounds_of(self.mechanism, self.attacker, self.protects, declared)
         if not found.partial and found.worst is None:
             raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, found.obstacles))
         if isinstance(found.worst, Leaked) and self.context is not None and self.context.where is not None:

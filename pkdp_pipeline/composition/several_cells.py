@@ -16,7 +16,9 @@ from pkdp_pipeline.theorems.thresholding import Thresholding
 
 
 @lru_cache(maxsize=1024)
-def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
+def bounds_of(
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, declared: int | None = None
+) -> Applicable:
     """Return every bound that holds for `mechanism` against `attacker`; once for a release and all that is made of it.
 
     Notes
@@ -26,7 +28,7 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     of the whole is the product of those of c cells; that of lives in different cells has c more in the other order.
     *Rounding*: that of `Convolved`. *Source*: `docs/composition.md`, rule 10.
     """
-    found, cells = bounds_of_theorems(mechanism, attacker, protects), cells_per_unit(mechanism)
+    found, cells = bounds_of_theorems(mechanism, attacker, protects, declared), cells_per_unit(mechanism)
     if cells == 1:
         return found
     surviving = Surviving(attacker, mechanism.noise is not None)

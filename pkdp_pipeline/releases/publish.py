@@ -172,6 +172,10 @@ class Publication:
         asked = self.target
         if asked == "default" and self.ledger is not None:
             asked = self.ledger.target
+        domain, presence = self.question.domain, self.question.protects == "presence"
+        # Theorem F: how much a table tells of a cell depends on how many others there are.
+        counts = claims and presence and self.attacker.p_min and self.question.mechanism.k is None
+        context = replace(context, declared=len(domain.cells) if domain is not None and counts else None)
         return Certifying(
             mechanism=self.question.mechanism,
             attacker=self.attacker if claims else self.attacker.against_anyone(),
@@ -187,7 +191,8 @@ class Publication:
         context = stored.context
         if context is not None:
             # The checks may have been others when it was published.
-            context = replace(context, units=question.units, checks=question.checks, beside=False, head=None)
+            context = replace(context, units=question.units, checks=question.checks)
+            context = replace(context, beside=False, head=None, declared=None)
         if stored.mechanism != question.mechanism or context not in (None, question.context(self.ledger.dataset)):
             raise LedgerError(
                 f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was "

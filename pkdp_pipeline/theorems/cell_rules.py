@@ -46,7 +46,7 @@ def _in_a_cell(mechanism: Histogram, attacker: AttackerModel, left: frozenset[st
         return None if mechanism.k is not None else _SHOWS_WHO_IS_THERE
     bound = Options(theorem="cell_counting", unknown=unknown, p_min=p_min, p=p)
     alone = mechanism.k is None and mechanism.noise is None
-    return Applied(bound=bound, attack=_in_a_table(bound) if alone else None)
+    return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if alone else None)
 
 
 _SHOWS_WHO_IS_THERE = (
@@ -57,11 +57,28 @@ _SHOWS_WHO_IS_THERE = (
 )
 
 
-def _in_a_table(bound: Options) -> Options:
-    """Return the bound for the surest coins that people of some table can be, whose other cells keep to `p` too."""
+def _in_a_table(bound: Options, cells: float) -> Options | Counting:
+    """Return what people of a table of `cells` cells reach; of infinitely many: of some table that they fit."""
     least, p = Fraction(bound.p_min), Fraction(bound.p)
-    elsewhere = least * p / (1 - p) * math.floor((1 - least / p) / least)
-    return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
+    if bound.noise is None:
+        others = min(math.floor((1 - least / p) / least), cells - 1)
+        elsewhere = least * p / (1 - p) * Fraction(others)
+        return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
+    # The other cells have noise, too, so that nobody sees who is in them: a table of one cell tells more.
+    others = 0 if cells == math.inf else cells - 1
+    p_max = max(bound.p_min, float_below(p * (1 - Fraction(others) * least)))
+    return Counting(theorem=bound.theorem, unknown=bound.unknown, p_min=bound.p_min, p_max=p_max, noise=bound.noise)
+
+
+def _declared(found: Applied, cells: int) -> Applied:
+    """Return what theorem F says of a table of this many declared cells; one cell is a count in a box."""
+    assert isinstance(found.bound, Options)
+    attack = None if found.attack is None else _in_a_table(found.bound, cells)
+    if cells > 1:
+        return replace(found, attack=attack)
+    of = found.bound
+    box = Counting(theorem=of.theorem, unknown=of.unknown, p_min=of.p_min, p_max=of.p, noise=of.noise)
+    return Applied(bound=box, attack=attack and box)
 
 
 def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str], *, value: bool) -> Applied | None:
@@ -88,9 +105,7 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
             cap=attacker.unknown_max,
         )
         return Applied(bound=bound, attack=two if alone else None)
-    # For the same reason it has one.
-    one = Counting(theorem=bound.theorem, unknown=bound.unknown, p_min=attacker.p_min, p_max=found.bound.p, noise=noise)
-    return Applied(bound=bound, attack=one if mechanism.release_threshold is None else None)
+    return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if mechanism.release_threshold is None else None)
 
 
 TOLD_ABSENT = (
@@ -108,6 +123,7 @@ _IN_A_CELL = Theorem(
     told_absent=True,
     about=(Histogram, "presence"),
     rule=_in_a_cell,
+    declared=_declared,
 )
 _OPTIONS = Theorem(
     key="options",

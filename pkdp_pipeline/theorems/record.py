@@ -55,6 +55,8 @@ class Theorem:
         When it holds: takes a mechanism of that class, an attacker and the keys of the theorems that are left for
         this attacker; returns the bound as `Applied`, or why there is none, in words; None where there is nothing to
         say.
+    declared : callable, optional
+        What becomes of its bound where it is known how many cells were declared: takes both.
     """
 
     key: str
@@ -73,6 +75,7 @@ class Theorem:
     is_rule: bool = False
     about: tuple[type[Mechanism], Protects] | None = None
     rule: Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None] | None = None
+    declared: Callable[[Applied, int], Applied] | None = None
 
     @property
     def checked(self) -> tuple[str, ...]:

@@ -215,8 +215,13 @@ class Applicable:
 
 
 @functools.lru_cache(maxsize=1024)
-def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
-    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all made of it."""
+def bounds_of(
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, cells: int | None = None
+) -> Applicable:
+    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all made of it.
+
+    `cells`: how many cells were declared, where that is known.
+    """
     mechanism_name(mechanism)
     if protects == "value" and (isinstance(mechanism, Count) or mechanism.totals):
         return _total(mechanism, attacker)
@@ -228,9 +233,13 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     # What a person in several cells tells, rule 10 makes of bounds on each of them.
     several = cells_per_unit(mechanism) > 1
     about_it = (one for key, one in THEOREMS.items() if key in left and one.about == about)
-    rules = (theorem.rule for theorem in about_it if not several and not theorem.is_rule)
-    for found in (rule(mechanism, attacker, left) for rule in rules if rule is not None):
+    for theorem in about_it:
+        if several or theorem.is_rule or theorem.rule is None:
+            continue
+        found = theorem.rule(mechanism, attacker, left)
         if isinstance(found, Applied):
+            if cells is not None and theorem.declared is not None:
+                found = theorem.declared(found, cells)
             # An attacker who leaves the leakage aside attacks as before.
             partial.append(replace(found, bound=surviving.beside(found.bound)))
         elif found is not None:

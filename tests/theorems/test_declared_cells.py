@@ -1,0 +1,112 @@
+"""Theorem F in a table of one, two and three declared cells, against every attacker that fits, in fractions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import pandas as pd
+import pytest
+from oracle.releases import table_losses
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificates.release_certificate import release_certificate
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.context import Context
+
+
+def corners(cells: int, least: Fraction, p: Fraction) -> list[list[Fraction]]:
+    """Return the vertices of all laws over cells and absence with `least` in every cell, at most `p` of it told so."""
+    found, odds = [], p / (1 - p)
+    for up in product((False, True), repeat=cells):
+        absent = (1 - least * up.count(False)) / (1 + odds * up.count(True))
+        law = [odds * absent if more else least for more in up]
+        if min(law) >= least and max(law) <= odds * absent:
+            found.append([*law, absent])
+    return found
+
+
+def exp(exponent: float) -> Fraction:
+    return Fraction(math.exp(exponent))
+
+
+def truth(cells: int, box: tuple[float, float], people: int, epsilon: float, noise: float | None = None) -> float:
+    return float(
+        max(
+            max(table_losses(crowd, (0,) * cells, epsilon, exp, cells=cells, lives=(0, cells), noise=noise))
+            for crowd in combinations_with_replacement(corners(cells, *map(Fraction, box)), people)
+        )
+    )
+
+
+def certificate(cells: int | None, box: tuple[float, float], people: int, noise: float | None = None):
+    mechanism = pkdp.Histogram(noise=None if noise is None else pkdp.GeometricNoise(noise))
+    attacker = pkdp.AttackerModel(p_min=box[0], p_max=box[1], unknown=people)
+    return pkdp.certify(mechanism, attacker).in_context(Context(cells="declared", declared=cells))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("box", [(0.125, 0.5), (0.125, 0.75), (0.25, 0.5)])
+@pytest.mark.parametrize(("cells", "people"), [(1, 1), (1, 5), (2, 4), (3, 2)])
+def test_what_is_attained_is_reached_in_a_table_of_so_many_cells(cells, people, box, epsilon):
+    # A cell more than there is room for is not among them.
+    most = truth(cells, box, people, epsilon)
+    attained, certified = certificate(cells, box, people).delta_bounds(epsilon)
+    assert attained <= most * (1 + 1e-9)
+    assert most <= certified * (1 + 1e-9)
+    assert attained >= 0.5 * most
+    if cells == 1:
+        assert certified <= 1.01 * most
+        assert attained >= 0.99 * most
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4])
+@pytest.mark.parametrize(("cells", "people"), [(1, 4), (2, 2)])
+def test_with_noise_too(cells, people, epsilon):
+    most = truth(cells, (0.125, 0.5), people, epsilon, noise=0.7)
+    attained, certified = certificate(cells, (0.125, 0.5), people, noise=0.7).delta_bounds(epsilon)
+    assert 0.5 * most <= attained <= most * (1 + 1e-9)
+    assert most <= certified * (1 + 1e-9)
+    if cells == 1:
+        assert certified <= 1.01 * most
+
+
+def test_one_cell_is_a_count():
+    box, epsilons = pkdp.AttackerModel(p_min=0.1, p_max=0.5, unknown=60), [0.0, 0.5, 1.0, 2.0]
+    people = pd.DataFrame({"person": range(9), "cell": "a"})
+    release = people.pkdp.histogram(by="cell", domain=["a"], unit="person", attacker=box, target=None)
+    counted = pkdp.certify(pkdp.Count(), box)
+    for one, other in zip(release.certificate.delta_bounds(epsilons), counted.delta_bounds(epsilons), strict=True):
+        assert list(one) == list(other)
+    assert release.certificate.delta_bounds(1.0)[0] == pytest.approx(0.0155951, rel=1e-5)
+    assert release_certificate(release.certificate.to_json()) == release.certificate
+
+
+def test_a_ledger_replays_it_and_certifies_it_anew(tmp_path):
+    people = pd.DataFrame({"person": range(9), "cell": "a"})
+    ledger = pkdp.Ledger.open(tmp_path / "ledger.db")
+    asked = {"by": "cell", "domain": ["a"], "unit": "person", "target": None, "ledger": ledger, "period": "2013-01-02"}
+    box = pkdp.AttackerModel(p_min=0.1, p_max=0.5, unknown=60)
+    first = people.pkdp.histogram(**asked, attacker=box)
+    assert people.pkdp.histogram(**asked, attacker=box).certificate == first.certificate
+    fewer = people.pkdp.histogram(**asked, attacker=replace(box, unknown=50)).certificate
+    counted = pkdp.certify(pkdp.Count(), replace(box, unknown=50))
+    assert fewer.delta_bounds(1.0) == counted.delta_bounds(1.0)
+    ledger.verify()
+
+
+def test_more_cells_attain_no_less_and_certify_what_is_certified_of_any_number():
+    alone = certificate(None, (0.1, 0.5), 60)
+    tables = [certificate(cells, (0.1, 0.5), 60) for cells in range(1, 10)]
+    attained = [table.delta_bounds(1.0)[0] for table in tables]
+    assert attained == sorted(attained)
+    assert attained[-1] == alone.delta_bounds(1.0)[0]
+    assert [table.delta(1.0) for table in tables[1:]] == [alone.delta(1.0)] * 8
+
+
+@pytest.mark.parametrize("cells", [0, -1, 1.5, "1"])
+def test_a_number_of_cells_is_a_whole_number(cells):
+    with pytest.raises(ArgumentError, match="declared of a context"):
+        Context(cells="declared", declared=cells)

@@ -355,6 +355,8 @@ STRENGTHENS = (
     "No ε reaches ",
     "Nothing is assumed about how the releases depend ",
     "In ",  # some of the releases: one of "these descriptions"
+    "Anyone who ",  # one of "these descriptions" of one table
+    "Or: Anyone who ",
     "Declared: ",
 )
 

@@ -201,7 +201,7 @@ class ReleaseCertificate(Certificate):
         return attained.copy(), certified.copy()
 
     def _document(self) -> dict[str, Any]:
-        if self.context is None:
+        if self.context is None or self.context.declared is not None:  # then the numbers depend on it
             return Certificate._document(self)
         own = {"context": self.context.to_dict(), "sentence": self.sentence()}
         return {**_document_of(replace(self, context=None)), **own}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -82,6 +83,8 @@ def test_one_cell_is_a_count():
         assert list(one) == list(other)
     assert release.certificate.delta_bounds(1.0)[0] == pytest.approx(0.0155951, rel=1e-5)
     assert release_certificate(release.certificate.to_json()) == release.certificate
+    stated = {row["epsilon"]: row for row in json.loads(release.certificate.to_json())["grid"]}[1.0]
+    assert (stated["attained"], stated["delta"]) == pytest.approx(release.certificate.delta_bounds(1.0), rel=0.01)
 
 
 def test_a_ledger_replays_it_and_certifies_it_anew(tmp_path):

@@ -26,8 +26,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
-from pkdp_pipeline.model.query import from_query
-from pkdp_pipeline.model.question import EACH_ROW
 
 _EACH_ROW = "each-row"
 _OF_FILES: Options = {
@@ -94,6 +92,8 @@ def _asked(
     unit: list[str], by: list[str] | None = None, domain: list[str] | None = None, **others: Any
 ) -> dict[str, Any]:
     """Return the options of `pkdp_pipeline.histogram` or `count` that are given."""
+    from pkdp_pipeline.model.question import EACH_ROW
+
     asked = {name: value for name, value in others.items() if value is not None}
     asked["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
     if by is not None:
@@ -107,6 +107,8 @@ def _asked(
 
 def _named(asked: dict[str, Any]) -> set[str]:
     """Return the columns that a question names beside the unit's."""
+    from pkdp_pipeline.model.query import from_query
+
     where = None if asked.get("where") is None else from_query(asked["where"])
     return {*asked.get("by", ()), *asked.get("order_by", ()), *(where.columns if where is not None else ())}
 
@@ -158,7 +160,7 @@ def _publish(
         options["target"] = Target(delta=delta)
     with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset, evidence=evidence or None) as opened:
         options["ledger"] = opened
-        rows = whole.rows(_named(asked), () if asked["unit"] is EACH_ROW else asked["unit"])
+        rows = whole.rows(_named(asked), asked["unit"] if isinstance(asked["unit"], list) else ())
         release = count(rows, **options) if by is None else histogram(rows, by, **options)
     if out is not None:
         release.to_parquet(out)

@@ -29,7 +29,7 @@ _AT_ONCE = 32
 _NEAR = 2e-5
 """Numbers of people are told apart down to this share of them."""
 
-_MOST_LOOKED_AT = 2**10
+_MOST_LOOKED_AT = 2**13
 """Most numbers of people at `p_max`, and blocks of them, that are evaluated for one ε; each takes a search."""
 
 _SURE = 1e-12

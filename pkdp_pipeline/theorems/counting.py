@@ -21,7 +21,7 @@ _SLACK = 0.0075
 _FEW_PEOPLE = 100_000
 """Up to this many people all ε are searched at once; beyond, one after another."""
 
-_MOST_LOOKED_AT = 2**14
+_MOST_LOOKED_AT = 2**17
 """Most vertices and blocks that are evaluated for one ε."""
 
 INVERTED = 0.96

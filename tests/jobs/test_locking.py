@@ -11,7 +11,6 @@ import pytest
 from pkdp_pipeline.errors import ConfigError, LedgerError, TemporaryError
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE, job_lock
-from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)
 HOLDER = """
@@ -52,6 +51,7 @@ def test_the_lock_of_a_run_that_was_killed_does_not_block(job_file, holder):
 
 def test_a_session_holds_the_lock_until_it_ends_and_after_an_error(job_file):
     job = load_job(job_file())
+    run_job(job, DAY)  # a first run makes folder and lock when its day has passed its check
     with JobSession(job), pytest.raises(TemporaryError), JobSession(job):
         pass
     with pytest.raises(KeyError), JobSession(job):
@@ -81,5 +81,4 @@ def test_two_jobs_with_folders_of_their_own_run_side_by_side(job_file, basic):
     other = load_job(job_file(basic.replace('directory = "out"', 'directory = "other"')))
     with JobSession(one), JobSession(other):
         pass
-    with Ledger.open(one.ledger, dataset=one.dataset) as ledger:
-        assert list(ledger.entries()) == []
+    assert not os.path.exists(one.ledger)

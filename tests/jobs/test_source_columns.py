@@ -30,7 +30,7 @@ def test_two_columns_of_one_name_are_refused_with_both_named(tmp_path, engine, n
     message = told(path, engine)
     assert "a.parquet" in message
     assert all(repr(name) in message for name in names)
-    assert message.endswith("rename one.")
+    assert "rename one" in message
     assert "_1" not in message
 
 

@@ -82,7 +82,7 @@ def test_a_table_says_its_newest_day_and_gives_frames(warehouse):
         ({"query": "SELECT FROM"}, "one SELECT"),
         ({"query": "SELECT 1; SELECT 2"}, "one SELECT"),
         ({"query": "WITH a AS (SELECT 1) INSERT INTO stats.visits SELECT NULL, 1, NULL FROM a"}, "one SELECT"),
-        ({"query": 'SELECT "at", n, n FROM stats.visits'}, "columns 'n' and 'n'"),
+        ({"query": 'SELECT "at", n, n FROM stats.visits'}, "two columns 'n'"),
     ],
 )
 def test_what_cannot_be_read_is_a_config_error_without_the_words_of_duckdb(warehouse, what, words):

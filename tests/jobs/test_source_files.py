@@ -133,7 +133,9 @@ def test_the_newest_day_is_over_all_rows_and_cut_in_the_zone(opened, tmp_path):
     assert source.newest(AT, "at") == date(2013, 1, 3)
     assert source.newest(AT, "local") == date(2013, 1, 4)
     assert source.newest(AT, "never") is None
-    assert source.newest(AT, "instant") == date(2013, 1, 5)
+    assert source.newest(PeriodTable(column="instant", time_zone="UTC"), "instant") == date(2013, 1, 5)
+    with pytest.raises(ConfigError, match="time_zone"):
+        source.newest(AT, "instant")
     assert source.newest(PeriodTable(column="instant", time_zone="Europe/Oslo"), "instant") == date(2013, 1, 6)
     with pytest.raises(ConfigError, match="not dates"):
         source.newest(AT, "n")

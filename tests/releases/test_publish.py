@@ -718,16 +718,16 @@ def test_a_ledger_whose_entries_changed_places_is_an_error(tmp_path, changed):
         people(a=12).pkdp.count(ledger=ledger, **asked)
 
 
-def test_another_aim_may_not_take_the_total_away(tmp_path):
+def test_another_aim_takes_nothing_off_the_total(tmp_path):
     asked = {"by": "c", "unit": "u", "k": 10}
     with pkdp.Ledger.open(tmp_path / "l.sqlite", evidence=pkdp.OneDayProtected()) as ledger:
         for day in ("2020-01-01", "2020-01-02"):
             first = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **asked)
         total = ledger.total()
         between = {"attacker": pkdp.AttackerModel(p_max_between=0.6), "protects": "value"}
-        with pytest.raises(pkdp.NoEvidenceError, match="different things"):
-            people(a=12).pkdp.histogram(ledger=ledger, period=day, **between, **asked)
-        assert ledger.total() == total
+        people(a=12).pkdp.histogram(ledger=ledger, period=day, **between, **asked)
+        epsilons = [0.0, 0.5, 1.0, 3.0]
+        assert (ledger.total().delta(epsilons) >= total.delta(epsilons)).all()
         again = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **asked)
         assert again.to_bytes() == first.to_bytes()
 

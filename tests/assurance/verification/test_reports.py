@@ -288,7 +288,8 @@ def test_earlier_points_and_counts_are_said_to_be_unchecked(tmp_path):
 
 def test_a_missing_cell_is_told_from_one_that_is_called_so():
     table = pd.DataFrame({"town": [None, "(missing)", "Ås"], "count": pd.array([25, 26, None], dtype="Int64")})
-    series = series_of("people", {"2020": SimpleNamespace(table=table)})
+    certificate = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1))
+    series = series_of("people", {"2020": SimpleNamespace(table=table, certificate=certificate)})
     row = dict(zip(series.cells, series.counts[0], strict=True))
     assert ledgers._shows(table, row, complete=True)
     for name in series.cells[:2]:

@@ -56,7 +56,7 @@ class Theorem:
         this attacker; returns the bound as `Applied`, or why there is none, in words; None where there is nothing to
         say.
     declared : callable, optional
-        What becomes of its bound where it is known how many cells were declared: takes both.
+        Returns the bound of a table with this number of declared cells: takes both.
     """
 
     key: str

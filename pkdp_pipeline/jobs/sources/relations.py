@@ -163,7 +163,8 @@ class RelationSource(DaySource):
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
         """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
-        day = outermost_day(self._moments(column), newest_kind(self.columns, column, period), period, which)
+        kind = newest_kind(self.columns, column, period)  # which refuses a column that is not there
+        day = outermost_day(self._moments(column), kind, period, which)
         found: date | None = self._asked(lambda: self._relation.aggregate(day).fetchall()[0][0])
         return found
 

@@ -193,7 +193,7 @@ class Ledger:
         return self.total_at_hand(unit)()
 
     def total_at_hand(self, unit: object = None) -> partial[Certificate]:
-        """Return what computes the `total` as it is now, and needs the ledger no more; it can be pickled."""
+        """Return what computes the `total` of `unit` as it is now, and needs the ledger no more; it can be pickled."""
         with self.records.snapshot():
             if self.head() == GENESIS:
                 name_others(self.records, "has nothing in")

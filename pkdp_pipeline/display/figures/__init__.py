@@ -7,7 +7,7 @@ colours; `Certificate.plot` and `Ledger.plot` draw the same pictures. matplotlib
 from __future__ import annotations
 
 from pkdp_pipeline.display.figures.losses import draw_guarantee, draw_knowledge, draw_spending
-from pkdp_pipeline.display.figures.plots import draw_counts, draw_series, drawn_cells, inline_svg
+from pkdp_pipeline.display.figures.plots import draw_counts, draw_series, inline_svg
 from pkdp_pipeline.display.figures.style import need_matplotlib
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "draw_knowledge",
     "draw_series",
     "draw_spending",
-    "drawn_cells",
     "inline_svg",
     "need_matplotlib",
 ]

@@ -286,7 +286,7 @@ def _drawn(
 
 def _drawn_cells(series: Series) -> tuple[list[str], list[str]]:
     """Return the names of the cells that a picture of a series has lines for, and of the others."""
-    from pkdp_pipeline.display.figures import drawn_cells
+    from pkdp_pipeline.display.figures.plots import drawn_cells
 
     drawn = drawn_cells(series)
     return [series.cells[cell] for cell in drawn], [name for cell, name in enumerate(series.cells) if cell not in drawn]

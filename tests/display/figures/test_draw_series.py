@@ -11,8 +11,7 @@ import pytest
 from figure_samples import axes, drawn, series, texts
 
 from pkdp_pipeline.display.figures import draw_series
-from pkdp_pipeline.display.figures.plots import drawn_cells
-from pkdp_pipeline.display.figures.plots import MOST_CELLS
+from pkdp_pipeline.display.figures.plots import MOST_CELLS, drawn_cells
 from pkdp_pipeline.errors import ArgumentError
 
 

@@ -101,10 +101,10 @@ def plan_of(frame):
 def test_only_counted_cells_leave_spark(flights, brought):
     # What collects a query may call another way of collecting on the same frame; "found" says whether names are alike.
     histogram(flights)
-    assert {columns for columns, _ in brought} == {("b0", "code"), ("home", "n"), ("found",)}
+    assert {columns for columns, _ in brought} == {("b0", "code"), ("home", "n"), ("spaced",)}
     brought.clear()
     histogram(flights.limit(10**6))
-    assert {columns for columns, _ in brought} == {("b0", "n", "missing_unit", "several_cells"), ("found",)}
+    assert {columns for columns, _ in brought} == {("b0", "n", "missing_unit", "several_cells"), ("spaced",)}
 
 
 def test_values_that_spark_cannot_read_are_not_repeated(spark, capfd, caplog):

@@ -26,7 +26,7 @@ class IbisEngine(NarwhalsEngine):
 
     def _source(self, frame: Any, question: Selection) -> Source:
         kinds = frame.schema()
-        empty = [name for name, kind in kinds.items() if kind.is_null()]
+        empty = [name for name, kind in kinds.items() if _is_null(kind)]
         spelled = {name: frame[name].cast("string") for name, kind in kinds.items() if name in empty or kind.is_uuid()}
         frame = frame.mutate(**spelled) if spelled else frame
         backend = backend_of(frame)
@@ -53,6 +53,11 @@ class IbisEngine(NarwhalsEngine):
         if isinstance(where, (ibis.Deferred, ibis.ir.BooleanValue)):
             return frame.mutate(**{name: where})
         raise wrong_where(where, "a column name, a query string or an expression of Ibis for this table")
+
+
+def _is_null(kind: Any) -> bool:
+    """Return whether a column has no type and no value; the DuckDB backend does not know that type, but names it."""
+    return bool(kind.is_null()) or str(getattr(kind, "raw_type", "")).strip('"') == "NULL"
 
 
 def _is_text(table: Any, name: str) -> bool:

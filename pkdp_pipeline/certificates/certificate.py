@@ -219,6 +219,10 @@ class Certificate(ABC):
             raise ArgumentError("caveats must be sentences: non-empty texts.")
         return replace(self, caveats=(*self.caveats, *sentences))
 
+    def among_others(self) -> Certificate:
+        """Return what it says where its cells are some of those of one larger histogram."""
+        raise NotImplementedError
+
     def to_json(self) -> str:
         """Return the certificate as canonical JSON; a certificate read from JSON keeps its stored numbers."""
         return self._stored if self._stored is not None else json.dumps(self._document(), sort_keys=True)

@@ -6,26 +6,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import (
-    AS_DECLARED,
-    NOTHING_ASSUMED,
-    OF_ONE,
-    against,
-    anyone,
-    given,
-    in_words,
-    leaking,
-    of_some,
-    pair,
-    promised,
-)
+from pkdp_pipeline.certificates.sentences import against, anyone, given, in_words, leaking, of_some, pair, promised
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.same_people import table_part
@@ -33,6 +21,7 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.evidence import (
     Evidence,
+    OncePerUnit,
     SamePeople,
     SameTable,
     evidence_from_dicts,
@@ -130,13 +119,18 @@ class ComposedCertificate(Certificate):
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
+        parts, one_histogram = self.parts, any(isinstance(one, OncePerUnit) for one in self.evidence)
+        if one_histogram and self.releases > 1 and any(one.cells is not None for one in releases_in(self)):
+            parts = tuple((one.among_others(), times) for one, times in parts)
         # Of one table each certificate counts with all that it says, though some may protect more than the whole.
-        facts = tuple(
-            part_of(one, times, one.protects if self.is_table else self.protects) for one, times in self.parts
-        )
+        facts = tuple(part_of(one, times, one.protects if self.is_table else self.protects) for one, times in parts)
         object.__setattr__(self, "_facts", facts)
         object.__setattr__(self, "_leakage", leakage_of(facts, self.evidence))
         object.__setattr__(self, "_total", total_beside(facts, self.evidence))
+
+    def among_others(self) -> ComposedCertificate:
+        """See `Certificate`."""
+        return replace(self, parts=tuple((one.among_others(), times) for one, times in self.parts))
 
     @property
     def rule(self) -> str:
@@ -225,7 +219,9 @@ class ComposedCertificate(Certificate):
             )
         listed += assumed_beside(self._facts, self.evidence, self.leakage)
         if not self.has_partial_knowledge:
-            return tuple(dict.fromkeys((*listed, *([NOTHING_ASSUMED] if self.parts else []), *leaking(self.leakage))))
+            return tuple(
+                dict.fromkeys((*listed, *([sentences.NOTHING_ASSUMED] if self.parts else []), *leaking(self.leakage)))
+            )
         if self.releases > 1:
             listed += [
                 f"A person's record given those of all others of her {one.attacker.dependent} is given all of theirs, "
@@ -281,7 +277,7 @@ class ComposedCertificate(Certificate):
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
         described = Counter[str]()
-        as_declared = OF_ONE if self.is_table else AS_DECLARED
+        as_declared = sentences.OF_ONE if self.is_table else sentences.AS_DECLARED
         for certificate, times in self.parts:
             part = certificate
             if isinstance(part, ComposedCertificate) and part.rule == "single":

@@ -29,11 +29,19 @@ from pkdp_pipeline.certificates.sentences import (
 from pkdp_pipeline.certificates.target import refusal
 from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.model.arguments import choice, probability
+from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import Mechanism, Protects, mechanism_from_dict, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.model.mechanisms import (
+    Histogram,
+    Mechanism,
+    Protects,
+    mechanism_from_dict,
+    mechanism_name,
+    mechanism_to_dict,
+    within_table,
+)
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applicable, Applied, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
@@ -58,6 +66,8 @@ class ReleaseCertificate(Certificate):
     ----------
     mechanism : Count or Histogram
     attacker : AttackerModel
+    cells : int or None
+        How many cells are declared, where the numbers depend on it; None for those of any table.
     context : Context or None
         The publication it belongs to; None for a certificate of a mechanism alone.
 
@@ -68,12 +78,16 @@ class ReleaseCertificate(Certificate):
 
     mechanism: Mechanism
     attacker: AttackerModel
+    cells: int | None = None
     context: Context | None = None
     _found: Applicable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        declared = None if self.context is None else self.context.declared
-        found = bounds_of(self.mechanism, self.attacker, self.protects, declared)
+        if self.cells is not None:
+            object.__setattr__(self, "cells", whole_number("cells", self.cells, least=1))
+            if not isinstance(self.mechanism, Histogram):
+                raise ArgumentError("cells is how many cells a histogram declares; a count has none: leave it out.")
+        found = bounds_of(self.mechanism, self.attacker, self.protects, self.cells)
         if not found.partial and found.worst is None:
             raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, found.obstacles))
         if isinstance(found.worst, Leaked) and self.context is not None and self.context.where is not None:
@@ -83,6 +97,7 @@ class ReleaseCertificate(Certificate):
                 "where it is not known, and use protects='presence'."
             )
         object.__setattr__(self, "_found", found)
+        object.__setattr__(self, "cells", found.cells)
 
     @property
     def partial_bounds(self) -> tuple[Applied, ...]:
@@ -136,6 +151,10 @@ class ReleaseCertificate(Certificate):
     def in_context(self, context: Context) -> ReleaseCertificate:
         """Return the same certificate as that of one publication, whose facts `context` holds."""
         return replace(self, context=context)
+
+    def among_others(self) -> ReleaseCertificate:
+        """See `Certificate`; in these cells nobody is in more than there are."""
+        return replace(self, mechanism=within_table(self.mechanism, self.cells), cells=None)
 
     def worst_case_only(self) -> ReleaseCertificate:
         """Return what stands when other releases about the same people take the attacker's uncertainty away.
@@ -201,7 +220,7 @@ class ReleaseCertificate(Certificate):
         return attained.copy(), certified.copy()
 
     def _document(self) -> dict[str, Any]:
-        if self.context is None or self.context.declared is not None:  # then the numbers depend on it
+        if self.context is None:
             return Certificate._document(self)
         own = {"context": self.context.to_dict(), "sentence": self.sentence()}
         return {**_document_of(replace(self, context=None)), **own}
@@ -210,17 +229,22 @@ class ReleaseCertificate(Certificate):
         return {
             "mechanism": mechanism_to_dict(self.mechanism),
             "attacker": self.attacker.to_dict(),
+            **({} if self.cells is None else {"cells": self.cells}),
             "context": None if self.context is None else self.context.to_dict(),
             "steps": suppression(self.mechanism),
         }
 
     def _again(self) -> ReleaseCertificate:
-        fresh = _certificate(self.mechanism, self.attacker, self.protects)
+        fresh = _certificate(self.mechanism, self.attacker, self.protects, self.cells)
         return fresh if self.context is None else fresh.in_context(self.context)
 
 
 def certify(
-    mechanism: Mechanism, attacker: AttackerModel | None = None, *, protects: Protects = "presence"
+    mechanism: Mechanism,
+    attacker: AttackerModel | None = None,
+    *,
+    protects: Protects = "presence",
+    cells: int | None = None,
 ) -> ReleaseCertificate:
     """Certify what publishing `mechanism` promises against `attacker`.
 
@@ -232,6 +256,9 @@ def certify(
     protects : {"presence", "value"}, default "presence"
         The difference between the target's two lives: being counted (or there) or not, or, for histograms, which of
         two published cells the target is in.
+    cells : int, optional
+        How many cells a histogram declares, as a release says of its own. Of few cells less can be told: one is a
+        count, and nobody is in more. None: the numbers hold for any table.
 
     Returns
     -------
@@ -247,7 +274,7 @@ def certify(
     """
     mechanism_name(mechanism)
     attacker = attacker_of(mechanism, attacker)
-    certificate = _certificate(mechanism, attacker, protects)
+    certificate = _certificate(mechanism, attacker, protects, cells)
     least = certificate._least_delta()
     if rounded_up(least) == "1":
         why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
@@ -265,9 +292,9 @@ def attacker_of(mechanism: Mechanism, attacker: object) -> AttackerModel:
     return read_attacker(attacker)
 
 
-def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
+def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str, cells: int | None) -> ReleaseCertificate:
     aim = cast("Protects", choice("protects", protects, ("presence", "value")))
-    return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim)
+    return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim, cells=cells)
 
 
 # A job that runs every day states the same numbers again and again.
@@ -287,7 +314,10 @@ def _document_of(certificate: ReleaseCertificate) -> dict[str, Any]:
 def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
     fresh = _certificate(
-        mechanism_from_dict(document["mechanism"]), AttackerModel.from_dict(document["attacker"]), document["protects"]
+        mechanism_from_dict(document["mechanism"]),
+        AttackerModel.from_dict(document["attacker"]),
+        document["protects"],
+        document.get("cells"),
     )
     context = document.get("context")
     return fresh if context is None else fresh.in_context(Context.from_dict(context))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Directions, ProductLosses, ProfileLosses, directions
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit
+from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, within_table
 from pkdp_pipeline.theorems import THEOREMS, Applicable, Applied, Protects
 from pkdp_pipeline.theorems import bounds_of as bounds_of_theorems
 from pkdp_pipeline.theorems.theorems import Surviving
@@ -21,16 +21,21 @@ def bounds_of(
 ) -> Applicable:
     """Return every bound that holds for `mechanism` against `attacker`; once for a release and all that is made of it.
 
+    `declared`: how many cells are declared, where that is known.
+
     Notes
     -----
     *Guarantee*: where nothing is added to the counts and a person may be in c cells, the cells of which are independent
     given her habits, every cell is a thresholded count of its own, independent of the others, and the dominating pair
-    of the whole is the product of those of c cells; that of lives in different cells has c more in the other order.
+    of the whole is the product of those of c cells; that of lives in different cells has c more in the other order. In
+    a table of fewer cells than these together the product is that of all its cells, in the worst orders.
     *Rounding*: that of `Convolved`. *Source*: `docs/composition.md`, rule 10.
     """
-    found, cells = bounds_of_theorems(mechanism, attacker, protects, declared), cells_per_unit(mechanism)
+    found, mechanism = bounds_of_theorems(mechanism, attacker, protects, declared), within_table(mechanism, declared)
+    cells = cells_per_unit(mechanism)
     if cells == 1:
         return found
+    table = declared if protects == "value" and declared is not None and declared < 2 * cells else None
     surviving = Surviving(attacker, mechanism.noise is not None)
     about = (
         (key, one.rule) for key, one in THEOREMS.items() if one.is_rule and one.about == (type(mechanism), protects)
@@ -42,14 +47,19 @@ def bounds_of(
             rule(mechanism, attacker, surviving.theorems) if rule is not None and key in surviving.theorems else None
         )
         if isinstance(applied, Applied):
-            partial += _of_all(key, cells, applied)
+            partial += _of_all(key, cells, table, applied)
         else:
             obstacles.append(applied or surviving.obstacle or "")
-    return replace(found, partial=tuple(partial), obstacles=tuple(filter(None, dict.fromkeys(obstacles))))
+    depended = declared if table is not None and partial else found.cells
+    obstacles = list(filter(None, dict.fromkeys(obstacles)))
+    return replace(found, partial=tuple(partial), obstacles=tuple(obstacles), cells=depended)
 
 
-def _of_all(theorem: str, cells: int, one: Applied) -> list[Applied]:
-    """Return the bounds on all cells of a person, from that on one of them; hulls, where there are some, last."""
+def _of_all(theorem: str, cells: int, table: int | None, one: Applied) -> list[Applied]:
+    """Return the bounds on all cells of a person, from that on one of them; hulls, where there are some, last.
+
+    `table`: how many cells there are, where two lives cannot be in `cells` different ones each.
+    """
     attack = one.attack
     if not isinstance(attack, Thresholding) or (attack.known and not attack.active):
         attack = None
@@ -64,6 +74,10 @@ def _of_all(theorem: str, cells: int, one: Applied) -> list[Applied]:
         both = law
         if THEOREMS[theorem].hides_presence_too:
             both = Directions(right=ProductLosses(factors=(law.right, law.left or law.right)))
-        bound = Convolved(theorem=theorem, parts=((replace(both, attack=attack), cells),))
-        found.append(Applied(bound=bound, attack=None if attack is None else bound))
+        # Another life in some cell leaves all others but that one to be entered.
+        apart = cells if table is None else min(cells, table - 1)
+        reached = Convolved(theorem=theorem, parts=((replace(both, attack=attack), apart),))
+        ways = [] if table is None else [(law, table)] if table == cells else [(law, table), (both, cells)]
+        bounds = [Convolved(theorem=theorem, parts=(way,)) for way in ways] or [reached]
+        found += [Applied(bound=bound, attack=None if attack is None else reached) for bound in bounds]
     return found

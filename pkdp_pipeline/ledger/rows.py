@@ -44,12 +44,13 @@ def sha256(text: str) -> str:
 def describe(certificate: str) -> str:
     """Return what a release certificate, given as JSON text, follows from: mechanism, attacker, what is protected.
 
+    And how many cells are declared, where it says so.
     Raises `ArgumentError` or `LedgerError` if it is not the certificate of one release.
     """
     document = parsed(certificate)
     if "mechanism" not in document or "attacker" not in document:
         raise LedgerError("the ledger charges releases one by one: the certificate must be that of one release.")
-    content = {name: document[name] for name in ("mechanism", "attacker", "protects")}
+    content = {name: document[name] for name in ("mechanism", "attacker", "protects", "cells") if name in document}
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
@@ -61,6 +62,7 @@ def certificate_of(description: str) -> ReleaseCertificate:
         mechanism=mechanism_from_dict(content["mechanism"]),
         attacker=AttackerModel.from_dict(content["attacker"]),
         protects=content["protects"],
+        cells=content.get("cells"),
     )
 
 

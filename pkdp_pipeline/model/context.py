@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import check_types, choice, known_fields, whole_number, written
+from pkdp_pipeline.model.arguments import check_types, choice, known_fields, written
 from pkdp_pipeline.model.mechanisms import (
     NOISELESS,
     Kind,
@@ -142,8 +142,6 @@ class Context:
         The treatment of people in cells that were not declared; None where no cells were.
     cells : {"declared", "found"}, optional
         Whether a histogram's cells were declared, or are those found in the data that reach k. None for a count.
-    declared : int, optional
-        How many cells were declared, where the certificate depends on it.
     period : str, optional
         The period the data are about; None where no ledger was used.
     dataset : str, optional
@@ -167,7 +165,6 @@ class Context:
     cells_per_unit: int = 1
     undeclared: str | None = None
     cells: str | None = None
-    declared: int | None = None
     period: str | None = None
     dataset: str | None = None
     table: str | None = None
@@ -178,8 +175,6 @@ class Context:
 
     def __post_init__(self) -> None:
         check_types(self, " of a context")
-        if self.declared is not None:
-            object.__setattr__(self, "declared", whole_number("declared of a context", self.declared, least=1))
 
     def limits(
         self, *, theorems: tuple[str, ...], noised: bool, partial: bool, leaks: tuple[str, ...] = ()
@@ -271,7 +266,7 @@ class Context:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; what is rarely said only where it says something."""
-        rare = {"table": None, "units": "checked", "checks": False, "cells_per_unit": 1, "declared": None}
+        rare = {"table": None, "units": "checked", "checks": False, "cells_per_unit": 1}
         return written(self, rare)
 
     @classmethod

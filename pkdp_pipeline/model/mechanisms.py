@@ -265,6 +265,13 @@ def cells_per_unit(mechanism: Mechanism) -> int:
     return mechanism.cells_per_unit if isinstance(mechanism, Histogram) else 1
 
 
+def within_table(mechanism: Mechanism, cells: int | None) -> Mechanism:
+    """Return what the mechanism is in a table of this many cells, None for any: nobody is in more than there are."""
+    if cells is None or cells >= cells_per_unit(mechanism) or not isinstance(mechanism, Histogram):
+        return mechanism
+    return replace(mechanism, cells_per_unit=cells)
+
+
 def single_cell(mechanism: Mechanism) -> Mechanism:
     """Return what happens to one of the cells in which a person may be."""
     return replace(mechanism, cells_per_unit=1) if isinstance(mechanism, Histogram) else mechanism

@@ -40,6 +40,7 @@ class Certifying:
     protects: Protects
     context: Context
     target: Target | None
+    cells: int | None
 
     @property
     def key(self) -> Certifying:
@@ -48,7 +49,8 @@ class Certifying:
 
     def __call__(self) -> ReleaseCertificate:
         """Compute it."""
-        certificate = certify(self.mechanism, self.attacker, protects=self.protects).in_context(self.context)
+        certificate = certify(self.mechanism, self.attacker, protects=self.protects, cells=self.cells)
+        certificate = certificate.in_context(self.context)
         if self.target is not None:
             self.target.hold(certificate)
         return certificate
@@ -172,16 +174,14 @@ class Publication:
         asked = self.target
         if asked == "default" and self.ledger is not None:
             asked = self.ledger.target
-        domain, presence = self.question.domain, self.question.protects == "presence"
-        # Theorem F: how much a table tells of a cell depends on how many others there are.
-        counts = claims and presence and self.attacker.p_min and self.question.mechanism.k is None
-        context = replace(context, declared=len(domain.cells) if domain is not None and counts else None)
+        domain = self.question.domain
         return Certifying(
             mechanism=self.question.mechanism,
             attacker=self.attacker if claims else self.attacker.against_anyone(),
             protects=self.question.protects,
             context=context,
             target=targets.DEFAULT if asked == "default" else asked,
+            cells=None if domain is None else len(domain.cells),
         )
 
     def _check_answers(self, entry: Entry, release: Release) -> None:
@@ -191,8 +191,7 @@ class Publication:
         context = stored.context
         if context is not None:
             # The checks may have been others when it was published.
-            context = replace(context, units=question.units, checks=question.checks)
-            context = replace(context, beside=False, head=None, declared=None)
+            context = replace(context, units=question.units, checks=question.checks, beside=False, head=None)
         if stored.mechanism != question.mechanism or context not in (None, question.context(self.ledger.dataset)):
             raise LedgerError(
                 f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was "

@@ -12,7 +12,15 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage, Lives
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, mechanism_name
+from pkdp_pipeline.model.mechanisms import (
+    Count,
+    Histogram,
+    Mechanism,
+    Protects,
+    cells_per_unit,
+    mechanism_name,
+    within_table,
+)
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.formal import NOISE, RULES
@@ -207,11 +215,14 @@ class Applicable:
         The guarantee against any attacker, given what leaks.
     obstacles : tuple of str
         Why theorems that could have applied do not, in words.
+    cells : int or None
+        How many cells are declared, where a bound depends on it.
     """
 
     partial: tuple[Applied, ...]
     worst: WorstCase | None
     obstacles: tuple[str, ...]
+    cells: int | None = None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -223,12 +234,14 @@ def bounds_of(
     `cells`: how many cells were declared, where that is known.
     """
     mechanism_name(mechanism)
+    whole, mechanism = mechanism, within_table(mechanism, cells)
     if protects == "value" and (isinstance(mechanism, Count) or mechanism.totals):
         return _total(mechanism, attacker)
     surviving = Surviving(attacker, mechanism.noise is not None)
     left = surviving.theorems
     partial: list[Applied] = []
     obstacles: list[str] = []
+    depends = mechanism != whole
     about = (type(mechanism), protects)
     # What a person in several cells tells, rule 10 makes of bounds on each of them.
     several = cells_per_unit(mechanism) > 1
@@ -239,7 +252,10 @@ def bounds_of(
         found = theorem.rule(mechanism, attacker, left)
         if isinstance(found, Applied):
             if cells is not None and theorem.declared is not None:
-                found = theorem.declared(found, cells)
+                found, of_any = theorem.declared(found, cells), found
+                depends |= found != of_any
+            if cells == 1 and protects == "value" and found.attack is not None:
+                found, depends = replace(found, attack=None), True  # there are no two cells to tell apart
             # An attacker who leaves the leakage aside attacks as before.
             partial.append(replace(found, bound=surviving.beside(found.bound)))
         elif found is not None:
@@ -248,7 +264,8 @@ def bounds_of(
         partial[:1] = [replace(applied, attack=_reached(mechanism, attacker)) for applied in partial[:1]]
     if surviving.obstacle is not None and not partial:
         obstacles.append(surviving.obstacle)
-    worst = _worst(mechanism, surviving, protects)
+    worst = _worst(mechanism, surviving, protects, cells)
+    depends |= worst != _worst(whole, surviving, protects, None)
     if worst is not None and attacker.leakage and worst.parameters[1] >= 1.0:
         obstacles.append("beside what leaks nothing of the noise's guarantee is left")
         worst = None
@@ -262,7 +279,8 @@ def bounds_of(
         worst = None
     if not partial and worst is None and not obstacles and not several:
         obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
-    return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles))
+    depended = cells if depends else None
+    return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles), cells=depended)
 
 
 def _reached(mechanism: Count, attacker: AttackerModel) -> Reached:
@@ -280,14 +298,17 @@ def _reached(mechanism: Count, attacker: AttackerModel) -> Reached:
     )
 
 
-def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects) -> WorstCase | None:
+def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects, declared: int | None) -> WorstCase | None:
     """Return what holds against anyone; a hard threshold before the noise needs one after it, else δ0 = 1."""
     noise, k, threshold = mechanism.noise, mechanism.k, mechanism.release_threshold
     if noise is None or getattr(mechanism, "k_complement", None) is not None or (k is not None and threshold is None):
         return None
     appears_at = None if k is None or threshold is None else threshold - k
     several, moves = cells_per_unit(mechanism), protects == "value"
-    curve = NoiseCurve(theorem="noise", noise=noise.epsilon, cells=several, moves=moves, appears_at=appears_at)
+    table = declared if moves and declared is not None and declared < 2 * several else None
+    curve = NoiseCurve(
+        theorem="noise", noise=noise.epsilon, cells=several, moves=moves, appears_at=appears_at, table=table
+    )
     return surviving.against_anyone(curve)
 
 

@@ -38,6 +38,8 @@ class NoiseCurve(WorstCase):
         The most cells a person is in.
     moves : bool
         Whether a person leaves this many cells and enters as many others (value), or is in them or absent (presence).
+    table : int, optional
+        With `moves`, how many cells there are, where they are not enough for all of these; at least `cells`.
     appears_at : int, optional
         ``release_threshold - k`` where counts below `k` are suppressed before the noise; None where nothing
         is suppressed before the noise.
@@ -48,23 +50,33 @@ class NoiseCurve(WorstCase):
     count that has just reached `k` appears with probability ``δ0 = P[k + Z ≥ release_threshold]`` where none could
     appear before. Of the cells that the first life has alone any i may be such ones, of those of the other any j;
     the others lose ±ε0 each. The curve is the largest over i and j, in both orders, so of all neighbouring pairs; it
-    is ``1 - (1 - δ0)^cells`` at ``ε = changes·ε0`` and beyond.
+    is ``1 - (1 - δ0)^cells`` at ``ε = changes·ε0`` and beyond. In a small table the cells of both lives add up to
+    no more than there are, and no life has all cells alone, or the other one would be absence: that is not attained,
+    and certified nevertheless, so that lives that differ in the cells, in presence or in both are covered.
 
     *Guarantee*: never below the divergence of any pair of neighbouring inputs, for every ε0 within
-    `SAMPLER_LEEWAY` of the declared one; attained. *Rounding*: outward, about one part in 1e15 for each step
-    between k and the release threshold. *Source*: `docs/mathematics.md`, "Two-sided geometric noise", and
-    `docs/composition.md`, rule 10; Definition 19 of Desfontaines et al.
+    `SAMPLER_LEEWAY` of the declared one; attained, but for absence in a small table. *Rounding*: outward, about one
+    part in 1e15 for each step between k and the release threshold. *Source*: `docs/mathematics.md`, "Two-sided
+    geometric noise", and `docs/composition.md`, rule 10; Definition 19 of Desfontaines et al.
     """
 
     noise: float
     cells: int = 1
     moves: bool = False
     appears_at: int | None = None
+    table: int | None = None
 
     @property
     def changes(self) -> int:
         """How many numbers change by 1 between two lives."""
-        return 2 * self.cells if self.moves else self.cells
+        if self.moves:
+            return 2 * self.cells if self.table is None else min(2 * self.cells, self.table)
+        return self.cells
+
+    @property
+    def _alone(self) -> int:
+        """The most cells that one of two lives, both of them in some cell, has alone."""
+        return self.cells if self.table is None else min(self.cells, self.table - 1)
 
     @property
     def parameters(self) -> tuple[float, float]:
@@ -101,13 +113,13 @@ class NoiseCurve(WorstCase):
         end, beyond = self.parameters
         with flint.ctx.workprec(_BITS):
             few, growth = self._appearing(), flint.arb(min(epsilon, end)).exp()
-            lower, upper = ball_below(few[-1][0]), beyond
+            lower, upper = ball_below(few[self._alone][0]) if self.appears_at is not None else 0.0, beyond
             if epsilon >= end:
                 return max(0.0, lower), upper
             slope = float(few[-1][1].log().mid()) / self.cells
             for (i, (told, hidden)), (j, (_, other)) in itertools.product(enumerate(few), repeat=2):
-                if i and j and not self.moves:
-                    continue  # all cells are those of the one life
+                if (i and j and not self.moves) or i + j > self.changes:
+                    continue  # all cells are those of the one life, or there are not so many
                 coins = self.changes - i - j
                 tails = _tails(self.noise, coins)
                 # The strongest test accepts the losses above ε, so all from some number of coins on.
@@ -117,7 +129,9 @@ class NoiseCurve(WorstCase):
                     tails = tails[max(0, least - 2) : least + 4]
                 for first, second in tails:
                     loss = told + hidden * first - other * second * growth
-                    lower, upper = max(lower, ball_below(loss)), max(upper, ball_above(loss))
+                    upper = max(upper, ball_above(loss))
+                    if 0 < self._alone >= max(i, j):
+                        lower = max(lower, ball_below(loss))
         return max(0.0, lower), upper
 
 

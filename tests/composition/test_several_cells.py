@@ -77,6 +77,50 @@ def test_nor_one_who_knows_people(influence, data):
     assert truth <= delta(Histogram(k=k, cells_per_unit=2), attacker, protects, epsilon) * (1 + 1e-12)
 
 
+def largest(people, day, cells, protects, most, epsilon):
+    """Return the largest divergence of two lives in a table of so many cells, nobody in more than `most` of them."""
+    lives = lives_of(cells, protects, most)
+    return max((worst(people, [day] * cells, pair, epsilon) for pair in lives), default=0.0)
+
+
+TABLES = [(1, 1), (1, 3), (2, 2), (2, 5), (3, 2), (3, 4)]
+
+
+@pytest.mark.parametrize("protects", ["presence", "value"])
+@pytest.mark.parametrize(("cells", "most"), TABLES)
+@pytest.mark.parametrize(("k", "release_threshold"), [(None, None), (2, 3), (None, 1)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.6, 1.3])
+def test_a_table_has_no_more_cells_than_are_declared(k, release_threshold, epsilon, cells, most, protects):
+    """Against anybody: whoever else is there is known, so that the target appears, or not, where nobody was before."""
+    steps = {"k": k, "noise": GeometricNoise(0.7), "release_threshold": release_threshold}
+    certificate = certify(Histogram(**steps, cells_per_unit=most), protects=protects, cells=cells)
+    day = Day(k=k, noise=0.7, release=release_threshold)
+    others = itertools.combinations_with_replacement([0, 1, 2] if k else [0], cells)
+    known = [[{tuple(0 if n < each else None for each in one): 1.0} for n in range(2)] for one in others]
+    truth = max(largest(people, day, cells, protects, min(cells, most), epsilon) for people in known)
+    attained, certified = certificate.delta_bounds(epsilon)
+    assert attained == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    assert truth <= certified * (1 + 1e-9)
+    if protects == "presence" or (cells > 1 and k is None) or most < cells:
+        assert certified == pytest.approx(truth, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("protects", ["presence", "value"])
+@pytest.mark.parametrize(("cells", "most"), TABLES)
+@pytest.mark.parametrize("epsilon", [0.0, 0.7])
+def test_nor_where_nothing_is_added(epsilon, cells, most, protects):
+    certificate = certify(Histogram(k=2, cells_per_unit=most), APART, protects=protects, cells=cells)
+    attained, certified = certificate.delta_bounds(epsilon)
+    crowds_of = [[independent([[0.3]] * cells)] * n for n in range(1, 5)]
+    truth = max(largest(people, Day(k=2), cells, protects, min(cells, most), epsilon) for people in crowds_of)
+    assert attained <= truth * (1 + 1e-9)
+    assert truth <= certified * (1 + 1e-12)
+    if protects == "presence":
+        assert certified <= truth * 1.35
+    if most > cells:
+        assert certified < certify(Histogram(k=2, cells_per_unit=most), APART, protects=protects).delta(epsilon)
+
+
 def test_exactly_one_small_case():
     people = [independent([[Fraction(3, 10)], [Fraction(3, 10)]])] * 3
     lives = ((0, 0), (None, None))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -15,7 +17,8 @@ from oracle.releases import table_losses
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.dry_run import plan_job
 
 
 def corners(cells: int, least: Fraction, p: Fraction) -> list[list[Fraction]]:
@@ -45,7 +48,7 @@ def truth(cells: int, box: tuple[float, float], people: int, epsilon: float, noi
 def certificate(cells: int | None, box: tuple[float, float], people: int, noise: float | None = None):
     mechanism = pkdp.Histogram(noise=None if noise is None else pkdp.GeometricNoise(noise))
     attacker = pkdp.AttackerModel(p_min=box[0], p_max=box[1], unknown=people)
-    return pkdp.certify(mechanism, attacker).in_context(Context(cells="declared", declared=cells))
+    return pkdp.certify(mechanism, attacker, cells=cells)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
@@ -111,5 +114,64 @@ def test_more_cells_attain_no_less_and_certify_what_is_certified_of_any_number()
 
 @pytest.mark.parametrize("cells", [0, -1, 1.5, "1"])
 def test_a_number_of_cells_is_a_whole_number(cells):
-    with pytest.raises(ArgumentError, match="declared of a context"):
-        Context(cells="declared", declared=cells)
+    with pytest.raises(ArgumentError, match="cells must be"):
+        pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(1.0)), cells=cells)
+    with pytest.raises(ArgumentError, match="a count has none"):
+        pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(1.0)), cells=2)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_cells_of_several_periods_are_one_histogram_where_everybody_appears_once(epsilon):
+    alone = certificate(1, (0.25, 0.5), 4)
+    most = truth(2, (0.25, 0.5), 4, epsilon)
+    assert alone.delta(epsilon) < most
+    assert most <= pkdp.compose([(alone, 2)], pkdp.OncePerUnit()).delta(epsilon) * (1 + 1e-9)
+    assert pkdp.compose([alone], pkdp.OncePerUnit()).delta(epsilon) == alone.delta(epsilon)
+    noised = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(1.0)), protects="value", cells=1)
+    nested = pkdp.compose([noised])
+    for parts in ([(noised, 2)], [nested, nested], [noised, nested]):
+        # Who moves from one period to the other leaves one cell and enters another.
+        assert pkdp.compose(parts, pkdp.OncePerUnit()).worst_case.epsilon(0.0) >= 2.0 * (1 - 1e-9)
+
+
+ONE_CELL = """
+    dataset = "visits"
+    source = "visits.parquet"
+    period = { column = "day" }
+    unit = "person"
+    ledger = "out/ledger.sqlite"
+
+    [attacker]
+    p_min = 0.1
+    p_max = 0.5
+    unknown = 1000
+
+    [[release]]
+    name = "town"
+    by = "town"
+    domain = ["Oslo"]
+
+    [output]
+    directory = "out"
+"""
+
+
+def test_plan_release_and_total_of_one_release_state_the_same_number(tmp_path):
+    pd.DataFrame({"day": [date(2020, 1, 1)] * 9, "person": range(9), "town": "Oslo"}).to_parquet(
+        tmp_path / "visits.parquet"
+    )
+    path = tmp_path / "job.toml"
+    path.write_text(textwrap.dedent(ONE_CELL), encoding="utf-8")
+    job, day = load_job(path), date(2020, 1, 1)
+    counted = pkdp.certify(pkdp.Count(), pkdp.AttackerModel(p_min=0.1, p_max=0.5, unknown=1000))
+    numbers = [list(side) for side in counted.delta_bounds([0.0, 1.0, 2.0])]
+    (planned,) = plan_job(job, [day]).days
+    run_job(job, day)
+    (replayed,) = plan_job(job, [day]).days
+    with pkdp.Ledger.open(tmp_path / "out/ledger.sqlite", dataset="visits") as ledger:
+        (entry,) = ledger.entries()
+        total = ledger.total()
+        ledger.verify()
+    stated = [planned.releases[0].certificate, replayed.releases[0].certificate, release_certificate(entry.certificate)]
+    for certificate in (*stated, total):
+        assert [list(side) for side in certificate.delta_bounds([0.0, 1.0, 2.0])] == numbers

@@ -351,7 +351,7 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     if not is_found(certificate):
         if not len(table):
             raise BrokenError("A declared domain has at least one cell, and every one of them has a row.")
-        if certificate.context is not None and certificate.context.declared not in (None, len(table)):
+        if certificate.cells not in (None, len(table)):
             raise BrokenError("The certificate rests on another number of declared cells than the table has.")
         return f"{len(table)} declared cells, each once; which cells were declared is not in the file."
     if bool(table["count"].isna().any()):

@@ -94,7 +94,8 @@ def again(certificate: Certificate, change: Change, *, with_evidence: bool = Tru
     """
     if isinstance(certificate, ReleaseCertificate):
         try:
-            return certify(certificate.mechanism, change(certificate), protects=certificate.protects)
+            attacker, protects = change(certificate), certificate.protects
+            return certify(certificate.mechanism, attacker, protects=protects, cells=certificate.cells)
         except NotCertifiableError:
             return None
     assert isinstance(certificate, ComposedCertificate)

@@ -28,6 +28,9 @@ _STEEPEST = 8.0
 _CLEAR = 10.0
 """A number below this many times its own rounding counts as nothing."""
 
+_FAR = 2.0**40
+"""Beyond so many steps of the scores nothing is tried."""
+
 _FEW_KINDS = 8
 """Up to this many kinds of days a second number of unknown people is tried for each."""
 
@@ -158,9 +161,11 @@ def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> tuple[flo
     """Return what the attack attains, and its rounding."""
     variance = sum(times * _variance(attack) for attack, times in days)
     step = _step(variance, sum(times for _, times in days))
+    if epsilon > _FAR * step:
+        return 0.0, 0.0
     # The exponent under which the sum of the scores is about ε makes the strongest test; for normal losses of the
     # variance v the mean is (1/2 + λ)v. Powers of √2, so that neighbouring ε share their scores.
-    wanted = max(0.25, epsilon / variance - 0.5)
+    wanted = min(max(0.25, epsilon / variance - 0.5), 1e300)
     number = math.ceil(2.0 * math.log2(wanted))
     shares = (0.0, 0.9) if len(days) <= _FEW_KINDS else (0.9,)
     for rate in (step * 2.0 ** (number / 2.0), step * 2.0 ** ((number + 1) / 2.0)):

@@ -18,7 +18,7 @@ from itertools import product
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.counting import INVERTED, Blocks, Counting, Whole, first_blocks
+from pkdp_pipeline.theorems.counting import FARTHEST, INVERTED, Blocks, Counting, Whole, first_blocks
 from pkdp_pipeline.theorems.rounding import Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Thresholding, worst_trials
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, Decided, TwoCoinTails
@@ -102,7 +102,8 @@ class BoxedThreshold(Counting):
         points = self._inverted(epsilons)
         most: Array = np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
         for way, (side, k) in product((0, 1), self._thresholds()):
-            enough = 2.0 * (self._settled(way, k, points)[1] + 1.0) / self._shares(way, side, points).min(axis=0)
+            with np.errstate(over="ignore"):
+                enough = 2.0 * (self._settled(way, k, points)[1] + 1.0) / self._shares(way, side, points).min(axis=0)
             most = np.maximum(most, np.minimum(enough, MOST_PEOPLE))
         return most
 
@@ -112,7 +113,8 @@ class BoxedThreshold(Counting):
 
     def _inverted(self, epsilons: Array) -> Array:
         """Return the ε at which tails are inverted."""
-        return epsilons if self.noise is None else np.minimum(epsilons, INVERTED * self.noise)
+        last = FARTHEST if self.noise is None else min(FARTHEST, INVERTED * self.noise)
+        return np.minimum(epsilons, last)
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_max`, and how many at `p_min`, are the worst attacker found."""
@@ -161,7 +163,8 @@ class BoxedThreshold(Counting):
         most = np.full(len(epsilons), 0.0 if self.p_min == self.p_max else self.unknown)
         for side, k in self._thresholds() if self.p_min < self.p_max else ():
             enough = self._settled(way, k, epsilons)[1] * (1.0 + 2.0 * _SURE)
-            most = np.maximum(most, np.ceil(enough / self._shares(way, side, epsilons)[1]))
+            with np.errstate(over="ignore"):
+                most = np.maximum(most, np.ceil(enough / self._shares(way, side, epsilons)[1]))
         most = np.minimum(most, MOST_PEOPLE if self.cap is None else self.cap)
         if self.cap is None or self.p_min == self.p_max or self.k_complement is not None:
             return np.zeros(len(epsilons)), most
@@ -206,7 +209,7 @@ class BoxedThreshold(Counting):
             return t - 1.0, t
         # Tilted two-sided geometric noise is the difference of two geometric variables.
         further, nearer = (np.expm1(self.noise + sign * epsilons) for sign in (1.0, -1.0))
-        drift, spread = 1.0 / nearer - 1.0 / further, 2.0 + sum(1.0 / x + 1.0 / x**2 for x in (further, nearer))
+        drift, spread = 1.0 / nearer - 1.0 / further, 2.0 + sum(1.0 / x + (1.0 / x) ** 2 for x in (further, nearer))
         # A unimodal law has its mode within √3 standard deviations of its mean; coins vary by no more than their mean.
         down, up = (t + step - (drift if way == 0 else -drift) for step in (-5.0, 4.0))
         below = down + 1.5 - np.sqrt(np.maximum(0.0, 2.25 + 3.0 * (down + spread)))
@@ -230,6 +233,7 @@ class BoxedThreshold(Counting):
             below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
             fewest, enough = np.maximum(fewest, below + 1.0), np.maximum(enough, above)
         # Of more people than are looked at, nothing is asked.
+        enough = np.minimum(enough, 2.0 * MOST_PEOPLE)
         last, sure = np.minimum(enough, most), enough <= most
 
         def sides(rows: Whole, people: Array) -> tuple[Decided, Decided]:

@@ -27,7 +27,7 @@ _MOST_LOOKED_AT = 2**17
 INVERTED = 0.96
 """Up to this share of the noise's ε0 tails are inverted."""
 
-_FARTHEST = 700.0
+FARTHEST = 700.0
 """At a larger ε a bound is the one here: no e^ε is larger, and no δ increases with ε."""
 
 _FAINT = 1e-5
@@ -89,8 +89,8 @@ class Uncertain(Bound):
         if self.unknown > MOST_PEOPLE:
             # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
             return np.zeros(len(epsilons)), replace(self, unknown=MOST_PEOPLE).bracket(epsilons)[1]
-        lower, upper = self._sides(np.minimum(epsilons, _FARTHEST))
-        return np.where(epsilons > _FARTHEST, 0.0, lower), upper
+        lower, upper = self._sides(np.minimum(epsilons, FARTHEST))
+        return np.where(epsilons > FARTHEST, 0.0, lower), upper
 
     def _sides(self, epsilons: Array) -> tuple[Array, Array]:
         if self.noise is None:

@@ -236,15 +236,18 @@ class Search:
         if row is None:
             return np.stack([0.0 * free, 0.0 * free + 1.0, 0.0 * free, 0.0 * free + 1.0, free])
         beside, rest = row.counts - t, row.above
-        terms = np.where(beside >= 0.0, row.weights * (first + slope * beside) / (row.counts + 1.0), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = np.where(beside >= 0.0, row.weights * (first + slope * beside) / (row.counts + 1.0), 0.0)
+        # What is no number is between 0 and 1.
+        least, most = (np.nan_to_num(terms, nan=value, posinf=value) for value in (0.0, 1.0))
         above, below = (self._counted(one, row.counts) for one in (self.above, self.below))
-        exact, lower, upper = terms.sum(axis=1), terms @ below, terms @ above
+        lower, upper = least @ below, most @ above
         return np.stack(
             [
                 lower * (1.0 - row.budget),
                 upper * (1.0 + row.budget) + rest,
-                exact * (1.0 - row.budget),
-                exact * (1.0 + row.budget) + rest,
+                least.sum(axis=1) * (1.0 - row.budget),
+                most.sum(axis=1) * (1.0 + row.budget) + rest,
                 free,
             ]
         )

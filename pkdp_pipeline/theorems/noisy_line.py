@@ -70,7 +70,8 @@ def _left(part: Divergences, near: Rows, far: Rows, a: Array, b: Array, column: 
         a, b, turn, more = a[todo], b[todo], turn[todo], more[todo]
         falling = _falling_ratio(part.channel.p_min, np.maximum(float(k), np.floor(cutoffs - 1.0 - turn - 1e-6)), a, b)
         least = least_ratio(part.channel.p_min, np.maximum(float(k), np.ceil(cutoffs[:-1] - turn)), a, b)
-        more = np.where(more > 0.0, more * falling[:, :-1], more * least * part.inside[column[todo]][:, None])
+        with np.errstate(over="ignore"):
+            more = np.where(more > 0.0, more * falling[:, :-1], more * (least * part.inside[column[todo]][:, None]))
         bounds[todo] = np.maximum((gains[todo] * falling[:, 1:]).max(axis=1), (more + others[todo]).max(axis=1))
     return bounds
 

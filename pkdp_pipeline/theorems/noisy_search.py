@@ -31,7 +31,7 @@ _TOGETHER = 128
 _MOST_BLOCKS = 1000
 """With more blocks than this for one ε to divide at once, the search stops, which widens the bracket."""
 
-_MOST_LOOKED_AT = 2**12
+_MOST_LOOKED_AT = 2**9
 """So it does once more blocks than this have been looked at for one ε."""
 
 _LADDER = 24

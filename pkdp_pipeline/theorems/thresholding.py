@@ -18,6 +18,9 @@ from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_abo
 _MOST_AVERAGED = 2**20
 """With larger thresholds people merely known are taken for people who are controlled, which is sound."""
 
+_LEAST_AVERAGED = 1e-60
+"""A smaller p is replaced by this one where it depends on chance how many of the known people count."""
+
 _MOST_TRIALS = 10_000_000
 """Attacks with more unknown people than this are not evaluated."""
 
@@ -78,9 +81,10 @@ class Thresholding(Threshold):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        if 0.0 < self.p < LEAST_P:
+        least = _LEAST_AVERAGED if self.averages else LEAST_P
+        if 0.0 < self.p < least:
             # A larger p dominates; what is attained there proves nothing.
-            return np.zeros(len(epsilons)), replace(self, p=LEAST_P).bracket(epsilons)[1]
+            return np.zeros(len(epsilons)), replace(self, p=least).bracket(epsilons)[1]
         if self.averages:
             passive = self._passive(epsilons)
             return passive.best, passive.top
@@ -102,7 +106,7 @@ class Thresholding(Threshold):
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         shares = evaluated(epsilons)
-        if self.averages and self.p >= LEAST_P:
+        if self.averages and self.p >= _LEAST_AVERAGED:
             shares = np.minimum(1.0, shares + 4.0 * self._passive(epsilons).apart)
         return shares
 

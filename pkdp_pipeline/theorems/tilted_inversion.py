@@ -373,10 +373,12 @@ def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array
     above = first_offset(lambda offset: ~_surely(row, peak, near, offset, rising=True), lowest, highest, near)
     falling = first_offset(lambda offset: _surely(row, peak, near, offset, rising=False), above - 1.0, highest, above)
     here, _, doubt = _density(row, above)
-    growth, further = 4.0 * doubt / np.maximum(here - doubt, 1e-30), falling - above
-    with np.errstate(divide="ignore", over="ignore"):
+    further = falling - above
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        growth = 4.0 * doubt / np.maximum(here - doubt, 1e-30)
         steps = np.minimum(further, 1.0 / -np.expm1(-epsilons))
         cost = steps * growth * np.minimum(1.0, (here + doubt) * np.exp(growth * further))
+    cost = np.nan_to_num(cost, nan=np.inf, posinf=np.inf)
     found = _surely(row, peak, near, lowest, rising=True) & _surely(row, peak, near, highest, rising=False)
     return above, np.where(found, cost, np.inf)
 

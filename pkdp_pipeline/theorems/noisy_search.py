@@ -32,7 +32,10 @@ _MOST_BLOCKS = 1000
 """With more blocks than this for one ε to divide at once, the search stops, which widens the bracket."""
 
 _MOST_LOOKED_AT = 2**9
-"""So it does once more blocks than this have been looked at for one ε."""
+"""So it does once more blocks than this have been looked at for one ε: most searches end after 200."""
+
+_MOST_LOOKED_AT_IN_BOX = 2**12
+"""The same of coins of two kinds."""
 
 _LADDER = 24
 """This many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
@@ -128,7 +131,7 @@ class Search:
         if self.least > self.cap:
             return found
         blocks, ends = self._line(found) if self.is_line else self._plane(found)
-        looked_at = np.zeros(many)
+        looked_at, most = np.zeros(many), _MOST_LOOKED_AT if self.is_line else _MOST_LOOKED_AT_IN_BOX
         while len(blocks.column):
             looked_at += np.bincount(blocks.column, minlength=many)
             corners = self._at_corners(blocks, found)
@@ -143,7 +146,7 @@ class Search:
                 bounds[some] = self.between(blocks.taken(some), corners[:, :, some], enough[some])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= (len(bounds) > _MOST_BLOCKS * many) | (looked_at > _MOST_LOOKED_AT)[blocks.column]
+            done |= (len(bounds) > _MOST_BLOCKS * many) | (looked_at > most)[blocks.column]
             np.maximum.at(top, blocks.column[done], bounds[done])
             blocks = blocks.taken(np.flatnonzero(~done)).halved((self.p_min, self.p_max - self.p_min, self.p_max))
             blocks = self._declared(blocks, ends)

@@ -175,3 +175,14 @@ def test_plan_release_and_total_of_one_release_state_the_same_number(tmp_path):
     stated = [planned.releases[0].certificate, replayed.releases[0].certificate, release_certificate(entry.certificate)]
     for certificate in (*stated, total):
         assert [list(side) for side in certificate.delta_bounds([0.0, 1.0, 2.0])] == numbers
+
+
+@pytest.mark.parametrize("mechanism", [pkdp.Histogram(k=5), pkdp.Histogram(noise=pkdp.GeometricNoise(1.0))])
+def test_one_cell_has_no_other_to_tell_it_from(mechanism):
+    attacker = pkdp.AttackerModel(p_max=0.3)
+    whole, alone = (pkdp.certify(mechanism, attacker, protects="value", cells=cells) for cells in (2, 1))
+    assert whole.delta_bounds(0.5)[0] > 0.0
+    assert alone.delta_bounds(0.5)[0] == 0.0
+    assert pkdp.certify(mechanism, attacker).delta(0.5) <= alone.delta(0.5) <= whole.delta(0.5)
+    assert release_certificate(alone.to_json()) == alone
+    alone.verify()

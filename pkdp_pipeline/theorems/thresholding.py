@@ -166,6 +166,9 @@ def _constant(k: int, p: float, cap: int | None) -> float | None:
     return 1.0 if p == 1.0 else None
 
 
+_WIDE, _MOST_ATOMS = 4e5, 1e6
+"""No waiting time is given more atoms than the first; for more than the second together fewer ways are looked at."""
+
 _FEW_KNOWN = 24
 """Up to this many known people every way to spread them over the two cells is looked at."""
 
@@ -245,14 +248,18 @@ class ValueThroughAbsence(Threshold):
         # A known person may be in either cell, so the chance of one of them is 2p/(1+p), not p.
         exact = flint.arb(self.p)
         chance = min(1.0, ball_above(2 * exact / (1 + exact)))
-        if self.known > _FEW_KNOWN:
+        if self.known > _FEW_KNOWN or (self.known + 1.0) * min(self._atoms, _WIDE) > _MOST_ATOMS:
             # Everybody in both cells at once dominates every way to spread them.
             both = self._averaged(self.known, chance, lost)
             return product_above(both, both, epsilon)
         laws = [self._averaged(c, chance, lost) for c in range(self.known + 1)]
         return max(product_above(laws[c], laws[self.known - c], epsilon) for c in range(self.known + 1))
 
+    @property
+    def _atoms(self) -> float:
+        """About how many atoms a waiting time has."""
+        return 20.0 * math.sqrt(self.k) / max(self.p, 1e-9)
+
     def _averaged(self, known: int, chance: float, lost: float) -> Pair:
-        atoms = 20.0 * math.sqrt(self.k) / max(self.p, 1e-9)
-        most = int(min(_MOST_PAIRS, max(8.0, 1e6 / atoms)))
+        most = int(min(_MOST_PAIRS, max(8.0, 1e6 / self._atoms)))
         return averaged_pair(self.k, self.p, self.cap, (known, chance), lost, most)

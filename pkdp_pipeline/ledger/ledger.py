@@ -12,7 +12,7 @@ from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.charging import Charging, Outside, Work, hold_recertified, name_others
+from pkdp_pipeline.ledger.charging import Charging, Outside, Work, check_recertified, name_others
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
@@ -326,33 +326,49 @@ class Ledger:
                 self._record("given_back", reservation.charged)
             return state != "published"
 
-    def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
+    def recertify(
+        self,
+        entry: Entry,
+        certificate_json: str,
+        release_id: str,
+        content: bytes,
+        *,
+        run: Callable[[Work], Any] | None = None,
+    ) -> Entry:
         """Store a published table under another certificate; the table is the same, and nothing new is published.
 
         `content` is the table of `entry` with the new certificate, `certificate_json`, and `release_id` its id. Returns
         the entry as it is now. A certificate that was stored meanwhile, or claims more than `admission` allows by now,
         is a `TemporaryError`; one about an attacker who is not told of a total beside it, a `DifferencingError`; one
-        that exceeds a budget, a `BudgetExceededError`. A milder one than before leaves the totals as they are.
+        that exceeds a budget, a `BudgetExceededError`. A milder one than before leaves the totals as they are. `run`:
+        see `reserve`.
         """
         from pkdp_pipeline.certificates.certificate import Certificate
 
         certificate = Certificate.from_json(certificate_json)
         self._check_own(entry)
-        with self.records.transaction():
-            current = self.records.read(entry.sequence)
-            if current.state != "published":
-                raise ArgumentError("only a published entry can be certified again.")
-            if (current.release_id, current.content) == (release_id, content):
-                return current
-            if current.hash != entry.hash:
-                raise TemporaryError("another run certified the same release meanwhile: run again.")
-            self._allowed(entry).check_claims(certificate)
-            recorded = self.records.terms()
-            fields = {"certificate": certificate_json, "release_id": release_id, "content": content}
-            self._record("recertified", entry, **fields)
-            newest = self.records.read(entry.sequence)
-            hold_recertified(self.records, newest, current.row, recorded=recorded, terms=self.terms)
-            return newest
+        outside = None if run is None else Outside(run)
+
+        def recertified() -> Entry:
+            with self.records.transaction():
+                current = self.records.read(entry.sequence)
+                if current.state != "published":
+                    raise ArgumentError("only a published entry can be certified again.")
+                if (current.release_id, current.content) == (release_id, content):
+                    return current
+                if current.hash != entry.hash:
+                    raise TemporaryError("another run certified the same release meanwhile: run again.")
+                self._allowed(entry).check_claims(certificate)
+                recorded = self.records.terms()
+                fields = {"certificate": certificate_json, "release_id": release_id, "content": content}
+                self._record("recertified", entry, **fields)
+                newest = self.records.read(entry.sequence)
+                check = check_recertified(self.records, newest, current.row, recorded=recorded, terms=self.terms)
+                if check is not None:
+                    check() if outside is None else outside(check)
+                return newest
+
+        return recertified() if outside is None else outside.through(recertified)
 
     def unreadable(self) -> frozenset[str]:
         """Return the tables of the data set that were found to be unreadable."""

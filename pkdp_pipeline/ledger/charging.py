@@ -41,20 +41,27 @@ class Work(Protocol):
         """Compute it."""
 
 
+Run = Callable[[Work], Any] | None
+"""A function that does a `Work`, in another process for example; None: it is done where it is wanted."""
+
+
 class Outside:
     """Has what a transaction needs computed while no transaction is open, so that nobody waits for it.
 
     Inside, what is not computed yet ends the transaction, which changes nothing; then it is computed, and the
-    transaction begun anew: what others have charged meanwhile is then something else to be computed. `run` computes.
+    transaction begun anew: what others have charged meanwhile is then something else to be computed. `run` computes;
+    where it is None, it is done inside.
     """
 
-    def __init__(self, run: Callable[[Work], Any]) -> None:
+    def __init__(self, run: Run) -> None:
         self._run, self._results = run, dict[Hashable, Any]()
 
     def __call__(self, work: Work) -> Any:
         """Return the result of some work, inside a transaction."""
+        if self._run is None:
+            return work()
         if work.key not in self._results:
-            raise _WantedError(work)
+            raise _WantedError(work, self._run)
         return self._results[work.key]
 
     def through(self, transaction: Callable[[], Result]) -> Result:
@@ -63,14 +70,14 @@ class Outside:
             try:
                 return transaction()
             except _WantedError as wanted:
-                work = wanted.work
-            self._results[work.key] = self._run(work)
+                work, run = wanted.work, wanted.run
+            self._results[work.key] = run(work)
 
 
 class _WantedError(Exception):
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, run: Callable[[Work], Any]) -> None:
         super().__init__()
-        self.work = work
+        self.work, self.run = work, run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

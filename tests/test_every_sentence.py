@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from pkdp_pipeline import (
     Histogram,
     IndependentGivenHabits,
     Leakage,
+    NotCertifiableError,
     OncePerUnit,
     OneDayProtected,
     SamePeople,
@@ -33,8 +35,12 @@ from pkdp_pipeline import (
     compose,
 )
 from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.sentences import NOTHING_ASSUMED
+from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.composition.rules import RULES
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
 FILE = Path(__file__).parent / "data" / "sentences.txt"
@@ -244,6 +250,33 @@ def periods() -> Iterator[tuple[str, Certificate]]:
     yield "no period: exact totals beside it", WHICH.in_context(Context(unit=("patient",), cells="declared"))
 
 
+BOXES = tuple(AttackerModel(p_min=0.2, p_max=0.6, unknown=unknown) for unknown in (3, 40))
+ATTACKERS = (ABSENCE, BETWEEN, *BOXES, AttackerModel(p_max=0.6, known=7), AttackerModel(p_max=1.0, unknown_max=5))
+NOISED = (
+    Count(noise=NOISE),
+    Count(noise=NOISE, release_threshold=20),
+    Count(k=3, noise=NOISE, release_threshold=15),
+    Count(k=20, noise=NOISE, release_threshold=60),
+    Histogram(noise=NOISE),
+    Histogram(k=3, noise=NOISE, release_threshold=15),
+    Histogram(k=20, noise=GeometricNoise(2.0), release_threshold=40),
+)
+
+
+def two_promises(mechanism: Mechanism, aim: str) -> Iterator[Certificate]:
+    """Yield what is certified both against an attacker and against anyone: one release, and totals of several."""
+    for attacker in ATTACKERS:
+        with suppress(NotCertifiableError):
+            certificate = certify(mechanism, attacker, protects=aim)
+            if certificate.has_partial_knowledge and certificate.worst_case_bound is not None:
+                yield certificate
+                yield compose([(certificate, 3)], DisjointUnits())
+                yield compose([certificate, certify(mechanism, AttackerModel(p_max=0.05), protects=aim)], SameTable())
+                if attacker.unknown is None:  # in a box the sums take long
+                    yield compose([(certificate, 3)], IndependentGivenHabits())
+                    yield compose([(certificate, 3)], BoundedDependence(0.1, 1e-9))
+
+
 def totals() -> Iterator[tuple[str, Certificate]]:
     """Yield every evidence, for releases with noise, without it, and mixed."""
     for title, evidence in EVIDENCE.items():
@@ -342,7 +375,7 @@ def test_what_was_declared_is_said_once_and_of_counts_no_cells(certificates):
 
 def test_a_promise_that_rests_on_others_says_that_their_records_are_independent(certificates):
     for title, one in certificates.items():
-        if one.has_partial_knowledge:
+        if one.stated().has_partial_knowledge:
             assert "independent" in one.sentence(), title
 
 
@@ -398,6 +431,64 @@ def test_every_number_of_every_sentence_is_certified_and_can_be_read_by_others(c
             anyone = noise or after.lstrip().startswith("against anyone at all")
             epsilon, delta = map(float, pair.groups())
             assert (one.worst_case if anyone else one).delta(epsilon * spare) <= delta * spare, title
+
+
+def promises(text: str) -> list[tuple[float, float]]:
+    """Return the pairs (ε, δ) that a sentence promises, and none that it declares."""
+    said, _, _ = text.partition("Protects ")
+    listed = [pair for pair in PAIR.finditer(said) if not said[: pair.start()].endswith("at most ")]
+    return [tuple(float(number.rstrip(".")) for number in pair.groups()) for pair in listed]
+
+
+def is_said_of_anyone_alone(certificate: Certificate, delta: float = 1e-6) -> bool:
+    """Return whether noise alone is stated, and check that no promise stated beside another one follows from it."""
+    text, said = certificate.sentence(delta), Statement.of(certificate, delta)
+    noise = said.worst_case and tuple(float(rounded_up(number)) for number in said.worst_case)
+    pairs = promises(text)
+    assert noise is None or noise in pairs, text
+    if certificate.stated(delta) is not certificate:
+        assert pairs == [noise], text
+        assert text.startswith(certificate.stated(delta).sentence(delta))
+        assert certificate.stated(delta).worst_case == certificate.worst_case
+        assert NOTHING_ASSUMED in said.assumptions
+        assert not any("independent" in one or "The attacker is" in one for one in said.assumptions)
+        return True
+    if noise is not None:
+        (other,) = [pair for pair in pairs if pair != noise] or [noise]
+        assert len(pairs) == 2, text
+        assert not (noise[0] <= other[0] and noise[1] <= other[1]), text
+    return False
+
+
+def test_of_two_promises_neither_follows_from_the_other(certificates):
+    """Noise that says as much against anyone is all that is said then, with its assumptions and nobody else's."""
+    both = {title: one for title, one in certificates.items() if one.has_partial_knowledge and one.worst_case_bound}
+    alone = [title for title, one in both.items() if is_said_of_anyone_alone(one)]
+    assert alone == ["count, noise and a release threshold, in a box"]
+    assert len(both) > len(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", NOISED, ids=repr)
+def test_of_two_promises_of_any_noise_neither_follows_from_the_other(mechanism):
+    found = {
+        is_said_of_anyone_alone(certificate, delta)
+        for aim in ("presence", "value")[: 1 + isinstance(mechanism, Histogram)]
+        for certificate in two_promises(mechanism, aim)
+        for delta in (1e-12, 1e-6, 1e-3)
+    }
+    assert found == {True, False}
+
+
+@pytest.mark.parametrize("unknown", [3, 1000])
+def test_noise_that_says_as_much_against_anyone_is_stated_alone(unknown):
+    box = AttackerModel(p_min=0.2, p_max=0.6, unknown=unknown, dependent="household", secret="conditional")
+    certificate = certify(Count(noise=NOISE), box)
+    assert is_said_of_anyone_alone(certificate) == (unknown == 3)
+    assert "The secret is a person's record" in certificate.sentence()
+    days = compose([(certificate, 3)], DisjointUnits())
+    assert is_said_of_anyone_alone(days) == (unknown == 3)
+    assert Statement.of(compose([certificate])).worst_case == Statement.of(certificate).worst_case == (0.5, 0.0)
 
 
 @pytest.mark.parametrize(

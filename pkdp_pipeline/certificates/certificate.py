@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 
 from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed
 from pkdp_pipeline.certificates.differences import Difference, differences, is_word, refuse_altered
-from pkdp_pipeline.certificates.sentences import anyone
+from pkdp_pipeline.certificates.sentences import anyone, implies, stated_pair
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model import VERSION, VIEWS
-from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import moved
+from pkdp_pipeline.model.wording import moved, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed, coarsest, epsilon_points
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array
@@ -96,6 +95,10 @@ class Certificate(ABC):
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
 
     @abstractmethod
+    def _by_noise(self) -> Certificate:
+        """Return what noise alone gives: the same against anyone, with all that is not protected."""
+
+    @abstractmethod
     def _subject(self) -> dict[str, Any]:
         """Return the fields that say what is certified; the numbers follow from them."""
 
@@ -114,15 +117,30 @@ class Certificate(ABC):
         worst = self.worst_case_bound
         return Guarantee(()) if worst is None else Guarantee((worst,), worst.parameters)
 
+    def against_anyone(self, delta: float = 1e-6) -> tuple[float, float] | None:
+        """Return the pair (ε, δ) that is named at `delta` against any attacker; None where nothing is promised."""
+        pair = self.worst_case.parameters
+        return None if pair is None or pair[0] == float("inf") or rounded_up(pair[1]) == "1" else pair
+
+    def stated(self, delta: float = 1e-6) -> Certificate:
+        """Return what is stated at `delta`: this; where noise alone says as much against anyone, what that gives."""
+        noise = self.against_anyone(delta) if self.has_partial_knowledge else None
+        partial = stated_pair(self._partial, self._partial.epsilon(delta), delta)
+        return self if noise is None or not implies(noise, partial) else self._by_noise()
+
     @property
     def theorems(self) -> tuple[str, ...]:
         """The keys of the theorems the certificate rests on."""
         return tuple(dict.fromkeys(bound.theorem for bound in self._bounds))
 
     @property
+    def _partial(self) -> Guarantee:
+        return Guarantee(tuple(applied.bound for applied in self.partial_bounds))
+
+    @property
     def _bounds(self) -> tuple[Bound, ...]:
         worst = self.worst_case_bound
-        return (*(applied.bound for applied in self.partial_bounds), *(() if worst is None else (worst,)))
+        return (*self._partial.bounds, *(() if worst is None else (worst,)))
 
     @overload
     def delta(self, epsilon: float) -> float: ...
@@ -218,10 +236,6 @@ class Certificate(ABC):
         if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
             raise ArgumentError("caveats must be sentences: non-empty texts.")
         return replace(self, caveats=(*self.caveats, *sentences))
-
-    def among_others(self) -> Certificate:
-        """Return what it says where its cells are some of those of one larger histogram."""
-        raise NotImplementedError
 
     def to_json(self) -> str:
         """Return the certificate as canonical JSON; a certificate read from JSON keeps its stored numbers."""
@@ -377,9 +391,6 @@ class Certificate(ABC):
         """
         drawn: Axes = VIEWS["figures.plots.plot_certificate"](self, delta=delta, axes=ax)
         return drawn
-
-    def _partial_epsilon(self, delta: float) -> float:
-        return Guarantee(tuple(applied.bound for applied in self.partial_bounds)).epsilon(probability("delta", delta))
 
     def __str__(self) -> str:
         return self.sentence()

@@ -12,8 +12,8 @@ from typing import Any, cast
 from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import against, anyone, given, in_words, leaking, of_some, pair, promised
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, among_others
+from pkdp_pipeline.certificates.sentences import OfSome
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.same_people import table_part
@@ -21,7 +21,6 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.evidence import (
     Evidence,
-    OncePerUnit,
     SamePeople,
     SameTable,
     evidence_from_dicts,
@@ -33,10 +32,6 @@ from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
 _MOST_TIMES = 10**9
-_NAMED = 3
-"""Up to this many different attackers are described in a sentence."""
-
-_OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
 
 
 def compose(
@@ -119,18 +114,14 @@ class ComposedCertificate(Certificate):
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
-        parts, one_histogram = self.parts, any(isinstance(one, OncePerUnit) for one in self.evidence)
+        parts, one_histogram = self.parts, any(one.key == "once_per_unit" for one in self.evidence)
         if one_histogram and self.releases > 1 and any(one.cells is not None for one in releases_in(self)):
-            parts = tuple((one.among_others(), times) for one, times in parts)
+            parts = tuple((among_others(one), times) for one, times in parts)
         # Of one table each certificate counts with all that it says, though some may protect more than the whole.
         facts = tuple(part_of(one, times, one.protects if self.is_table else self.protects) for one, times in parts)
         object.__setattr__(self, "_facts", facts)
         object.__setattr__(self, "_leakage", leakage_of(facts, self.evidence))
         object.__setattr__(self, "_total", total_beside(facts, self.evidence))
-
-    def among_others(self) -> ComposedCertificate:
-        """See `Certificate`."""
-        return replace(self, parts=tuple((one.among_others(), times) for one, times in self.parts))
 
     @property
     def rule(self) -> str:
@@ -157,8 +148,20 @@ class ComposedCertificate(Certificate):
     @property
     def limits(self) -> tuple[str, ...]:
         """The limits of the statement: who a person is and which rows count, the parts' caveats, the total's own."""
-        said = self._said(lambda one: one.own_limits, self.releases)
-        return tuple(dict.fromkeys((*given(self.leakage), *said, *self._caveats(), *self.caveats)))
+        _, own = self._of_releases()
+        return tuple(dict.fromkeys((*sentences.given(self.leakage), *map(str, own), *self._caveats(), *self.caveats)))
+
+    @property
+    def of_some(self) -> tuple[OfSome, ...]:
+        """The assumptions and limits that are true of some of the releases only."""
+        return tuple(one for said in self._of_releases() for one in said if isinstance(one, OfSome))
+
+    def _of_releases(self) -> tuple[list[str | OfSome], list[str | OfSome]]:
+        """Return the releases' assumptions and their limits."""
+        # Exact totals, and what only noise protects, assume nothing of their own beside the others.
+        assuming = sum(times for table, times in tables_in(self) if any(one.has_partial_knowledge for one in table))
+        assumed = self._said(lambda one: one.assumed if one.has_partial_knowledge else (), assuming)
+        return assumed, self._said(lambda one: one.own_limits, self.releases)
 
     def _caveats(self) -> Iterator[str]:
         """Yield the limits of parts that are totals themselves."""
@@ -168,13 +171,13 @@ class ComposedCertificate(Certificate):
                     yield f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}"
                 yield from (*part._caveats(), *part.caveats)
 
-    def _said(self, sentences: Callable[[ReleaseCertificate], Iterable[str]], among: int) -> list[str]:
+    def _said(self, about: Callable[[ReleaseCertificate], Iterable[str]], among: int) -> list[str | OfSome]:
         """Return what is said of the releases: of all of `among` as it stands, else with how many it is true of."""
         often: dict[str, int] = {}
         for table, times in tables_in(self):
-            for text in dict.fromkeys(text for one in table for text in sentences(one)):
+            for text in dict.fromkeys(text for one in table for text in about(one)):
                 often[text] = often.get(text, 0) + times
-        return [of_some(text, times, self.releases) if times < among else text for text, times in often.items()]
+        return [OfSome(text, times, self.releases) if times < among else text for text, times in often.items()]
 
     @property
     def reason(self) -> str:
@@ -199,7 +202,7 @@ class ComposedCertificate(Certificate):
     @property
     def anyone(self) -> str:
         """The attackers that the worst case covers; where it rests on declarations, if they are true."""
-        whom = anyone(self.leakage)
+        whom = sentences.anyone(self.leakage)
         return f"{whom}, if what was declared is true" if _declared(self, numbers=False) else whom
 
     @property
@@ -213,58 +216,65 @@ class ComposedCertificate(Certificate):
         """The declarations about the releases, then the assumptions of each part."""
         listed = list(_declared(self, numbers=self.has_partial_knowledge))
         if len({part for part, _ in self.parts}) > 1 and not self.is_table:
-            listed.append(
-                "Which releases are made, and with which parameters, was fixed before the first of them; where later "
-                "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
-            )
+            listed.append(sentences.FIXED_BEFOREHAND)
         listed += assumed_beside(self._facts, self.evidence, self.leakage)
         if not self.has_partial_knowledge:
-            return tuple(
-                dict.fromkeys((*listed, *([sentences.NOTHING_ASSUMED] if self.parts else []), *leaking(self.leakage)))
-            )
+            nothing = [sentences.NOTHING_ASSUMED] if self.parts else []
+            return tuple(dict.fromkeys((*listed, *nothing, *sentences.leaking(self.leakage))))
         if self.releases > 1:
-            listed += [
-                f"A person's record given those of all others of her {one.attacker.dependent} is given all of theirs, "
-                f"in all of these releases; and the one unknown person of each {one.attacker.dependent} is the same in "
-                "all of them."
-                for one in releases_in(self)
-                if one.attacker.secret == "conditional"
-            ]
-        # Exact totals, and what only noise protects, assume nothing of their own beside the others.
-        assuming = sum(times for table, times in tables_in(self) if any(one.has_partial_knowledge for one in table))
-        listed += self._said(lambda one: one.assumed if one.has_partial_knowledge else (), assuming)
-        return tuple(dict.fromkeys((*listed, *leaking(self.leakage))))
+            conditional = (one.attacker for one in releases_in(self) if one.attacker.secret == "conditional")
+            listed += map(sentences.same_in_all, conditional)
+        assumed, _ = self._of_releases()
+        return tuple(dict.fromkeys((*listed, *map(str, assumed), *sentences.leaking(self.leakage))))
 
     def protection(self, delta: float = 1e-6) -> str:
         """Return what the statement at `delta` protects and what it does not, in plain English."""
         return self.parts[0][0].protection(delta) if self.rule == "single" else self._total.protection
 
-    def sentence(self, delta: float = 1e-6) -> str:
-        """Return the guarantee at `delta`, what was declared and its limits, in plain English."""
+    def sentence(self, delta: float = 1e-6, *, below: Iterable[Certificate] = ()) -> str:
+        """Return the guarantee at `delta`, what was declared and its limits, without what certificates above it say."""
         target = probability("delta", delta)
         if not self.parts:
             return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
         if self.rule == "single":
             return " ".join((self.parts[0][0].sentence(target), *self.caveats))
+        stated = self.stated(target)
+        if stated is not self:
+            others = "Other numbers of this certificate rest on all that was declared."
+            return " ".join((replace(stated, caveats=()).sentence(target), others, *self.caveats))
+        said = {text for one in below for text in (*one.assumptions, *one.limits)}
         statements, subject = [], self._subject_in_words()
-        declared = in_words(_declared(self, numbers=self.has_partial_knowledge))
+        declared = sentences.in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
-            stated = promised(self, self._partial_epsilon(target), target, self._against())
-            statements += [f"{subject}: {stated}", *declared]
-        if self._total.worst is not None:
-            epsilon = self.worst_case.epsilon(target)
-            most, least = map(rounded_up, self._total.worst.parameters)
-            numbers = pair(self.worst_case, epsilon, target) if epsilon < math.inf else f"ε = {most}, δ = {least}"
-            empty = epsilon == math.inf and least == "1"
-            whom = f"against {self.anyone}"
-            if not statements:
-                stated = "no protection is certified" if empty else f"private at {numbers}"
-                statements += [f"{subject}: {stated} {whom}.", *declared]
-                if self._total.reason:
-                    statements.append(f"No part of it rests on what an attacker does not know: {self._total.reason}.")
-            elif not empty:
-                statements.append(f"The noise alone gives {numbers} {whom}.")
-        return " ".join((*statements, self._total.protection, *self.limits))
+            whom = self._against()
+            if f"The attacker is {whom}." in said:
+                whom = "the attacker described above"
+            promise = sentences.promised(self, self._partial.epsilon(target), target, whom)
+            statements += [f"{subject}: {promise}", *declared]
+        noise = self.against_anyone(target)
+        numbers = "" if noise is None else "ε = {}, δ = {}".format(*map(rounded_up, noise))
+        if not statements:
+            private = f"private at {numbers}" if numbers else "no protection is certified"
+            statements += [f"{subject}: {private} against {self.anyone}.", *declared]
+            if self._total.reason:
+                statements.append(f"No part of it rests on what an attacker does not know: {self._total.reason}.")
+        elif numbers:
+            statements.append(f"The noise alone gives {numbers} against {self.anyone}.")
+        of_each = {str(one): one.text for one in self.of_some}
+        limits = (text for text in self.limits if of_each.get(text, text) not in said)
+        return " ".join((*statements, self._total.protection, *limits))
+
+    def against_anyone(self, delta: float = 1e-6) -> tuple[float, float] | None:
+        """Return the pair (ε, δ) that is named at `delta` against any attacker; None where nothing is promised."""
+        if self.rule == "single":
+            return self.parts[0][0].against_anyone(delta)
+        worst = self.worst_case
+        epsilon = worst.epsilon(delta) if self.parts else math.inf
+        return Certificate.against_anyone(self) if epsilon == math.inf else sentences.named_pair(worst, epsilon, delta)
+
+    def _by_noise(self) -> ComposedCertificate:
+        parts = [(part._by_noise(), times) for part, times in self.parts if part.worst_case_bound is not None]
+        return compose(parts, self.evidence).with_caveats(*self.caveats)
 
     def _subject_in_words(self) -> str:
         if self.releases == 1:
@@ -277,23 +287,16 @@ class ComposedCertificate(Certificate):
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
         described = Counter[str]()
-        as_declared = sentences.OF_ONE if self.is_table else sentences.AS_DECLARED
         for certificate, times in self.parts:
             part = certificate
             if isinstance(part, ComposedCertificate) and part.rule == "single":
                 part = part.parts[0][0]  # a period's only release speaks for itself
             keys = {applied.bound.theorem for applied in part.partial_bounds}
             if not isinstance(part, ReleaseCertificate) or len(keys) > 1:
-                return as_declared
-            described.update({against(key, part.attacker): times for key in keys})
-        if len(described) == 1:
-            return next(iter(described))
-        if len(described) > _NAMED:
-            return as_declared
-        if self.is_table:
-            return f"anyone who fits one of these descriptions. {'. Or: '.join(map(sentences.capital, described))}"
-        each = (f"In {times} of the releases: {words}" for words, times in described.items())
-        return f"anyone who fits all of these descriptions. {'. '.join(each)}"
+                described.clear()
+                break
+            described.update({sentences.against(key, part.attacker): times for key in keys})
+        return sentences.against_several(described, one_of=self.is_table)
 
     def verify(self, *, any_version: bool = False) -> bool:
         """Recompute every part and the whole, and compare all numbers and sentences; see `Certificate.verify`."""
@@ -388,7 +391,7 @@ def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, N
     for one in certificate.evidence if certificate.rule != "single" else ():
         found.setdefault(one.declares if numbers else one.declares_for_noise)
         if one.key == "bounded_participation" and rests_on_own_periods(certificate._facts):
-            found.setdefault(_OWN_PERIODS)
+            found.setdefault(sentences.OWN_PERIODS)
     for part, _ in certificate.parts:
         if isinstance(part, ComposedCertificate):
             inside = _declared(part, numbers=numbers and part.has_partial_knowledge)

@@ -14,7 +14,6 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.sentences import (
     against,
-    anyone,
     assumptions,
     capital,
     declared_cells,
@@ -152,10 +151,6 @@ class ReleaseCertificate(Certificate):
         """Return the same certificate as that of one publication, whose facts `context` holds."""
         return replace(self, context=context)
 
-    def among_others(self) -> ReleaseCertificate:
-        """See `Certificate`; in these cells nobody is in more than there are."""
-        return replace(self, mechanism=within_table(self.mechanism, self.cells), cells=None)
-
     def worst_case_only(self) -> ReleaseCertificate:
         """Return what stands when other releases about the same people take the attacker's uncertainty away.
 
@@ -170,24 +165,27 @@ class ReleaseCertificate(Certificate):
         """Return what the statement at `delta` protects and what it does not, in plain English."""
         target, theorem = probability("delta", delta), self.theorems[-1]
         if self.partial_bounds:
-            _, theorem = self._partial_statement(target, self._partial_epsilon(target))
+            _, theorem = self._partial_statement(target, self._partial.epsilon(target))
         return protection(self.mechanism, self.protects, theorem, self.attacker)
 
     def sentence(self, delta: float = 1e-6) -> str:
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
         target = probability("delta", delta)
+        stated = self.stated(target)
+        if stated is not self:
+            return " ".join((replace(stated, caveats=()).sentence(target), _ALL_DECLARED, *self.caveats))
         parts, theorem = [], self.theorems[-1]
         if self.partial_bounds:
-            epsilon = self._partial_epsilon(target)
+            epsilon = self._partial.epsilon(target)
             statement, theorem = self._partial_statement(target, epsilon)
             parts.append(statement)
-        if self.worst_case_bound is not None:
-            most, least = (rounded_up(value) for value in self.worst_case_bound.parameters)
-            whom = anyone(self.leakage)
-            if not parts or (least != "1" and epsilon >= self.worst_case.epsilon(target)):
-                parts.insert(0, f"Private at ε = {most}, δ = {least} against {whom}.")
-            elif least != "1":
-                parts.append(f"Against {whom}, the noise alone gives ε = {most}, δ = {least}.")
+        noise = self.worst_case.parameters if not parts else self.against_anyone(target)
+        if noise is not None:
+            most, least = map(rounded_up, noise)
+            if not parts or epsilon >= self.worst_case.epsilon(target):
+                parts.insert(0, f"Private at ε = {most}, δ = {least} against {self.anyone}.")
+            else:
+                parts.append(f"Against {self.anyone}, the noise alone gives ε = {most}, δ = {least}.")
         parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
         return " ".join((*parts, *self.limits))
 
@@ -201,13 +199,16 @@ class ReleaseCertificate(Certificate):
 
     def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
         """Return the statement against the declared attacker and the theorem that gives its number."""
-        bounds = tuple(applied.bound for applied in self.partial_bounds)
-        point = 1.0 if epsilon == math.inf else epsilon
-        leading = bounds[0]
-        if len(bounds) > 1:
-            leading = min(bounds, key=lambda bound: float(bound.certified(np.array([point]))[0]))
+        point = np.array([1.0 if epsilon == math.inf else epsilon])
+        leading, *others = self._partial.bounds
+        if others:
+            leading = min(self._partial.bounds, key=lambda bound: float(bound.certified(point)[0]))
         whom = against(leading.theorem, self.attacker)
         return capital(promised(Guarantee((leading,)), epsilon, delta, whom)), leading.theorem
+
+    def _by_noise(self) -> ReleaseCertificate:
+        own = self.attacker
+        return replace(self, attacker=replace(own.against_anyone(), dependent=own.dependent, secret=own.secret))
 
     def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
         partial, worst = self.partial_bounds, self.worst_case_bound
@@ -321,6 +322,15 @@ def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificat
     )
     context = document.get("context")
     return fresh if context is None else fresh.in_context(Context.from_dict(context))
+
+
+def among_others(certificate: Certificate) -> Certificate:
+    """Return what a certificate, or a total, says where its cells are some of those of one larger histogram."""
+    if isinstance(certificate, ReleaseCertificate):
+        # In these cells nobody is in more than there are.
+        return replace(certificate, mechanism=within_table(certificate.mechanism, certificate.cells), cells=None)
+    total = cast("Any", certificate)
+    return cast("Certificate", replace(total, parts=tuple((among_others(one), times) for one, times in total.parts)))
 
 
 def release_certificate(text: str) -> ReleaseCertificate:

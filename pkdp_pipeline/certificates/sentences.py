@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
-from pkdp_pipeline.model.wording import listed, rounded_up
+from pkdp_pipeline.model.wording import listed, moved, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
-AS_DECLARED = (
+_AS_DECLARED = (
     "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "
     "people's records"
 )
-OF_ONE = "anyone who fits the attacker declared in one of these certificates"
+_OF_ONE = "anyone who fits the attacker declared in one of these certificates"
+FIXED_BEFOREHAND = (
+    "Which releases are made, and with which parameters, was fixed before the first of them; where later ones were "
+    "chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
+)
 NOTHING_ASSUMED = "Nothing is assumed about what the attacker knows."
+OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
+_NAMED = 3
+"""Up to this many different attackers are described in a sentence."""
 
 
 class _Certified(Protocol):
@@ -34,19 +41,26 @@ def named_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[flo
     return (shown, 0.0) if certified.delta(shown) == 0.0 else (epsilon, delta)
 
 
-def pair(certified: _Certified, epsilon: float, delta: float) -> str:
-    """Return `named_pair` in words."""
-    return "ε = {}, δ = {}".format(*map(rounded_up, named_pair(certified, epsilon, delta)))
+def stated_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the pair (ε, δ) that is stated where `epsilon` is certified at `delta`; that at ε = 1 where none is."""
+    return named_pair(certified, epsilon, delta) if epsilon < math.inf else (1.0, certified.delta(1.0))
 
 
 def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> str:
     """Return what is certified at `delta`, where `epsilon` is, against whom; to follow what is private."""
+    most, least = map(rounded_up, stated_pair(certified, epsilon, delta))
+    stated = f"private at ε = {most}, δ = {least} against {whom}."
     if epsilon < math.inf:
-        return f"private at {pair(certified, epsilon, delta)} against {whom}."
-    least, reach = rounded_up(certified.delta(1.0)), f"No ε reaches δ = {rounded_up(delta)}."
-    if least == "1":
-        return f"no protection is certified at ε = 1 against {whom}. {reach}"
-    return f"private at ε = 1, δ = {least} against {whom}. {reach}"
+        return stated
+    nothing = f"no protection is certified at ε = 1 against {whom}."
+    return f"{nothing if least == '1' else stated} No ε reaches δ = {rounded_up(delta)}."
+
+
+def implies(stronger: tuple[float, float], weaker: tuple[float, float]) -> bool:
+    """Return whether one pair (ε, δ), as both are printed, says all that another one does; δ = 1 says nothing."""
+    with moved(0.0):  # the same sentences, however far the numbers in them are moved
+        (epsilon, delta), (most, least) = ([float(rounded_up(value)) for value in pair] for pair in (stronger, weaker))
+    return delta <= least and (epsilon <= most or least >= 1.0)
 
 
 def anyone(leakage: tuple[Leakage, ...]) -> str:
@@ -84,15 +98,24 @@ def _columns(names: Sequence[str]) -> str:
     return listed(list(map(repr, names)))
 
 
-def of_some(text: str, number: int, releases: int) -> str:
-    """Return a sentence that is true of some releases only as one that is true of all of them."""
-    return f"In {number} of the {releases} releases: {text}"
+@dataclass(frozen=True, slots=True)
+class OfSome:
+    """A sentence that is true of some releases only; as text it is true of all of them.
 
+    Attributes
+    ----------
+    text : str
+        The sentence about each of these releases.
+    number, releases : int
+        How many they are, of how many.
+    """
 
-def about_some(text: str) -> tuple[str, str]:
-    """Return what `of_some` has put before a sentence, which may be nothing, and the sentence."""
-    found = re.match(r"In \d+ of the \d+ releases: ", text)
-    return ("", text) if found is None else (found[0], text[found.end() :])
+    text: str
+    number: int
+    releases: int
+
+    def __str__(self) -> str:
+        return f"In {self.number} of the {self.releases} releases: {self.text}"
 
 
 def capital(text: str) -> str:
@@ -145,6 +168,21 @@ def against(theorem: str, attacker: AttackerModel) -> str:
         whom += f". The attacker may also know the records of all but one of each {attacker.dependent}"
     names = [leak.name for leak in attacker.leakage]
     return f"{whom}. Beside this the attacker may know {listed(names)}" if names else whom
+
+
+def against_several(described: Mapping[str, int], *, one_of: bool) -> str:
+    """Return whom a total is about: anyone who fits all of these, each about so many releases, or one of them.
+
+    With none of these, or many, the certificates describe them.
+    """
+    if len(described) == 1:
+        return next(iter(described))
+    if not 0 < len(described) <= _NAMED:
+        return _OF_ONE if one_of else _AS_DECLARED
+    if one_of:
+        return f"anyone who fits one of these descriptions. {'. Or: '.join(map(capital, described))}"
+    each = (f"In {times} of the releases: {words}" for words, times in described.items())
+    return f"anyone who fits all of these descriptions. {'. '.join(each)}"
 
 
 def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
@@ -221,6 +259,15 @@ def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
         f"The attacker is {against(theorem, attacker)}.",
         "These numbers were declared before looking at the data, and not estimated from them.",
         *THEOREMS[theorem].assumes,
+    )
+
+
+def same_in_all(attacker: AttackerModel) -> str:
+    """Return what a conditional secret of one release assumes where there are several."""
+    name = attacker.dependent
+    return (
+        f"A person's record given those of all others of her {name} is given all of theirs, in all of these releases; "
+        f"and the one unknown person of each {name} is the same in all of them."
     )
 
 

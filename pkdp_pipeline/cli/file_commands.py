@@ -7,7 +7,7 @@ import math
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,9 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.releases.release import Release
 
 _EACH_ROW = "each-row"
 _OF_FILES: Options = {
@@ -136,6 +139,7 @@ def _publish(
     from pkdp_pipeline.certificates.target import Target
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.ledger.reading import copied, is_begun
     from pkdp_pipeline.releases.accessor import count, histogram
 
     if (ledger is None) != (not dataset):
@@ -158,10 +162,20 @@ def _publish(
     options |= steps | {"attacker": attacker}
     if delta > Target().delta:  # somebody who states a larger δ is content with it
         options["target"] = Target(delta=delta)
-    with nullcontext() if ledger is None else Ledger.open(ledger, dataset=dataset, evidence=evidence or None) as opened:
-        options["ledger"] = opened
+
+    def release_with(opened: Ledger | None) -> Release:
         rows = whole.rows(_named(asked), asked["unit"] if isinstance(asked["unit"], list) else ())
-        release = count(rows, **options) if by is None else histogram(rows, by, **options)
+        if by is None:
+            return count(rows, ledger=opened, **options)
+        return histogram(rows, by, ledger=opened, **options)
+
+    terms: dict[str, Any] = {"dataset": dataset, "evidence": evidence or None}
+    if ledger is not None and not is_begun(ledger):
+        # A release that fails begins no ledger: it is tried on one in memory first.
+        with copied(ledger, **terms) as trial:
+            release_with(trial)
+    with nullcontext() if ledger is None else Ledger.open(ledger, **terms) as opened:
+        release = release_with(opened)
     if out is not None:
         release.to_parquet(out)
     if as_json:

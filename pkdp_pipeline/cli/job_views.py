@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -21,16 +20,13 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.display.screen import Screen
-from pkdp_pipeline.jobs import Job, JobRelease, JobResult
+from pkdp_pipeline.jobs import Job, JobResult
 from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.releases.release import Release
-
-if TYPE_CHECKING:
-    pass
 
 _ROWS_SHOWN = 20
 _LISTED = 5
@@ -51,7 +47,8 @@ def print_result(result: JobResult) -> None:
         console.print(result.together.sentence(period), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases
     if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
-        console.print(f"The ledger so far. {_briefly(result.total, result.releases)}\n")
+        printed = [one.release.certificate for one in result.releases]
+        console.print(f"The ledger so far. {result.total.sentence(below=printed)}\n")
     if result.new_ledger:
         console.print(
             "A new ledger was started for this data set: nothing was known to be published about these people before."
@@ -59,16 +56,6 @@ def print_result(result: JobResult) -> None:
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)
     if result.report is not None:
         console.print(f"Report: {result.report}", soft_wrap=True)
-
-
-def _briefly(total: Certificate, printed: Iterable[JobRelease]) -> str:
-    """Return the sentence of a total without what the sentences of releases, printed above it, say as well."""
-    text, about = total.sentence(), "The attacker is "
-    for certificate in (one.release.certificate for one in printed):
-        for said in (*certificate.assumptions, *certificate.limits):
-            text = re.sub(rf"( In \d+ of the \d+ releases:)? {re.escape(said)}", "", text)
-            text = text.replace(f"against {said.removeprefix(about)}", "against the attacker described above.")
-    return text
 
 
 def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | None = None) -> None:

@@ -80,12 +80,12 @@ def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
     if isinstance(dtype, (*_WHOLE, *_OTHER_UNITS, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
         return values
     raise ArgumentError(
-        f"{argument} column {name!r} has {_told(dtype)}, whose values cannot be compared; cast it in the frame, for "
-        "example to text."
+        f"{argument} column {name!r} has {_type_name(dtype)}, whose values cannot be compared; cast it in the frame, "
+        "for example to text."
     )
 
 
-def _told(dtype: Any) -> str:
+def _type_name(dtype: Any) -> str:
     return "a type that is not known here" if isinstance(dtype, nw.Unknown) else f"type {dtype}"
 
 
@@ -112,7 +112,8 @@ def nameable(name: str, dtype: Any) -> nw.Expr:
     if isinstance(dtype, (*_TEXT, *_WHOLE, *_REAL, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
         return comparable("by", name, dtype)
     raise ArgumentError(
-        f"by column {name!r} has {_told(dtype)}, which cannot name cells; cast it in the frame, for example to text."
+        f"by column {name!r} has {_type_name(dtype)}, which cannot name cells; cast it in the frame, for "
+        "example to text."
     )
 
 

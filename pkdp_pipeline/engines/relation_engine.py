@@ -195,8 +195,8 @@ def check_unit(name: str, kind: str) -> None:
     """
     if kind.endswith("]") or kind.startswith(("STRUCT(", "MAP(")) or kind == "INTERVAL":
         raise ArgumentError(
-            f"unit column {name!r} has type {_told(kind)}, whose values are not compared; cast it in the relation, for "
-            "example to VARCHAR."
+            f"unit column {name!r} has type {_type_name(kind)}, whose values are not compared; cast it in the "
+            "relation, for example to VARCHAR."
         )
     if kind.startswith("UNION(") or kind in ("JSON", "VARIANT"):
         raise ArgumentError(
@@ -205,7 +205,7 @@ def check_unit(name: str, kind: str) -> None:
         )
 
 
-def _told(kind: str) -> str:
+def _type_name(kind: str) -> str:
     """Return a type without what is nested in it, such as the values of an ENUM."""
     return "LIST" if kind.endswith("]") else kind.partition("(")[0]
 
@@ -230,8 +230,8 @@ def nameable(name: str, column: str, kind: str) -> str:
     if kind in _REALS:
         return comparable(column, kind)
     raise ArgumentError(
-        f"by column {name!r} has type {_told(kind)}, which cannot name cells; cast it in the relation, for example "
-        "to VARCHAR."
+        f"by column {name!r} has type {_type_name(kind)}, which cannot name cells; cast it in the relation, for "
+        "example to VARCHAR."
     )
 
 

@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.history import History, read_history
 from pkdp_pipeline.ledger.postgres import public_address
-from pkdp_pipeline.ledger.reading import open_for_reading
+from pkdp_pipeline.ledger.reading import is_begun, open_for_reading
 from pkdp_pipeline.ledger.rows import counted, unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
@@ -74,7 +74,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     choice("audience", audience, ("public", "auditor"))
     probability("delta", delta)
     with ExitStack() as held:
-        if "://" not in job.ledger and not Path(job.ledger).exists():
+        if not is_begun(job.ledger):
             raise _nothing(job)
         try:
             ledger = held.enter_context(open_for_reading(job.ledger, job.dataset))

@@ -25,7 +25,7 @@ from pkdp_pipeline.jobs.sources.source import check_named
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.reading import rehearsal
+from pkdp_pipeline.ledger.reading import is_begun, rehearsal
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, Publication, publish
 
@@ -103,12 +103,12 @@ class JobSession:
             need_matplotlib()
         if folder.is_dir():
             opening.enter_context(job_lock(folder))
-        if "://" in job.ledger or Path(job.ledger).exists():
+        if is_begun(job.ledger):
             self._open_ledger(opening, locked=folder.is_dir())
             return
         # Before its first run a job has nothing, and one that fails leaves nothing: the day is tried on a ledger in
         # memory. A refusal comes before the source.
-        for place in (folder, Path(job.ledger).parent):
+        for place in (folder,) if "://" in job.ledger else (folder, Path(job.ledger).parent):
             if not is_writable(place, folder=True):
                 make_folder(place)  # which says what is wrong
         self._tried, self._new_ledger = True, True

@@ -41,20 +41,27 @@ class Work(Protocol):
         """Compute it."""
 
 
+Run = Callable[[Work], Any] | None
+"""A function that does a `Work`, in another process for example; None: it is done where it is wanted."""
+
+
 class Outside:
     """Has what a transaction needs computed while no transaction is open, so that nobody waits for it.
 
     Inside, what is not computed yet ends the transaction, which changes nothing; then it is computed, and the
-    transaction begun anew: what others have charged meanwhile is then something else to be computed. `run` computes.
+    transaction begun anew: what others have charged meanwhile is then something else to be computed. `run` computes;
+    where it is None, it is done inside.
     """
 
-    def __init__(self, run: Callable[[Work], Any]) -> None:
+    def __init__(self, run: Run) -> None:
         self._run, self._results = run, dict[Hashable, Any]()
 
     def __call__(self, work: Work) -> Any:
         """Return the result of some work, inside a transaction."""
+        if self._run is None:
+            return work()
         if work.key not in self._results:
-            raise _WantedError(work)
+            raise _WantedError(work, self._run)
         return self._results[work.key]
 
     def through(self, transaction: Callable[[], Result]) -> Result:
@@ -63,14 +70,14 @@ class Outside:
             try:
                 return transaction()
             except _WantedError as wanted:
-                work = wanted.work
-            self._results[work.key] = self._run(work)
+                work, run = wanted.work, wanted.run
+            self._results[work.key] = run(work)
 
 
 class _WantedError(Exception):
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, run: Callable[[Work], Any]) -> None:
         super().__init__()
-        self.work = work
+        self.work, self.run = work, run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +137,7 @@ class Charging:
         if self.terms.budgets or new or self.terms.evidence:
             whole = bool(self.terms.budgets) or new
             totals = LedgerTotals.read(self.records, self.terms, near=None if whole else entry.row)
-            self.compute(ChargeCheck(totals, entry, new))
+            self.compute(ChargeCheck(totals=totals, entry=entry, new=new, budgets=self.terms))
 
     def _taken_over(self, left: Row) -> Reservation:
         """Finish what another run of the same request has reserved, charged once.
@@ -168,28 +175,37 @@ def name_others(records: Records, does: str = "starts in") -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeCheck:
-    """The sums that a release just charged is held to; what they need of the ledger is in it.
+    """The sums that a release is held to, just charged or certified anew; what they need of the ledger is in it.
 
     Parameters
     ----------
     totals : LedgerTotals
-        With the release; where there is no budget, and it is not `new`, those of its component are enough.
+        With the release, under the terms by which releases add up; where there is no budget, and it is not `new`, those
+        of its component are enough.
+    entry : Entry
+        The release as it is.
     new : bool
         Whether it may take the total away; see `_is_new`.
+    budgets : Terms
+        Those whose budgets hold.
+    former : Row, optional
+        The release as it was charged before it was certified anew; nothing takes that off the totals.
     """
 
     totals: LedgerTotals
     entry: Entry
     new: bool
+    budgets: Terms
+    former: Row | None = None
 
     @property
     def key(self) -> Hashable:
         """All that the outcome depends on, messages aside: the same release is the same one under another number."""
         row = self.entry.row
         rows = frozenset(one if one.id != row.id else one._replace(id=0) for one in self.totals.account.rows)
-        return row.part, self.new, self.totals.terms, rows
+        return row.part, self.former, self.new, self.totals.terms, self.budgets, rows
 
     def __call__(self) -> None:
         """Do the sums.
@@ -198,46 +214,43 @@ class ChargeCheck:
         allowed; `NoEvidenceError` if the release cannot be added up with the evidence declared, or takes the total away
         that there was, or there is a budget and no total.
         """
-        row, totals, terms = self.entry.row, self.totals, self.totals.terms
-        if terms.evidence:
+        row, totals = self.entry.row, self.totals
+        if totals.terms.evidence and self.former is None:
             # The evidence may be about another kind of release, which no total could hold.
             component = Account(totals.account.component(row.id))
             for unit in component.units:
-                add_up(component.bundles(unit), totals.parts, terms.evidence, beside_others=False)
-        if terms.budgets or self.new:
-            before = totals.account.without(row.id)
+                add_up(component.bundles(unit), totals.parts, totals.terms.evidence, beside_others=False)
+        if self.budgets.budgets or self.new:
+            others = totals.account.without(row.id)
+            before = others if self.former is None else others.plus(self.former)
             if self.new:
                 _check_still_adds_up(totals, before, row)
-            BudgetCheck(totals, self.entry, before, before).hold()
+            held_to = replace(totals, terms=self.budgets)
+            BudgetCheck(held_to, self.entry, before, others, again=self.former is not None).hold()
 
 
-def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: Terms, terms: Terms) -> None:
-    """Refuse a release's new certificate that takes the total away, or exceeds a budget.
-
-    Raises `BudgetExceededError` if the totals with the new certificate exceed a budget; `NoEvidenceError` if with it
-    the releases do not add up any more. The caller rolls the transaction back.
+def check_recertified(
+    records: Records, entry: Entry, former: Row, *, recorded: Terms, terms: Terms
+) -> ChargeCheck | None:
+    """Return what a release's new certificate is held to; None where it counts as before.
 
     Parameters
     ----------
     entry : Entry
-        The release as it is; one that counts as before leaves the totals as they are.
+        The release as it is.
     former : Row
         As it was.
     recorded : Terms
         Under which the releases must add up as before.
     terms : Terms
-        The budgets the totals may not exceed; no certificate takes anything off the totals.
+        The budgets the totals may not exceed.
     """
-    row = entry.row
-    if row.part == former.part:
-        return
+    if entry.row.part == former.part:
+        return None
     totals = LedgerTotals.read(records, recorded)
     totals.parts[former.part] = records.promise(former)  # which no release may count with any more
-    others = totals.account.without(row.id)
-    before = others.plus(former)
-    if _is_new(records, row, recorded):
-        _check_still_adds_up(totals, before, row)
-    BudgetCheck(replace(totals, terms=terms), entry, before, others, again=True).hold()
+    new = _is_new(records, entry.row, recorded)
+    return ChargeCheck(totals=totals, entry=entry, new=new, budgets=terms, former=former)
 
 
 def _is_new(records: Records, row: Row, terms: Terms) -> bool:

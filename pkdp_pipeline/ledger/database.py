@@ -41,6 +41,10 @@ def waiting() -> None:
         look()
 
 
+class NoLedgerError(LedgerError):
+    """There is no ledger, and none is to be created."""
+
+
 class Database(Protocol):
     """One database that holds a ledger, safe for many processes and for the threads of each.
 

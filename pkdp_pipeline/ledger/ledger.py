@@ -12,7 +12,7 @@ from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.charging import Charging, Outside, Work, hold_recertified, name_others
+from pkdp_pipeline.ledger.charging import Charging, Outside, Run, check_recertified, name_others
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
@@ -223,7 +223,7 @@ class Ledger:
         *,
         revise: bool = False,
         attacker: AttackerModel | None = None,
-        run: Callable[[Work], Any] | None = None,
+        run: Run = None,
     ) -> Reservation | Entry:
         """Charge a release before its data are read.
 
@@ -241,8 +241,7 @@ class Ledger:
         attacker : AttackerModel, optional
             The attacker of the certificate: what it forbids is then refused before `offer` is called.
         run : callable, optional
-            Does each `Work`, in another process for example, while others may use the ledger. None: it is done while
-            the ledger is locked.
+            Does each `Work` while others may use the ledger; None: it is done while the ledger is locked.
 
         Returns
         -------
@@ -259,7 +258,7 @@ class Ledger:
         LedgerError, TemporaryError
             If the ledger cannot be used or is locked.
         """
-        outside = None if run is None else Outside(run)
+        outside = Outside(run)
 
         def charged() -> Reservation | Entry:
             with self.records.transaction():
@@ -272,11 +271,11 @@ class Ledger:
                     offer=offer,
                     terms=self.terms,
                     told=attacker is None or attacker.total_is_known,
-                    compute=outside or (lambda work: work()),
+                    compute=outside,
                 )
                 return charging.charge(revise=revise)
 
-        return charged() if outside is None else outside.through(charged)
+        return outside.through(charged)
 
     def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
         """Publish what was reserved, or return what another process has published of it meanwhile.
@@ -326,33 +325,39 @@ class Ledger:
                 self._record("given_back", reservation.charged)
             return state != "published"
 
-    def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
+    def recertify(self, entry: Entry, certificate: str, release_id: str, content: bytes, *, run: Run = None) -> Entry:
         """Store a published table under another certificate; the table is the same, and nothing new is published.
 
-        `content` is the table of `entry` with the new certificate, `certificate_json`, and `release_id` its id. Returns
+        `content` is the table of `entry` with the new `certificate`, in JSON, and `release_id` its id. Returns
         the entry as it is now. A certificate that was stored meanwhile, or claims more than `admission` allows by now,
         is a `TemporaryError`; one about an attacker who is not told of a total beside it, a `DifferencingError`; one
-        that exceeds a budget, a `BudgetExceededError`. A milder one than before leaves the totals as they are.
+        that exceeds a budget, a `BudgetExceededError`. A milder one than before leaves the totals as they are. `run`:
+        see `reserve`.
         """
         from pkdp_pipeline.certificates.certificate import Certificate
 
-        certificate = Certificate.from_json(certificate_json)
         self._check_own(entry)
-        with self.records.transaction():
-            current = self.records.read(entry.sequence)
-            if current.state != "published":
-                raise ArgumentError("only a published entry can be certified again.")
-            if (current.release_id, current.content) == (release_id, content):
-                return current
-            if current.hash != entry.hash:
-                raise TemporaryError("another run certified the same release meanwhile: run again.")
-            self._allowed(entry).check_claims(certificate)
-            recorded = self.records.terms()
-            fields = {"certificate": certificate_json, "release_id": release_id, "content": content}
-            self._record("recertified", entry, **fields)
-            newest = self.records.read(entry.sequence)
-            hold_recertified(self.records, newest, current.row, recorded=recorded, terms=self.terms)
-            return newest
+        outside = Outside(run)
+
+        def recertified() -> Entry:
+            with self.records.transaction():
+                current = self.records.read(entry.sequence)
+                if current.state != "published":
+                    raise ArgumentError("only a published entry can be certified again.")
+                if (current.release_id, current.content) == (release_id, content):
+                    return current
+                if current.hash != entry.hash:
+                    raise TemporaryError("another run certified the same release meanwhile: run again.")
+                self._allowed(entry).check_claims(Certificate.from_json(certificate))
+                terms = {"recorded": self.records.terms(), "terms": self.terms}
+                fields = {"certificate": certificate, "release_id": release_id, "content": content}
+                self._record("recertified", entry, **fields)
+                newest = self.records.read(entry.sequence)
+                if check := check_recertified(self.records, newest, current.row, **terms):
+                    outside(check)
+                return newest
+
+        return outside.through(recertified)
 
     def unreadable(self) -> frozenset[str]:
         """Return the tables of the data set that were found to be unreadable."""

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import database
-from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
+from pkdp_pipeline.ledger.database import SCHEMA_VERSION, NoLedgerError, schema_script
 from pkdp_pipeline.ledger.postgres import LOCKED, changed_objects, public_url, trouble_of
 from pkdp_pipeline.model.spelling import folded
 from pkdp_pipeline.model.wording import INSTALLED
@@ -204,7 +204,7 @@ class PostgresDatabase:
 
     def _create(self, connection: Connection) -> None:
         if not self._may_create:
-            raise LedgerError(f"the database {self.location} holds no ledger; give the URL of one that does.")
+            raise NoLedgerError(f"the database {self.location} holds no ledger; give the URL of one that does.")
         if self.execute("SELECT 1 FROM pg_tables WHERE schemaname = :name LIMIT 1", name=NAMESPACE):
             raise LedgerError(
                 f"the database {self._location} has tables of something else under the name {NAMESPACE!r}; use another "

@@ -14,12 +14,26 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.chain import Event, checked
-from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.database import Database, NoLedgerError
 from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import folded
+
+
+def is_begun(location: str) -> bool:
+    """Return whether there is a ledger at a path or a ``postgresql://`` URL; none is created.
+
+    Raises `LedgerError` or `TemporaryError` if the database that a URL names cannot be used.
+    """
+    if "://" not in location:
+        return Path(location).exists()
+    try:
+        open_database(location, create=False).close()
+    except NoLedgerError:
+        return False
+    return True
 
 
 @contextmanager
@@ -173,7 +187,11 @@ def copied(location: str, *, dataset: str, budget: Any = None, evidence: Any = N
         database = SqliteDatabase(location, copy=True)
     else:
         database = SqliteDatabase(":memory:")
-        with closing(Records(open_database(location), dataset)) as source, source.snapshot():
+        with (
+            suppress(NoLedgerError),
+            closing(Records(open_database(location, create=False), dataset)) as source,
+            source.snapshot(),
+        ):
             replay(source, database)
     with Ledger(database, dataset=dataset, budget=budget, evidence=evidence) as ledger:
         yield ledger

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import database
-from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
+from pkdp_pipeline.ledger.database import SCHEMA_VERSION, NoLedgerError, schema_script
 
 APPLICATION_ID = int.from_bytes(b"pkdp", "big")
 _LEAST_VERSION = (3, 35, 0)
@@ -56,7 +56,7 @@ class SqliteDatabase:
         self._busy = False
         self._process = os.getpid()
         if not create and not os.path.exists(path):
-            raise LedgerError(f"there is no ledger at {path!r}; give the path of one, or a postgresql:// URL.")
+            raise NoLedgerError(f"there is no ledger at {path!r}; give the path of one, or a postgresql:// URL.")
         if sqlite3.sqlite_version_info < _LEAST_VERSION:
             needed = ".".join(map(str, _LEAST_VERSION))
             raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: update it.")

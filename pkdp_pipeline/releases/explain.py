@@ -165,7 +165,7 @@ def explanation_of(publication: Publication) -> Explanation:
         refused=refused,
         certificate=certificate,
         statement=None if certificate is None else Statement.of(certificate, DELTA),
-        scenarios=() if certificate is None else what_if(certificate, delta=DELTA),
+        scenarios=() if certificate is None else what_if(certificate.stated(DELTA), delta=DELTA),
         error=expected_error(question.mechanism),
         **sums,
     )

@@ -217,7 +217,8 @@ class Publication:
         if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
             return release
         anew = Release.seal(release.table, asked() if self.run is None else self.run(asked))
-        return _stored(self.ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
+        text = anew.certificate.to_json()
+        return _stored(self.ledger.recertify(entry, text, anew.id, anew.to_bytes(), run=self.run))
 
 
 def _stored(entry: Entry) -> Release:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.ledger.reading import is_begun
 
 VISITS = "person;stadt;alter;anteil;tag\n" + "".join(
     f"{number:03};{'Köln' if number < 60 else 'Bonn' if number < 85 else 'Trier'};{number};0,5;01.02.2026\n"
@@ -100,6 +101,32 @@ def test_a_ledger_replays_and_refuses(visits, tmp_path):
     assert other.exit_code == 4
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="visits") as ledger:
         assert [entry.period for entry in ledger.entries()] == ["2026-W05"]
+
+
+FAILING = [
+    (["--by", "ort", *K], 2),
+    (["--by", "stadt", *K, "--where", "ort == 'Bonn'"], 2),
+    (["--by", "stadt", "--k", "20"], 4),
+    (["--by", "stadt", *K, "--unit", "stadt", "--unit", "ort"], 2),
+    (["--by", "alter", *K, "--unit", "stadt"], 3),  # of people in several cells
+]
+
+
+@pytest.mark.parametrize("place", ["file", pytest.param("database", marks=pytest.mark.postgres)])
+@pytest.mark.parametrize(("words", "code"), FAILING)
+def test_no_ledger_begins_with_a_release_that_fails(visits, tmp_path, request, place, words, code):
+    location = tmp_path / "ledger.sqlite" if place == "file" else request.getfixturevalue("postgres_url")
+    kept = ["--ledger", location, "--dataset", "visits", "--period", "2026-W05"]
+    unit = [] if "--unit" in words else ["--unit", "person"]
+    failed = run("histogram", visits, *words, *unit, *FORM, *kept)
+    assert failed.exit_code == code, failed.stderr
+    assert not is_begun(str(location))
+    assert {path.name for path in tmp_path.iterdir()} == {visits.name}
+    done = run("histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM, *kept, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert not json.loads(done.stdout)["replayed"]
+    with pkdp.Ledger.open(location, dataset="visits") as ledger:
+        assert [event.kind for event in ledger.records.events()] == ["reserved", "published"]
 
 
 def test_a_parquet_file_is_read_as_it_is(tmp_path):

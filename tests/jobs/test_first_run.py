@@ -11,9 +11,11 @@ import pytest
 from pkdp_pipeline.errors import ConfigError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
+from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE, job_lock
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.reading import is_begun
 
 DAY, NEXT_DAY = date(2020, 1, 1), date(2020, 1, 2)
 SOURCE = {"job.toml", "visits.parquet"}
@@ -42,16 +44,19 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", sorted(FAILURES))
-def test_a_first_run_that_fails_leaves_nothing(job_file, basic, tmp_path, failure):
+@pytest.mark.parametrize("place", ["file", pytest.param("database", marks=pytest.mark.postgres)])
+def test_a_first_run_that_fails_leaves_nothing(job_file, basic, tmp_path, request, place, failure):
     old, new, frame = FAILURES[failure]
+    if place == "database":
+        basic = basic.replace("out/ledger.sqlite", request.getfixturevalue("postgres_url"))
     assert old in basic
     job = load_job(job_file(basic.replace(old, new), frame))
-    with pytest.raises(PkdpError):
-        run_job(job, DAY)
-    assert names(tmp_path) == SOURCE
-    with pytest.raises(PkdpError):
-        backfill(job, DAY, DAY)
-    assert names(tmp_path) == SOURCE
+    plan_job(job, [DAY])
+    for attempt in (run_job, lambda job, day: backfill(job, day, day)):
+        with pytest.raises(PkdpError):
+            attempt(job, DAY)
+        assert names(tmp_path) == SOURCE
+        assert not is_begun(job.ledger)
     # Once it is mended, it runs as if nothing had been.
     mended = run_job(load_job(job_file(basic, people(TOWNS))), DAY)
     with Ledger.open(mended.job.ledger, dataset="visits") as ledger:

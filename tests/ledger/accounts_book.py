@@ -9,7 +9,7 @@ from functools import cache
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import json_text
-from pkdp_pipeline.ledger.charging import hold_recertified
+from pkdp_pipeline.ledger.charging import check_recertified
 from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
@@ -86,7 +86,9 @@ class Book:
             if former.state == "reserved":
                 former = self._record("published", kept.key, release_id="id", content=b"bytes")
             self._record("recertified", kept.key, certificate=certificate, release_id="id", content=b"bytes")
-            hold_recertified(self.records, self.records.read(entry), former, recorded=self.terms, terms=self.terms)
+            newest, terms = self.records.read(entry), self.terms
+            if check := check_recertified(self.records, newest, former, recorded=terms, terms=terms):
+                check()
 
     def total(self, unit=None, evidence=None):
         terms = self.terms if evidence is None else Terms(evidence=evidence)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
@@ -14,8 +16,9 @@ from pkdp_pipeline.errors import BudgetExceededError, DifferencingError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.charging import ChargeCheck
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.publish import Certifying, Publication
+from pkdp_pipeline.releases.publish import Certifying, Publication, publish
 
+FRAME = pd.DataFrame({"uid": range(50)})
 BUDGET = pkdp.Budget(1.0, 1e-6, part="worst_case")
 
 
@@ -65,6 +68,32 @@ def test_the_ledger_is_free_meanwhile_and_the_budget_holds_for_what_others_charg
             asked(ledger, 0.5, run).reserve()
         assert len(sums) == 2
         assert [entry.label for entry in ledger.entries(given_back=True)] == ["with 0.75"]
+        ledger.verify()
+
+
+def test_a_new_certificate_is_held_to_the_budget_while_the_ledger_is_free(tmp_path: Path) -> None:
+    sums = []
+
+    def run(work: Any) -> Any:
+        if isinstance(work, ChargeCheck):
+            sums.append(work)
+            other.mark_unreadable("visits")  # from another connection, which waits for no lock
+        return copied(work)
+
+    budget = pkdp.Budget(4.0, 1e-6, part="partial_knowledge")
+    with Ledger.open(tmp_path / "ledger", budget=budget) as ledger, Ledger.open(tmp_path / "ledger") as other:
+        first = asked(ledger, None)
+        publish(lambda: FRAME, first)
+        weaker = replace(first, attacker=pkdp.AttackerModel(p_max=0.2), run=run)
+        again = publish(lambda: FRAME, weaker)
+        assert again.certificate.attacker.p_max == 0.2
+        assert [work.former.part for work in sums] != [work.entry.row.part for work in sums]
+        before = ledger.head()
+        sums.clear()
+        with pytest.raises(BudgetExceededError, match="The table keeps the certificate it has"):
+            publish(lambda: FRAME, replace(first, attacker=pkdp.AttackerModel(p_max=0.6), run=run))
+        assert len(sums) == 1
+        assert ledger.head() == before
         ledger.verify()
 
 

@@ -194,10 +194,11 @@ def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], floa
 
     @functools.cache
     def shares(place: int) -> dict[str, Any]:
-        certificate = promised[place]
+        certificate, promise = promised[place], fresh["promises"][place]
         assert certificate is not None  # what is withheld is not computed again
-        epsilons = np.array(fresh["promises"][place]["curve"]["epsilons"], dtype=np.float64)
-        return dict(zip(("attained", "certified"), certificate.rounding(epsilons), strict=True))
+        epsilons = np.array(promise["curve"]["epsilons"], dtype=np.float64)
+        stated = certificate.stated(float(promise["statement"]["delta"]))
+        return dict(zip(("attained", "certified"), stated.rounding(epsilons), strict=True))
 
     def rounding(path: str) -> float:
         found = _CURVE.search(path)
@@ -282,7 +283,7 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
             raise BrokenError("The total has no part like one of the promises.")
     else:
         for place, promise in enumerate(document["promises"]):
-            if _is_below(total, promise["statement"]):
+            if _is_below(total, promise["statement"], promised[place]):
                 raise BrokenError(f"It is lower than promises[{place}], which is part of it.")
     if first is None or (document["promises"][0]["name"] != _EVERYTHING and account["releases"] > 1):
         raise UncheckedError(
@@ -310,11 +311,15 @@ def _copied(value: Any) -> Iterator[str]:
             yield from _copied(inner[1])
 
 
-def _is_below(total: dict[str, Any], part: dict[str, Any]) -> bool:
+def _is_below(total: dict[str, Any], part: dict[str, Any], certificate: Certificate | None) -> bool:
     """Return whether a number of a total is lower than that of one of its parts."""
     if total["protects"] != part["protects"] or total["delta"] != part["delta"]:
         return False
-    known = {pair["epsilon"]: pair["delta"] for pair in part["numbers"]}
+    # A statement of what noise gives leaves out what is smaller against the declared attacker.
+    known = {
+        pair["epsilon"]: pair["delta"] if certificate is None else certificate.delta(float(pair["epsilon"]))
+        for pair in part["numbers"]
+    }
     return _infinite(total["epsilon"]) < _infinite(part["epsilon"]) * _LOOSE or any(
         pair["delta"] < known.get(pair["epsilon"], 0.0) * _LOOSE for pair in total["numbers"]
     )

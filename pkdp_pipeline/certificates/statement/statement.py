@@ -12,7 +12,7 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.sentences import named_pair
+from pkdp_pipeline.certificates.sentences import OfSome, implies, named_pair
 from pkdp_pipeline.certificates.statement.stronger import effort
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.wording import rounded_up
@@ -154,9 +154,12 @@ class Statement:
         Title and citation of what it rests on.
     anyone : str
         The attackers `worst_case` covers, in words: anyone, given what may be known, if what was declared is true.
+    of_some : tuple of OfSome
+        Those of the assumptions and limits that are true of some releases only.
 
     Notes
     -----
+    Where noise alone says as much against anyone, all of this but the sentence's last words is about that promise.
     *Rounding*: every number is certified, none is below the truth; texts show them rounded up.
     """
 
@@ -171,6 +174,7 @@ class Statement:
     limits: tuple[str, ...]
     theorems: tuple[tuple[str, str], ...]
     anyone: str = "anyone at all, whatever they know"
+    of_some: tuple[OfSome, ...] = ()
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 1e-6) -> Self:
@@ -182,8 +186,8 @@ class Statement:
             If `delta` is not in [0, 1].
         """
         target = probability("delta", delta)
-        deltas = certificate.delta(np.array(_EPSILONS)).tolist()
-        epsilon = certificate.epsilon(target)
+        epsilon, stated = certificate.epsilon(target), certificate.stated(target)
+        deltas = stated.delta(np.array(_EPSILONS)).tolist()
         return cls(
             sentence=certificate.sentence(target),
             protects=certificate.protects,
@@ -191,12 +195,17 @@ class Statement:
             epsilon=epsilon,
             named=named_pair(certificate, epsilon, target),
             numbers=tuple(zip(_EPSILONS, deltas, strict=True)),
-            worst_case=_against_anyone(certificate, target),
-            assumptions=certificate.assumptions,
-            limits=_limits(certificate, target),
-            theorems=tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in certificate.theorems),
-            anyone=certificate.anyone,
+            worst_case=stated.against_anyone(target),
+            assumptions=stated.assumptions,
+            limits=_limits(stated, target),
+            theorems=tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in stated.theorems),
+            anyone=stated.anyone,
+            of_some=stated.of_some if isinstance(stated, ComposedCertificate) else (),
         )
+
+    def of_each(self, sentence: str) -> str:
+        """Return one of the assumptions or limits, without the number of releases that it is true of."""
+        return next((one.text for one in self.of_some if str(one) == sentence), sentence)
 
     @property
     def foundations(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -218,7 +227,7 @@ class Statement:
             f'<div style="max-width:48em;line-height:1.5"><p>{escape(self.sentence)}</p>'
             f"<p><strong>{escape(self._in_short())}</strong></p>"
             f'<table style="border-collapse:collapse;margin:0.5em 0"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table><p>{escape(self._anyone())}</p>"
+            f"<tbody>{rows}</tbody></table>{self._anyone()}"
             f"{_folded('Assumes', *_plain(self.assumptions))}"
             f"{_folded('Protects, and does not protect', *_plain(self.limits))}"
             f"{_folded('Rests on', *self.foundations)}</div>"
@@ -231,10 +240,12 @@ class Statement:
         return "ε = {} at δ = {}.".format(*map(rounded_up, self.named))
 
     def _anyone(self) -> str:
-        if self.worst_case is None:
-            return "Against somebody who knows everybody else, nothing is certified: the release has no noise for that."
-        epsilon, delta = map(rounded_up, self.worst_case)
-        return f"Against {self.anyone}: ε = {epsilon}, δ = {delta}."
+        words = "Against somebody who knows everybody else, nothing is certified: the release has no noise for that."
+        if self.worst_case is not None:
+            if implies(self.worst_case, self.named):  # it is the promise itself
+                return ""
+            words = "Against {}: ε = {}, δ = {}.".format(self.anyone, *map(rounded_up, self.worst_case))
+        return f"<p>{escape(words)}</p>"
 
 
 _CELL = "text-align:right;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
@@ -254,18 +265,6 @@ def _folded(title: str, *items: tuple[str, tuple[str, ...]]) -> str:
 
 def _list(sentences: tuple[str, ...]) -> str:
     return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>" if sentences else ""
-
-
-def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, float] | None:
-    """Return the pair that the certificate's sentence names against any attacker."""
-    if isinstance(certificate, ComposedCertificate):
-        if certificate.rule == "single":
-            return _against_anyone(certificate.parts[0][0], delta)
-        epsilon = certificate.worst_case.epsilon(delta) if certificate.parts else float("inf")
-        if epsilon < float("inf"):
-            return named_pair(certificate.worst_case, epsilon, delta)
-    pair = certificate.worst_case.parameters
-    return None if pair is None or pair[0] == float("inf") or rounded_up(pair[1]) == "1" else pair
 
 
 def _limits(certificate: Certificate, delta: float) -> tuple[str, ...]:

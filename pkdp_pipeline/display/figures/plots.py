@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -265,9 +266,8 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
     start = k if k is not None and near else 0
     for row in sorted(set(range(len(counts))) - set(published)):
         look = {"color": style.MUTED, "fontsize": style.SMALL, "fontstyle": "italic", "zorder": 6}
-        axes.annotate(
-            words[row] if words else "suppressed", (start, row), (5, 0), textcoords="offset points", va="center", **look
-        )
+        word = fill(words[row] if words else "suppressed", 20 if narrow else 80)
+        axes.annotate(word, (start, row), (5, 0), textcoords="offset points", va="center", linespacing=1.0, **look)
     if k is not None:
         axes.axvline(k, color=style.WARN, linewidth=1.4, linestyle=DASHED, zorder=4, label="threshold")
         look = {"color": style.WARN, "fontsize": style.SMALL, "fontweight": "bold", "ha": "left" if near else "right"}

@@ -98,6 +98,8 @@ def _written(kind: Any, value: Any) -> Any:
             del document["named"]
         if kind is Statement and value.anyone == anyone(()):
             del document["anyone"]
+        if kind is Statement and not value.of_some:
+            del document["of_some"]
         if kind is BudgetLine:
             state = "not known" if value.spent is None else "none" if value.spent == math.inf else "certified"
             document["spent_state"] = state

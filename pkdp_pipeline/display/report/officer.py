@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from pkdp_pipeline.certificates.sentences import about_some, capital
+from pkdp_pipeline.certificates.sentences import capital
 from pkdp_pipeline.certificates.statement import Scenario, Statement
 from pkdp_pipeline.display.content import BudgetLine, Promise, Report
 from pkdp_pipeline.display.ledger.words import amount, number_of
@@ -193,7 +193,7 @@ def _promised(report: Report, first: Promise) -> Blocks:
 
 
 def _assumed(report: Report, statement: Statement) -> Blocks:
-    yield "list", [worded(one) for one in statement.assumptions if not is_about_the_attacker(one)]
+    yield "list", [worded(one) for one in statement.assumptions if not is_about_the_attacker(statement, one)]
     about = report.about
     if who := argued(about):
         yield "text", who
@@ -262,7 +262,7 @@ def _unprotected(statement: Statement) -> Blocks:
         left = f"Against {whom} no more is promised than what is said of that above."
         listed.append(f"Nobody is protected against {whom}." if statement.worst_case is None else left)
     said = (*_COUNTED, "A person is one value of ")
-    listed += [worded(one) for one in statement.limits[1:] if not about_some(one)[1].startswith(said)]
+    listed += [worded(one) for one in statement.limits[1:] if not statement.of_each(one).startswith(said)]
     listed += [
         "People who share a fate, such as a household, are protected one privacy unit at a time, not all together.",
         "Nobody is protected from what else is published about them, past the ledger: a total, an earlier table, "

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates.sentences import about_some, capital
+from pkdp_pipeline.certificates.sentences import capital
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.display.report.withheld import SUPPRESSED, withheld_in
@@ -109,13 +109,13 @@ def attackers(statement: Statement | None) -> list[str]:
     """Return whom a statement is about, in its own words; empty where that is anyone, or not said in one place."""
     if statement is None or anyone(statement):
         return []
-    about = map(about_some, filter(is_about_the_attacker, statement.assumptions))
-    return [which + text.removeprefix(_ATTACKER).rstrip(".") for which, text in about]
+    about = (one for one in statement.assumptions if is_about_the_attacker(statement, one))
+    return [one.replace(_ATTACKER, "", 1).rstrip(".") for one in about]
 
 
-def is_about_the_attacker(assumption: str) -> bool:
+def is_about_the_attacker(statement: Statement, assumption: str) -> bool:
     """Return whether an assumption says whom the statement is about."""
-    return about_some(assumption)[1].startswith(_ATTACKER)
+    return statement.of_each(assumption).startswith(_ATTACKER)
 
 
 def protected(statement: Statement) -> str:

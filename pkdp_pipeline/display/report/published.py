@@ -193,12 +193,13 @@ class Published:
 
 def promise_of(name: str, certificate: Certificate, delta: float, *, documented: bool = True) -> Promise:
     """Return one guarantee, read at `delta` and in all other ways; `documented` says whether with its certificate."""
+    stated = certificate.stated(delta)
     return Promise(
         name=name,
         statement=Statement.of(certificate, delta),
-        curve=GuaranteeCurve.of(certificate, delta),
-        knowledge=knowledge_curves(certificate, delta=delta),
-        scenarios=what_if(certificate, delta=delta),
+        curve=GuaranteeCurve.of(stated, delta),
+        knowledge=knowledge_curves(stated, delta=delta),
+        scenarios=what_if(stated, delta=delta),
         certificate=json.loads(certificate.to_json()) if documented else {},
     )
 

@@ -44,10 +44,11 @@ def test_labels_keep_every_key(width):
     assert max(map(len, (first, second, third))) <= (18 if width < 5 else 34)
 
 
-def test_more_is_said_of_a_suppressed_cell_where_more_is_known():
-    panel = axes()
+@pytest.mark.parametrize(("width", "known"), [(8.0, "27 follows exactly"), (4.0, "27\nfollows exactly")])
+def test_more_is_said_of_a_suppressed_cell_where_more_is_known(width, known):
+    panel = axes(width=width)
     draw_counts(table([None, 1000, None]), 50, panel, words=["suppressed: 27 follows exactly", "", "suppressed"])
-    assert [text for text in texts(panel) if "suppressed" in text] == ["suppressed: 27 follows exactly", "suppressed"]
+    assert [text for text in texts(panel) if "suppressed" in text] == [f"suppressed: {known}", "suppressed"]
 
 
 @pytest.mark.parametrize("k", [2, 50, 900, None])

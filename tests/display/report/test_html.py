@@ -376,6 +376,16 @@ def test_where_releases_do_not_add_up_the_page_says_so():
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_the_promise_of_a_single_release_stands_there_once():
+    report = REPORTS["noisy"]()
+    said = replace(report.ledger.total, sentence="Private in other words.")
+    for releases in (1, 2):
+        one = replace(report, ledger=replace(report.ledger, total=said, releases=releases))
+        assert to_html(one).count("<p>Private in other words.</p>") == releases - 1
+        assert to_markdown(one).partition("<!--")[0].count("Private in other words.") == releases - 1
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_table_without_rows_says_that_nothing_reached_the_rule():
     report = REPORTS["day"]()
     release = report.releases[0]

@@ -12,7 +12,6 @@ from example_report import clinic_report, hostile_report, noisy_report, year_rep
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import verify
-from pkdp_pipeline.certificates.sentences import about_some
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import About
 from pkdp_pipeline.display.report import render
@@ -90,8 +89,22 @@ def test_every_attacker_and_assumption_is_on_the_pages():
     said = json.dumps([one.blocks for one in sections(report)], ensure_ascii=False)
     assert "An attacker fits all of these descriptions" in said
     for assumption in shown.assumptions:
-        which, text = about_some(worded(assumption))
-        assert f"{which}{text.removeprefix('The attacker is ')}"[1:] in said
+        assert worded(assumption).replace("The attacker is ", "", 1)[1:] in said
+
+
+def test_what_is_true_of_some_releases_is_a_value_also_when_it_is_read_back():
+    parts = [
+        (pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(p_max=k / 400)), times) for k, times in ((40, 3), (80, 1))
+    ]
+    said = Statement.of(pkdp.compose(parts, pkdp.IndependentGivenHabits()))
+    attackers = [(some.number, some.releases) for some in said.of_some if some.text.startswith("The attacker is ")]
+    assert attackers == [(3, 4), (1, 4)]
+    for some in said.of_some:
+        assert str(some) in said.assumptions
+        assert said.of_each(str(some)) == some.text
+    first, *others = clinic_report().promises
+    report = dataclasses.replace(clinic_report(), promises=(dataclasses.replace(first, statement=said), *others))
+    assert report_of_document(json.loads(render(report, "json"))).promises[0].statement == said
 
 
 def test_where_noise_protects_nothing_has_to_be_argued():

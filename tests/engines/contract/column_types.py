@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from doors import kind_in_text
 
 __all__ = ["COLUMNS", "NO_UNIT", "TYPES", "Type", "coded", "page"]
 
@@ -23,6 +24,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "PyArrow": ("pyarrow",),
     "DuckDB, SQL, gate": ("duckdb", "macros", "gate"),
     "Parquet": ("job", "file"),
+    "CSV": ("CSV",),
+    "Excel": ("Excel",),
     "Ibis": ("ibis",),
     "Spark": ("spark",),
 }
@@ -60,7 +63,9 @@ class Type:
 
     def is_held(self, door: str) -> bool:
         """Return whether a door's frames have such a column."""
-        return door not in self.unheld and (door != "spark" or not _is_foreign_to_spark(self.column.type))
+        if door in self.unheld or (door == "spark" and _is_foreign_to_spark(self.column.type)):
+            return False
+        return door not in ("CSV", "Excel") or kind_in_text(self.column.type) is not None
 
     def of(self, door: str) -> tuple[dict[Any, int] | str, int | str]:
         """Return what a door makes of it, as a key and as a unit."""
@@ -149,7 +154,7 @@ TYPES = (
         name="whole numbers to 64 bits",
         column=seven(pa.int64(), 2**63 - 1, 2**63 - 2, -(2**63)),
         key=counted(2**63 - 1, 2**63 - 2),
-        unheld=frozenset({"pandas"}),  # which makes reals of them, beside a missing value
+        unheld=frozenset({"pandas", "Excel"}),  # which make reals of them, pandas beside a missing value
     ),
     *(
         Type(name="reals", column=seven(kind, 1.0, 2.5, 3.0), key=counted(1, 2.5))
@@ -161,6 +166,7 @@ TYPES = (
             column=seven(kind, least, least + 2, 3.0),
             key=counted(least, least + 2),
             unit=ROUNDED,
+            unlike={"Excel": ("15 digits", "15 digits")},
         )
         for name, kind, least in (("2^53", pa.float64(), 2.0**53), ("2^24 in 32 bits", pa.float32(), 2.0**24))
     ),
@@ -226,6 +232,7 @@ TYPES = (
             name="instants",
             column=seven(pa.timestamp(unit, "UTC"), *STAMPS),
             key=counted(*(pd.Timestamp(stamp, tz="UTC") for stamp in STAMPS[:2])),
+            unheld=frozenset({"Excel"}),
         )
         for unit in ("s", "ms", "us")
     ),

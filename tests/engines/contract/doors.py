@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from adapters import adapters
+from openpyxl import Workbook
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import errors
@@ -26,7 +27,7 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 from pkdp_pipeline.model.keys import canonical_key
 
-__all__ = ["ATTACKER", "DAY", "Door", "arrow_frame", "doors"]
+__all__ = ["ATTACKER", "DAY", "Door", "arrow_frame", "doors", "kind_in_text"]
 
 ATTACKER = pkdp.AttackerModel(p_max=0.5)
 DAY = date(2026, 1, 5)
@@ -174,6 +175,44 @@ def by_parquet_file(table: pa.Table, **question: Any) -> Cells:
         return released(WholeFile.of(file).rows(named, _listed(question["unit"])), **question)
 
 
+def kind_in_text(kind: pa.DataType) -> str | None:
+    """Return what a CSV file declares of a column whose values it can hold as texts; else None."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return None
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "text"
+    if types.is_integer(kind) or types.is_float64(kind):
+        return "number" if types.is_integer(kind) else "real"
+    if types.is_timestamp(kind):
+        return None if kind.unit == "ns" else "timestamp" if kind.tz is None else "instant"
+    return "boolean" if types.is_boolean(kind) else "date" if types.is_date32(kind) else None
+
+
+def by_csv_file(table: pa.Table, **question: Any) -> Cells:
+    """Count a CSV file as `pkdp histogram FILE` does."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "people.csv")
+        table.to_pandas(types_mapper=pd.ArrowDtype).to_csv(file, index=False)
+        return _of_texts(file, table, **question)
+
+
+def by_workbook(table: pa.Table, **question: Any) -> Cells:
+    """Count an Excel workbook as `pkdp histogram FILE` does."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, book = Path(folder, "people.xlsx"), Workbook()
+        book.active.append(table.column_names)
+        for row in zip(*table.to_pydict().values(), strict=True):
+            book.active.append(row)
+        book.save(file)
+        return _of_texts(file, table, **question)
+
+
+def _of_texts(file: Path, table: pa.Table, **question: Any) -> Cells:
+    types = {field.name: kind_in_text(field.type) for field in table.schema}
+    return released(WholeFile.of(file, types=types).rows(), **question)
+
+
 def _listed(names: Any) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
@@ -226,6 +265,8 @@ def doors() -> tuple[Door, ...]:
         Door(name="gate", column="DuckDB", count=by_gate, slow=True),
         Door(name="job", column="Parquet", count=by_job, slow=True),
         Door(name="file", column="Parquet", count=by_parquet_file),
+        Door(name="CSV", column="CSV", count=by_csv_file),
+        Door(name="Excel", column="Excel", count=by_workbook),
     )
     local = [frames.pop(name) for name in ("pandas", "polars", "polars lazy", "pyarrow", "duckdb")]
     return (local[0], arrow, *local[1:], *others, *frames.values())

@@ -157,7 +157,7 @@ def test_columns_whose_names_differ_in_case_are_refused_as_unit_and_key(door):
 @pytest.mark.parametrize("door", [door for door in doors() if not door.marks], ids=lambda door: door.name)
 def test_a_list_names_no_unit_also_where_there_is_no_row(door):
     table = pa.table({"x": pa.array([], pa.list_(pa.int64())), "all": pa.array([], pa.string())})
-    if door.name == "pandas":
-        return  # has objects, of no type
+    if door.name in ("pandas", "CSV", "Excel"):
+        return  # have objects, of no type, and texts
     with pytest.raises((pkdp.ArgumentError, pkdp.ConfigError), match=NO_UNIT):
         door.count(table, by="all", unit="x", k=2)

@@ -208,7 +208,8 @@ class BoxedThreshold(Counting):
         if self.noise is None:
             return t - 1.0, t
         # Tilted two-sided geometric noise is the difference of two geometric variables.
-        further, nearer = (np.expm1(self.noise + sign * epsilons) for sign in (1.0, -1.0))
+        with np.errstate(over="ignore"):  # of whose reciprocal 0 is left
+            further, nearer = (np.expm1(self.noise + sign * epsilons) for sign in (1.0, -1.0))
         drift, spread = 1.0 / nearer - 1.0 / further, 2.0 + sum(1.0 / x + (1.0 / x) ** 2 for x in (further, nearer))
         # A unimodal law has its mode within √3 standard deviations of its mean; coins vary by no more than their mean.
         down, up = (t + step - (drift if way == 0 else -drift) for step in (-5.0, 4.0))

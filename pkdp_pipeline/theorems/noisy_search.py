@@ -35,7 +35,9 @@ _MOST_LOOKED_AT = 2**9
 """So it does once more blocks than this have been looked at for one ε: most searches end after 200."""
 
 _MOST_LOOKED_AT_IN_BOX = 2**12
-"""The same of coins of two kinds."""
+"""The same of coins of two kinds, while k is small; each takes as long as k is large."""
+
+_SMALL_K = 100
 
 _LADDER = 24
 """This many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
@@ -131,7 +133,9 @@ class Search:
         if self.least > self.cap:
             return found
         blocks, ends = self._line(found) if self.is_line else self._plane(found)
-        looked_at, most = np.zeros(many), _MOST_LOOKED_AT if self.is_line else _MOST_LOOKED_AT_IN_BOX
+        looked_at, most = np.zeros(many), float(_MOST_LOOKED_AT)
+        if not self.is_line:
+            most = _MOST_LOOKED_AT_IN_BOX * min(1.0, _SMALL_K / max(1, self.channels[0].k))
         while len(blocks.column):
             looked_at += np.bincount(blocks.column, minlength=many)
             corners = self._at_corners(blocks, found)

@@ -82,6 +82,11 @@ FOUND = [
     (pkdp.Count, {"k": 30, "k_complement": 3}, {"p_max": 0.9, "p_min": 0.3, "unknown": 1}),
     (pkdp.Count, {"k": 30, "k_complement": 2**31}, {"p_max": 0.3, "p_min": 1e-5, "unknown": 60}),
     (pkdp.Count, {"k": 2**31}, {"p_max": 0.9, "p_min": 1e-7, "unknown": 9}),
+    (
+        pkdp.Count,
+        {"noise": 700.0, "release_threshold": 2**31},
+        {"p_max": 0.001, "p_min": 1e-5, "unknown": 9, "unknown_max": 60, "known": 5, "influence": "active"},
+    ),
     (pkdp.Count, {"k": 2**31}, {"p_max": MOST, "p_min": 0.1, "unknown": 1}),
     pytest.param((pkdp.Count, {"k": 1000, "noise": 0.1}, {"p_max": 0.9, "known": 1}), marks=pytest.mark.slow),
     pytest.param((pkdp.Histogram, {"k": 30, "noise": 1e-9}, {"p_max": 1e-12}), marks=pytest.mark.slow),

@@ -173,7 +173,9 @@ class ReleaseCertificate(Certificate):
         target = probability("delta", delta)
         stated = self.stated(target)
         if stated is not self:
-            return " ".join((replace(stated, caveats=()).sentence(target), _ALL_DECLARED, *self.caveats))
+            bare = replace(stated, caveats=())
+            others = dict.fromkeys(text for text in (_ALL_DECLARED, *self.limits) if text not in bare.limits)
+            return " ".join((bare.sentence(target), *others))
         parts, theorem = [], self.theorems[-1]
         if self.partial_bounds:
             epsilon = self._partial.epsilon(target)

@@ -40,6 +40,9 @@ _BY_THRESHOLD: Mapping[Protects, frozenset[str]] = MappingProxyType(
 )
 _AIM = (1.0, 1e-6)
 _MOST = 1_000_000
+_MOST_CELLS = 4000
+"""Where a person is in more cells than this times 1 - p_max, no k is looked for: too many atoms would be composed."""
+
 _MANY = 200
 _RARE = 0.01
 """A smaller p_max takes pairs of so many atoms that a k is named that is enough, if not the least."""
@@ -161,6 +164,8 @@ def _by_threshold_of_cells(
     if not declared and not _by_k(mechanism):
         return None
     share = attacker.p_max if attacker.p_max is not None and declared else 0.1
+    if mechanism.cells_per_unit > _MOST_CELLS * (1.0 - share):
+        return None
     rare = share < _RARE
     aside = attacker.known if rare else 0
     argued = replace(

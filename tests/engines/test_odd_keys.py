@@ -91,6 +91,7 @@ def test_one_person_s_spelling_names_no_cell(connection, rule):
 @pytest.mark.parametrize("kind", TIMES)
 @pytest.mark.parametrize("end", ["infinity", "-infinity"])
 def test_a_time_without_end_is_missing_and_never_fails(connection, kind, end):
+    connection.execute("SET TimeZone = 'UTC'")
     rows = connection.sql(
         f"SELECT i AS u, CASE i WHEN 0 THEN '{end}' ELSE '2020-01-02' END::{kind} AS c FROM range(100) t(i)"
     )

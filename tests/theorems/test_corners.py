@@ -92,6 +92,7 @@ FOUND = [
     pytest.param((pkdp.Histogram, {"k": 30, "noise": 1e-9}, {"p_max": 1e-12}), marks=pytest.mark.slow),
     (pkdp.Histogram, {"k": 2, "noise": 710.0}, {"p_max": LEAST, "p_min": LEAST, "unknown": 9, "known": 10**6}),
     (pkdp.Histogram, {"k": 2, "cells_per_unit": 3}, {"p_max": 1e-3, "independent_cells": True}),
+    (pkdp.Histogram, {"k": 30, "cells_per_unit": 100}, {"p_max": 1.0 - 1e-6}),
     (pkdp.Histogram, {"k": 1000, "cells_per_unit": 2}, {"p_max": 0.5, "unknown": 9, "independent_cells": True}),
 ]
 """Numbers that overflowed, or were no integers."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +18,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from adapters import adapters
-from openpyxl import Workbook
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import errors
@@ -199,6 +199,8 @@ def by_csv_file(table: pa.Table, **question: Any) -> Cells:
 
 def by_workbook(table: pa.Table, **question: Any) -> Cells:
     """Count an Excel workbook as `pkdp histogram FILE` does."""
+    from openpyxl import Workbook
+
     with tempfile.TemporaryDirectory() as folder:
         file, book = Path(folder, "people.xlsx"), Workbook()
         book.active.append(table.column_names)
@@ -260,13 +262,14 @@ def doors() -> tuple[Door, ...]:
         if adapter.name in columns
     }
     arrow = Door(name="pandas arrow", column="pandas", count=lambda table, **ask: released(arrow_frame(table), **ask))
-    others = (
+    others: tuple[Door, ...] = (
         Door(name="macros", column="DuckDB", count=by_macros, slow=True),
         Door(name="gate", column="DuckDB", count=by_gate, slow=True),
         Door(name="job", column="Parquet", count=by_job, slow=True),
         Door(name="file", column="Parquet", count=by_parquet_file),
         Door(name="CSV", column="CSV", count=by_csv_file),
-        Door(name="Excel", column="Excel", count=by_workbook),
     )
+    if find_spec("openpyxl") is not None:  # not beside DuckDB 1.5
+        others = (*others, Door(name="Excel", column="Excel", count=by_workbook))
     local = [frames.pop(name) for name in ("pandas", "polars", "polars lazy", "pyarrow", "duckdb")]
     return (local[0], arrow, *local[1:], *others, *frames.values())

@@ -204,7 +204,7 @@ class Statement:
         )
 
     def of_each(self, sentence: str) -> str:
-        """Return one of the assumptions or limits, without the number of releases that it is true of."""
+        """Return `sentence`, one of the assumptions or limits, without the number of releases that it is true of."""
         return next((one.text for one in self.of_some if str(one) == sentence), sentence)
 
     @property

@@ -232,7 +232,7 @@ class ComposedCertificate(Certificate):
         return self.parts[0][0].protection(delta) if self.rule == "single" else self._total.protection
 
     def sentence(self, delta: float = 1e-6, *, below: Iterable[Certificate] = ()) -> str:
-        """Return the guarantee at `delta`, what was declared and its limits, without what those say that it is `below`."""
+        """Return the guarantee at `delta`, what was declared and its limits, but for what those say it is `below`."""
         target = probability("delta", delta)
         if not self.parts:
             return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))

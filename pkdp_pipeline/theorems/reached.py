@@ -111,6 +111,8 @@ class Reached(_Tried):
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = np.zeros(len(epsilons))
         laws, boxed = _laws(self), self._boxed()
+        if boxed is not None and boxed.unknown > _MOST_NEAR:
+            boxed = None  # nobody climbs from so many people
         for at, epsilon in enumerate(epsilons.tolist()):
             if laws is not None:
                 attained[at] = _gains(laws, epsilon).max()

@@ -15,6 +15,7 @@ from pkdp_pipeline.jobs.records import JobResult
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.reading import is_begun
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -184,7 +185,7 @@ def missed_days(job: Job, day: date) -> tuple[date, ...]:
     Empty where it has published nothing before `day`: how far back to begin is not for a schedule to decide; and where
     that of `day` is not over, which is refused. Raises `LedgerError` or `TemporaryError` if the ledger cannot be used.
     """
-    if not job.period.is_over(day) or ("://" not in job.ledger and not Path(job.ledger).exists()):
+    if not job.period.is_over(day) or not is_begun(job.ledger):
         return ()
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         held = {entry.key: entry.period for entry in ledger.entries() if entry.state == "published"}

@@ -10,7 +10,7 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill
+from pkdp_pipeline.jobs.backfilling import backfill, missed_days
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE, job_lock
 from pkdp_pipeline.jobs.session import JobSession
@@ -52,6 +52,7 @@ def test_a_first_run_that_fails_leaves_nothing(job_file, basic, tmp_path, reques
     assert old in basic
     job = load_job(job_file(basic.replace(old, new), frame))
     plan_job(job, [DAY])
+    assert missed_days(job, DAY) == ()
     for attempt in (run_job, lambda job, day: backfill(job, day, day)):
         with pytest.raises(PkdpError):
             attempt(job, DAY)

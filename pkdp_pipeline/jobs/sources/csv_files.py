@@ -10,7 +10,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,16 +84,10 @@ class CsvSource(FetchedSource):
         self._table, self._spark = table, spark
         self._files, self._name = files_of(table.files), shown(table.files)
         self._utf8 = Utf8(table)
-        self._headers = {file: self._utf8.header(file) for file in self._files}
-        somewhere = {column for header in self._headers.values() for column in header}
-        if undefined := [column for column in table.types if column not in somewhere]:
-            raise no_such_column(dict.fromkeys(undefined, "source.types"), somewhere)
-        schemas = {file: dict.fromkeys(header, "text") for file, header in self._headers.items()}
-        columns: dict[str, Kind] = dict.fromkeys(agreed_columns(schemas, needed, self._name), "text")
-        declared: dict[str, Kind] = {}
-        if period is not None:
-            declared = {period.column: "date" if period.time_zone is None else "instant"}
-        columns |= {name: kind for name, kind in (declared | table.types).items() if name in columns}
+        with ExitStack() as refused:  # what was read of workbooks does not stay in memory
+            refused.callback(self._utf8.close)
+            columns = self._agreed(needed, period)
+            refused.pop_all()
         too_many = ConfigError(
             f"source {self._name!r}: the rows of one period, or of the whole file, do not fit into memory; store the "
             "files as Parquet."
@@ -106,6 +100,21 @@ class CsvSource(FetchedSource):
         self._tried_to_keep = False
         #: Of rows with too few or too many values, by file: what their period column holds, None where nothing says.
         self._misshapen: dict[str, set[str | None]] = {}
+
+    def _agreed(
+        self, needed: Callable[[Collection[str]], Sequence[str]], period: PeriodTable | None
+    ) -> dict[str, Kind]:
+        """Read the headers; return the columns that the files have in common, with their declared kinds."""
+        self._headers = {file: self._utf8.header(file) for file in self._files}
+        somewhere = {column for header in self._headers.values() for column in header}
+        if undefined := [column for column in self._table.types if column not in somewhere]:
+            raise no_such_column(dict.fromkeys(undefined, "source.types"), somewhere)
+        schemas = {file: dict.fromkeys(header, "text") for file, header in self._headers.items()}
+        columns: dict[str, Kind] = dict.fromkeys(agreed_columns(schemas, needed, self._name), "text")
+        declared: dict[str, Kind] = {}
+        if period is not None:
+            declared = {period.column: "date" if period.time_zone is None else "instant"}
+        return columns | {name: kind for name, kind in (declared | self._table.types).items() if name in columns}
 
     def day(self, period: PeriodTable, day: date) -> Any:
         """See `Source.day`."""

@@ -185,9 +185,12 @@ def coarsest(bounds: Iterable[Bound], epsilons: Array) -> Array:
 _LARGEST = 2.0**20
 _EVALUATIONS = 36
 _CLOSE = 1e-12
+_NEARBY = 1.05
 
 
-def smallest_epsilon(delta_at: Callable[[float], float], target: float, slack: float = 0.0) -> float:
+def smallest_epsilon(
+    delta_at: Callable[[float], float], target: float, slack: float = 0.0, start: float | None = None
+) -> float:
     """Return an ε at which ``delta_at(ε) <= target``, as small as can be found, or `math.inf`.
 
     Parameters
@@ -198,6 +201,8 @@ def smallest_epsilon(delta_at: Callable[[float], float], target: float, slack: f
         In [0, 1].
     slack : float
         Relative steps `delta_at` may have; finer differences are not chased.
+    start : float, optional
+        Where the crossing is expected, above 0.
 
     Returns
     -------
@@ -211,23 +216,24 @@ def smallest_epsilon(delta_at: Callable[[float], float], target: float, slack: f
     """
     if delta_at(0.0) <= target:
         return 0.0
-    above, below = 0.0, 1.0
+    # The bracket grows by this factor to the left, and to the right by it or twice; from a guess by larger and larger.
+    above, below, factor = (0.0, 1.0, 8.0) if start is None else (0.0, start, _NEARBY)
     value_above, value_below = math.inf, delta_at(below)
     if value_below <= target:
         # Walk down while the target still holds, so that tiny ε keep their relative accuracy.
         while below > 1e-9:
-            probe = below / 8.0
+            probe = below / factor
             value = delta_at(probe)
             if not value <= target:
                 above, value_above = probe, value
                 break
-            below, value_below = probe, value
+            below, value_below, factor = probe, value, min(8.0, factor**2)
     else:
         while not value_below <= target:
             if below >= 8.0 and not delta_at(_LARGEST) <= target:
                 return math.inf
             above, value_above = below, value_below
-            below = min(below * 2.0, _LARGEST)
+            below, factor = min(below * min(factor, 2.0), _LARGEST), min(8.0, factor**2)
             value_below = delta_at(below)
     # Shrink the bracket, whose right end reaches the target: false position on log δ, guarded by bisection.
     close = max(_CLOSE, 1e-2 * slack)

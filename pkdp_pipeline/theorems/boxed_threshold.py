@@ -118,14 +118,28 @@ class BoxedThreshold(Counting):
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_max`, and how many at `p_min`, are the worst attacker found."""
-        point = self._inverted(np.array([epsilon]))
+        ((high, low),) = self.worst_crowds(np.array([epsilon])).T.tolist()
+        return high, low
+
+    def worst_crowds(self, epsilons: Array) -> Whole:
+        """Return the same for every ε, shape (2, n)."""
+        points, crowds, left = (
+            self._inverted(epsilons),
+            np.zeros((2, len(epsilons))),
+            np.ones(len(epsilons), dtype=bool),
+        )
         for side, (bound, people) in enumerate(self._alone()):
-            if _fit(bound, people, point)[0]:
-                there = worst_trials(bound.k - 1, bound.p, epsilon, bound.cap)
-                return (there, 0) if side == 0 else (0, there)
-        way, high = self._cover(point, self._whole_box(point))[3]
-        _, enough = self._others(way, self._both()[way], np.array([float(high)]), point)
-        return high, int(enough[0])
+            for row in np.flatnonzero(left & _fit(bound, people, points)):
+                crowds[side, row] = worst_trials(bound.k - 1, bound.p, float(epsilons[row]), bound.cap)
+                left[row] = False
+        rows = np.flatnonzero(left)
+        if len(rows):
+            ways, high = self._cover(points[rows], self._whole_box(points[rows]))[3]
+            crowds[0, rows] = high
+            for way, tails in enumerate(self._both()):
+                own = ways == way
+                _, crowds[1, rows[own]] = self._others(way, tails, high[own].astype(float), points[rows[own]])
+        return crowds.astype(np.int64)
 
     def _search(self, epsilons: Array) -> tuple[Array, Array]:
         lower, upper, left = np.zeros(len(epsilons)), np.zeros(len(epsilons)), np.ones(len(epsilons), dtype=bool)
@@ -236,26 +250,42 @@ class BoxedThreshold(Counting):
         # Of more people than are looked at, nothing is asked.
         enough = np.minimum(enough, 2.0 * MOST_PEOPLE)
         last, sure = np.minimum(enough, most), enough <= most
+        chances = np.array([self._shares(way, side, epsilons) for side, _ in self._thresholds()])
 
-        def sides(rows: Whole, people: Array) -> tuple[Decided, Decided]:
-            """Return where some threshold surely forbids the best cutoff, and where surely none does."""
-            forbidden, free = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
-            for side, k in self._thresholds():
-                at = np.full(len(rows), k - 2.0) if way == side else people + high[rows] - k + 1.0
-                turns = tails.turns(people, high[rows], epsilons[rows], at)
-                falls, rises = turns if way == side else turns[::-1]
-                forbidden, free = forbidden | falls, free & rises
-            return forbidden, free
+        def slopes(rows: Whole, people: Array) -> tuple[Array, Array]:
+            """Return the law's slope at the strictest cutoff, below 0 where it is forbidden; what a person adds to it.
 
+            The mean grows by her chance, and the slope by about that over the variance.
+            """
+            places = [
+                np.full(len(rows), k - 2.0) if way == side else people + high[rows] - k + 1.0
+                for side, k in self._thresholds()
+            ]
+            rising = tails.slopes(people, high[rows], epsilons[rows], *places)
+            rising *= [[1.0 if way == side else -1.0] for side, _ in self._thresholds()]
+            share, other = chances[0, :, rows].T
+            variance = people * share * (1.0 - share) + high[rows] * other * (1.0 - other)
+            return rising.min(axis=0), chances[rising.argmin(axis=0), 0, rows] / np.maximum(variance, 1e-300)
+
+        # A secant of the slope says where to look next, a little beyond its zero, to come close to it from both sides.
+        guess, before, step = (fewest + last) / 2.0, np.full((2, len(high)), np.nan), 0
         while len(rows := np.flatnonzero((last - fewest > _NEAR * last) & (fewest < most))):
-            middle = np.floor((fewest[rows] + last[rows]) / 2.0)
-            rising, reached = sides(rows, middle)
-            fewest[rows[rising]] = middle[rising] + 1.0
-            last[rows[~rising]], sure[rows[~rising]] = middle[~rising], reached[~rising]
+            halves = (fewest[rows] + last[rows]) / 2.0
+            people = np.floor(np.clip(halves if step % 4 == 3 else guess[rows], fewest[rows], last[rows] - 1.0))
+            slope, rate = slopes(rows, people)
+            forbidden = slope < 0.0
+            fewest[rows[forbidden]] = people[forbidden] + 1.0
+            last[rows[~forbidden]], sure[rows[~forbidden]] = people[~forbidden], slope[~forbidden] > 0.0
+            with np.errstate(divide="ignore", invalid="ignore"):
+                secant = (slope - before[1, rows]) / (people - before[0, rows])
+                zero = people - slope / np.where((secant > 0.0) & (secant < np.inf), secant, rate)
+            beyond = 0.02 * np.abs(zero - people) + 0.25 * _NEAR * last[rows]
+            guess[rows] = np.where(np.isfinite(zero), zero + np.where(forbidden, beyond, -beyond), halves)
+            before[:, rows], step = (people, slope), step + 1
         # Where two numbers are equally likely, one person more settles it.
         if len(rows := np.flatnonzero(~sure & (last < most))):
             last[rows] += 1.0
-            sure[rows] = sides(rows, last[rows])[1]
+            sure[rows] = slopes(rows, last[rows])[0] > 0.0
         return np.minimum(fewest, most), np.where(sure, np.maximum(last, fewest), enough)
 
 

@@ -156,22 +156,28 @@ class Counting(Uncertain):
             return replace(self, unknown=MOST_PEOPLE).smallest_epsilon(target)
         if self.p_min == self.p_max or self.unknown == 0 or (self.noise is not None and self.noise < _FAINT):
             return Bound.smallest_epsilon(self, target)
-        best, share = math.inf, 1.0 + _SLACK
+        best, share, found, close = math.inf, 1.0 + _SLACK, None, 1.0
         vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}
         for _ in range(_ROUNDS):
-            found = smallest_epsilon(partial(self._towards, vertices, share), target, _CLOSE)
+            found = smallest_epsilon(partial(self._towards, vertices, share), target, close, found or None)
             if math.isinf(found) or (self.noise is not None and found > INVERTED * self.noise):
-                return min(found, best)
+                if close == _CLOSE or math.isinf(found):
+                    return min(found, best)
+                close = _CLOSE
+                continue
             point = np.array([found])
-            _, upper, _, leader = self._cover(point, self._whole_box(point))
+            _, upper, (ways, firsts, _), leaders = self._cover(point, self._whole_box(point))
             certain = float(upper[0])
             if certain <= target:
                 best = min(best, found)
-            vertices.add(leader)
+            # Blocks are small next to the worst vertices, also to those of an ε nearby.
+            vertices.update(
+                zip([*ways.tolist(), *leaders[0].tolist()], [*firsts.tolist(), *leaders[1].tolist()], strict=True)
+            )
             near = self._towards(vertices, 1.0, found)
             if (1.0 - _CLOSE) * target <= certain <= target or near == 0.0:
                 break
-            share = max(1.0, certain / near) * (1.0 + 0.5 * _CLOSE)
+            share, close = max(1.0, certain / near) * (1.0 + 0.5 * _CLOSE), _CLOSE
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
     def _towards(self, vertices: set[tuple[int, int]], share: float, epsilon: float) -> float:
@@ -223,25 +229,25 @@ class Counting(Uncertain):
         times = len(self._directions()) * len(epsilons)
         return np.repeat(np.arange(times, dtype=np.int64), len(starts)), np.tile(starts, times), np.tile(ends, times)
 
-    def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, tuple[int, int]]:
+    def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, Whole]:
         """Divide blocks until none exceeds the best vertex by more than the slack, or enough are looked at.
 
         Blocks that are left are returned. A block is a mark (direction × number of ε + which ε) with its first and last
-        vertex. The last is the direction and the vertex with the largest δ of all.
+        vertex. The last is the direction and the vertex with the largest δ, for every ε, shape (2, ε).
         """
         directions = self._directions()
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
         which, first, last = blocks
         finished: list[Blocks] = []
-        peak, leader, looked_at = -1.0, (0, 0), np.zeros(len(epsilons))
+        leaders, looked_at = np.zeros((2, len(epsilons)), dtype=np.int64), np.zeros(len(epsilons))
         while len(which):
             column = which % len(epsilons)
             looked_at += 2.0 * np.bincount(column, minlength=len(epsilons))
             exact = self._evaluate(directions, which, first, first, epsilons)
+            best = lower.copy()
             np.maximum.at(lower, column, exact[0])
-            top = int(exact[0].argmax())
-            if exact[0][top] > peak:
-                peak, leader = float(exact[0][top]), (int(which[top] // len(epsilons)), int(first[top]))
+            leading = (exact[0] == lower[column]) & (lower > best)[column]
+            leaders[:, column[leading]] = which[leading] // len(epsilons), first[leading]
             above, wide = np.fmin(exact[1], 1.0), last > first
             block = self._evaluate(directions, which[wide], first[wide], last[wide], epsilons)
             above[wide] = np.fmin(block[1], 1.0)
@@ -252,7 +258,7 @@ class Counting(Uncertain):
             finished.append((which[done], first[done], last[done]))
             which, first, last = _split(which[~done], first[~done], last[~done])
         marks, firsts, lasts = (np.concatenate([part[index] for part in finished]) for index in range(3))
-        return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts), leader
+        return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts), leaders
 
     def _evaluate(
         self, directions: list[TwoCoinTails], which: Whole, first: Whole, last: Whole, epsilons: Array

@@ -19,10 +19,10 @@ SLACK = 0.01
 SLACK_IN_BOX = 0.04
 """The same of coins of two kinds."""
 
-_NEGLIGIBLE = 1e-250
+NEGLIGIBLE = 1e-250
 """Below this no two sides need to agree."""
 
-_NEGLIGIBLE_IN_BOX = 1e-40
+NEGLIGIBLE_IN_BOX = 1e-40
 """The same of coins of two kinds."""
 
 _TOGETHER = 128
@@ -38,6 +38,9 @@ _MOST_LOOKED_AT_IN_BOX = 2**12
 """The same of coins of two kinds, while k is small; each takes as long as k is large."""
 
 _SMALL_K = 100
+
+_HOPELESS = 1000.0
+"""In a box a search stops at a quarter of the blocks where some bound still exceeds the best attacker by so much."""
 
 _LADDER = 24
 """This many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
@@ -116,7 +119,7 @@ class Search:
         self.p_min, self.p_max = channels[0].p_min, channels[0].p_max
         self.is_line = self.p_min == self.p_max
         self.slack = SLACK if self.is_line else SLACK_IN_BOX
-        least = _NEGLIGIBLE if self.is_line else _NEGLIGIBLE_IN_BOX
+        least = NEGLIGIBLE if self.is_line else NEGLIGIBLE_IN_BOX
         self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt)
         self._stride = 1, 2**48
         self._keys, self._values = np.full(1, -1), np.zeros((len(channels), 1))
@@ -150,7 +153,11 @@ class Search:
                 bounds[some] = self.between(blocks.taken(some), corners[:, :, some], enough[some])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= (len(bounds) > _MOST_BLOCKS * many) | (looked_at > most)[blocks.column]
+            largest = np.zeros(many)
+            np.maximum.at(largest, blocks.column, bounds)
+            hopeless = (not self.is_line) & (largest > _HOPELESS * best)
+            stops = looked_at > np.where(hopeless, 0.25 * most, most)
+            done |= (len(bounds) > _MOST_BLOCKS * many) | stops[blocks.column]
             np.maximum.at(top, blocks.column[done], bounds[done])
             blocks = blocks.taken(np.flatnonzero(~done)).halved((self.p_min, self.p_max - self.p_min, self.p_max))
             blocks = self._declared(blocks, ends)

@@ -11,9 +11,17 @@ import numpy as np
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.noisy_rows import WIDEST, Channel, Whole
-from pkdp_pipeline.theorems.noisy_search import SLACK, SLACK_IN_BOX, Found, Search, ladder
+from pkdp_pipeline.theorems.noisy_search import (
+    NEGLIGIBLE,
+    NEGLIGIBLE_IN_BOX,
+    SLACK,
+    SLACK_IN_BOX,
+    Found,
+    Search,
+    ladder,
+)
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
-from pkdp_pipeline.theorems.thresholding import Threshold
+from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 _LEAST = 2.0**-11
@@ -87,6 +95,17 @@ class NoisyThreshold(Threshold):
         """Return how far above the best attacker found the search may stop."""
         return SLACK if self.p_min in (None, self.p) else SLACK_IN_BOX
 
+    @property
+    def negligible(self) -> float:
+        """Below this no two sides need to agree."""
+        return NEGLIGIBLE if self.p_min in (None, self.p) else NEGLIGIBLE_IN_BOX
+
+    def before_noise(self, epsilons: Array) -> Array:
+        """Return at most what the count tells without noise, of which noise only hides; 1 beside people known."""
+        if self.known:
+            return np.ones(len(epsilons))
+        return Thresholding(theorem=self.theorem, k=self.k, p=self.p, cap=self.cap).certified(epsilons)
+
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         return np.repeat(np.minimum(1.0, EVALUATED + 4.0 * self._found(epsilons).apart)[None], 2, axis=0)
@@ -112,6 +131,8 @@ class NoisyThreshold(Threshold):
                 break
             found = self._found(np.array([epsilon]))
             certain = float(found.top[0])
+            if self.p_min is not None and certain > target and not math.isinf(best):
+                break  # a search in a box may be cut short at a smaller ε and not at a larger one
             best = min(best, epsilon) if certain <= target else best
             leaders.add((int(found.leader[0, 0]), int(found.leader[1, 0])))
             looked = np.array(sorted(leaders)).T
@@ -205,7 +226,7 @@ class NoisyThreshold(Threshold):
         best, upper, rows = nothing.copy(), nothing.copy(), np.flatnonzero(fit)
         if len(rows):
             best[rows], upper[rows] = search.exact(rows, low[rows], high[rows])
-        enough = (line.top <= (1.0 + SLACK) * best) & (best > 0.0)
+        enough = (line.top <= (1.0 + self.slack) * best) & (best > 0.0)
         apart = np.minimum(1.0, np.maximum(line.apart, (upper - best) / np.maximum(best, TINY)))
         return everywhere[~enough], Found(best, line.top, apart, np.stack([low, high]))
 
@@ -225,6 +246,10 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     near = np.clip(asked, _LEAST, _FLAT)
     left, found = bound.as_on_line(near)
     best, top, apart, leader = (part.copy() for part in found)
+    settled = left[bound.before_noise(near[left]) <= bound.negligible]
+    top[settled], apart[settled] = bound.before_noise(near[settled]), 0.0
+    leader[0, settled] = np.maximum(leader[0, settled], max(bound.unknown, bound.k - 1) - leader[1, settled])
+    left = np.setdiff1d(left, settled)
     for at in range(0, len(left), _AT_ONCE):
         rows = left[at : at + _AT_ONCE]
         best[rows], top[rows], apart[rows], leader[:, rows] = bound.search(near[rows]).sides()

@@ -113,11 +113,12 @@ class Reached(_Tried):
         laws, boxed = _laws(self), self._boxed()
         if boxed is not None and boxed.unknown > _MOST_NEAR:
             boxed = None  # nobody climbs from so many people
+        crowds = [] if boxed is None else boxed.worst_crowds(epsilons)[::-1].T.tolist()
         for at, epsilon in enumerate(epsilons.tolist()):
             if laws is not None:
                 attained[at] = _gains(laws, epsilon).max()
-            if boxed is not None:
-                attained[at] = max(attained[at], self._climbed(boxed.worst_numbers(epsilon)[::-1], epsilon))
+            if crowds:
+                attained[at] = max(attained[at], self._climbed(tuple(crowds[at]), epsilon))
         return attained, np.ones(len(epsilons))
 
     def _boxed(self) -> BoxedThreshold | None:

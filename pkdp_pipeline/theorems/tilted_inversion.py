@@ -131,27 +131,36 @@ class TwoCoinTails:
             lower[rows], upper[rows] = self._bracket(n_low[rows], n_high[rows], epsilons[rows])
         return lower, upper
 
-    def turns(self, n_low: Array, n_high: Array, epsilons: Array, at: Array) -> tuple[Decided, Decided]:
-        """Return where the tilted law surely falls, and where it surely rises, from `at` to `at` + 1.
+    def slopes(self, n_low: Array, n_high: Array, epsilons: Array, *places: Array) -> Array:
+        """Return about ``log(g(t + 1)/g(t))`` of the tilted law at each place t, shape (places, n).
 
-        Beyond the window its end decides.
+        Its sign is sure: where it is not, it is 0. Beyond the window, whose end decides, it is infinite.
         """
-        falls, rises = np.zeros(len(epsilons), dtype=bool), np.zeros(len(epsilons), dtype=bool)
+        slopes = np.zeros((len(places), len(epsilons)))
         for rows in self._like_sized(n_low, n_high, epsilons):
             row = self._waves(n_low[rows], n_high[rows], epsilons[rows])
-            asked = at[rows] - row.centre
-            if self.noise is None:
-                # A sum of independent coins has its mode within 1 of its mean (Darroch 1964).
-                _, fall, doubt = _density(row, np.clip(asked, -2.0, 1.0))
-                falls[rows], rises[rows] = (fall > doubt) | (asked >= 1.0), (fall < -doubt) | (asked <= -2.0)
-                continue
-            offset = np.clip(asked, row.window.lowest, row.window.highest)
-            near = _guess_mode(row.window, epsilons[rows], self.noise)
-            peak, _, _ = _density(row, near)
+            for slope, place in zip(slopes, places, strict=True):
+                slope[rows] = self._slope(row, epsilons[rows], place[rows] - row.centre)
+        return slopes
+
+    def _slope(self, row: _Row, epsilons: Array, offset: Array) -> Array:
+        # A sum of independent coins has its mode within 1 of its mean (Darroch 1964).
+        ends = (-2.0, 1.0) if self.noise is None else (row.window.lowest, row.window.highest)
+        inside = np.clip(offset, *ends)
+        here, fall, doubt = _density(row, inside)
+        rises, falls = fall < -2.0 * doubt, fall > 2.0 * doubt
+        if self.noise is None:
+            rises, falls = rises | (offset <= -2.0), falls | (offset >= 1.0)
+        else:
+            if not np.all(rises | falls):
+                mode = _guess_mode(row.window, epsilons, self.noise)
+                rises, falls = _sides(row, _density(row, mode)[0], mode, inside)
             # A log-concave law rises before a rise and falls after a fall.
-            falls[rows] = _surely(row, peak, near, offset, rising=False) & (asked >= offset)
-            rises[rows] = _surely(row, peak, near, offset, rising=True) & (asked <= offset)
-        return falls, rises
+            rises, falls = rises & (offset <= inside), falls & (offset >= inside)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.maximum(np.nan_to_num(np.abs(np.log1p(-fall / here)), nan=np.inf, posinf=np.inf), 1e-300)
+        size = np.where(offset == inside, size, np.inf)
+        return np.where(rises, size, np.where(falls, -size, 0.0))
 
     def _like_sized(self, n_low: Array, n_high: Array, epsilons: Array) -> Iterator[NDArray[np.intp]]:
         """Yield rows that share a rectangle of nodes."""
@@ -363,15 +372,15 @@ def _guess_mode(window: _Window, epsilons: Array, noise: float) -> Array:
 def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array]:
     """Return an offset at or below the last mode of the tilted law, and what stopping early may cost.
 
-    A log-concave law rises up to its mode and falls after it. `_surely` decides only where densities differ by more
+    A log-concave law rises up to its mode and falls after it. `_sides` decides only where densities differ by more
     than their error; between the last sure rise and the first sure fall the rest of the climb is bounded. Where even
     the ends of the window do not surely rise and fall, nothing is said.
     """
     lowest, highest = row.window.lowest, row.window.highest
     near = _guess_mode(row.window, epsilons, noise)
     peak, _, _ = _density(row, near)
-    above = first_offset(lambda offset: ~_surely(row, peak, near, offset, rising=True), lowest, highest, near)
-    falling = first_offset(lambda offset: _surely(row, peak, near, offset, rising=False), above - 1.0, highest, above)
+    above = first_offset(lambda offset: ~_sides(row, peak, near, offset)[0], lowest, highest, near)
+    falling = first_offset(lambda offset: _sides(row, peak, near, offset)[1], above - 1.0, highest, above)
     here, _, doubt = _density(row, above)
     further = falling - above
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -379,18 +388,13 @@ def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array
         steps = np.minimum(further, 1.0 / -np.expm1(-epsilons))
         cost = steps * growth * np.minimum(1.0, (here + doubt) * np.exp(growth * further))
     cost = np.nan_to_num(cost, nan=np.inf, posinf=np.inf)
-    found = _surely(row, peak, near, lowest, rising=True) & _surely(row, peak, near, highest, rising=False)
+    found = _sides(row, peak, near, lowest)[0] & _sides(row, peak, near, highest)[1]
     return above, np.where(found, cost, np.inf)
 
 
-def _surely(row: _Row, peak: Array, near: Array, offset: Array, *, rising: bool) -> NDArray[np.bool_]:
-    """Say where the law surely rises (or surely does not rise) from `offset` to the next number."""
+def _sides(row: _Row, peak: Array, near: Array, offset: Array) -> tuple[Decided, Decided]:
+    """Return where the law surely rises, and where it surely falls, from `offset` to the next number."""
     here, fall, doubt = _density(row, offset)
     # Where the law is lower than at `near`, with its density `peak`, the side of that decides.
     lower = here + 2.0 * doubt < peak
-    slope: NDArray[np.bool_] = (
-        np.where(lower, offset < near, fall < -2.0 * doubt)
-        if rising
-        else np.where(lower, offset > near, fall > 2.0 * doubt)
-    )
-    return slope
+    return np.where(lower, offset < near, fall < -2.0 * doubt), np.where(lower, offset > near, fall > 2.0 * doubt)

@@ -245,8 +245,10 @@ def test_a_tilted_law_turns_where_it_does(noise: float | None) -> None:
     mode = int(law.argmax()) + first
     # With noise the law is looked at far away as well, where densities are too small to be told apart.
     for at in range(mode - 4, mode + 4) if noise is None else range(mode - 300, mode + 300):
-        falls, rises = tails.turns(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
-        assert (bool(falls[0]), bool(rises[0])) == (at >= mode, at < mode)
+        (slope,) = tails.slopes(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
+        assert (bool(slope[0] < 0.0), bool(slope[0] > 0.0)) == (at >= mode, at < mode)
+        if np.isfinite(slope[0]) and abs(at - mode) < 4:
+            assert slope[0] == pytest.approx(np.log(law[at + 1 - first] / law[at - first]), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize(

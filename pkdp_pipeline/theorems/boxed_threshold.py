@@ -268,10 +268,12 @@ class BoxedThreshold(Counting):
             return rising.min(axis=0), chances[rising.argmin(axis=0), 0, rows] / np.maximum(variance, 1e-300)
 
         # A secant of the slope says where to look next, a little beyond its zero, to come close to it from both sides.
-        guess, before, step = (fewest + last) / 2.0, np.full((2, len(high)), np.nan), 0
+        guess, before, step = np.full(len(high), np.nan), np.full((2, len(high)), np.nan), 0
         while len(rows := np.flatnonzero((last - fewest > _NEAR * last) & (fewest < most))):
-            halves = (fewest[rows] + last[rows]) / 2.0
-            people = np.floor(np.clip(halves if step % 4 == 3 else guess[rows], fewest[rows], last[rows] - 1.0))
+            guess[rows] = np.where(
+                np.isfinite(guess[rows]) & (step % 4 < 3), guess[rows], (fewest[rows] + last[rows]) / 2.0
+            )
+            people = np.floor(np.clip(guess[rows], fewest[rows], last[rows] - 1.0))
             slope, rate = slopes(rows, people)
             forbidden = slope < 0.0
             fewest[rows[forbidden]] = people[forbidden] + 1.0
@@ -280,8 +282,8 @@ class BoxedThreshold(Counting):
                 secant = (slope - before[1, rows]) / (people - before[0, rows])
                 zero = people - slope / np.where((secant > 0.0) & (secant < np.inf), secant, rate)
             beyond = 0.02 * np.abs(zero - people) + 0.25 * _NEAR * last[rows]
-            guess[rows] = np.where(np.isfinite(zero), zero + np.where(forbidden, beyond, -beyond), halves)
-            before[:, rows], step = (people, slope), step + 1
+            guess[rows], before[:, rows] = zero + np.where(forbidden, beyond, -beyond), (people, slope)
+            step += 1
         # Where two numbers are equally likely, one person more settles it.
         if len(rows := np.flatnonzero(~sure & (last < most))):
             last[rows] += 1.0

@@ -168,14 +168,14 @@ class Counting(Uncertain):
             point = np.array([found])
             _, upper, (ways, firsts, _), leaders = self._cover(point, self._whole_box(point))
             certain = float(upper[0])
-            if certain <= target:
-                best = min(best, found)
+            ends = certain <= target and (certain >= (1.0 - _CLOSE) * target or found >= (1.0 - 1e-2 * _CLOSE) * best)
+            best = min(best, found) if certain <= target else best
             # Blocks are small next to the worst vertices, also to those of an ε nearby.
             vertices.update(
                 zip([*ways.tolist(), *leaders[0].tolist()], [*firsts.tolist(), *leaders[1].tolist()], strict=True)
             )
             near = self._towards(vertices, 1.0, found)
-            if (1.0 - _CLOSE) * target <= certain <= target or near == 0.0:
+            if ends or near == 0.0:
                 break
             share, close = max(1.0, certain / near) * (1.0 + 0.5 * _CLOSE), _CLOSE
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best

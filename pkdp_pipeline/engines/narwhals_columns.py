@@ -286,7 +286,8 @@ class _Expressions:
         """Return a column as it is compared, with a constant or with another column, or asked for what is missing."""
         dtype, beside = self._schema[name], self._schema[other or name]
         if isinstance(dtype, _REAL) and self._engine.is_pyarrow() and not missing:
-            return column(name)  # NaN is on no side of any number there
+            # NaN is on no side of any number there; half floats it compares with nothing.
+            return column(name).cast(nw.Float32()) if isinstance(dtype, nw.Float16) else column(name)
         if is_text(dtype) or values_of(dtype).family == "number":
             values = comparable("where", name, dtype)
             if isinstance(beside, _REAL):

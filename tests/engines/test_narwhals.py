@@ -7,6 +7,7 @@ import warnings
 import duckdb
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.query import from_query
 
 COLUMNS = ["p", "q", "c 1", 'd"2', "o"]
 SCHEMA = {"p": pl.String, "q": pl.Int64, "c 1": pl.String, 'd"2': pl.Int64, "o": pl.Int64}
@@ -194,3 +196,11 @@ def test_decimals_of_more_than_38_digits_are_refused_by_the_column():
     for question in (Selection(unit=("u",), by=("m",)), Selection(unit=("m",), by=("u",))):
         with pytest.raises(ArgumentError, match=r"column 'm' .* cast it in the frame, for example to text"):
             engine_for(table).cells(table, question)
+
+
+def test_half_floats_are_compared_with_the_constant_as_they_hold_it():
+    table = pa.table({"u": [1, 2, 3], "b": ["x"] * 3, "h": pa.array([0.1, 0.3, None], pa.float16())})
+    for frame in (table, table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype), pl.from_arrow(table)):
+        for where in ("h == 0.1", "h > 0.2", "h in [0.3, 0.5]", "h.isna()"):
+            question = Selection(unit=("u",), by=("b",), where=from_query(where))
+            assert answered(engine_for(frame), frame, question)[0] == {("x",): 1}

@@ -204,3 +204,15 @@ def test_half_floats_are_compared_with_the_constant_as_they_hold_it():
         for where in ("h == 0.1", "h > 0.2", "h in [0.3, 0.5]", "h.isna()"):
             question = Selection(unit=("u",), by=("b",), where=from_query(where))
             assert answered(engine_for(frame), frame, question)[0] == {("x",): 1}
+
+
+def test_a_comparison_of_two_families_names_its_columns_and_what_to_write():
+    table = pa.table({"u": [1], "n": [1], "t": ["a"]})
+    for where, words in (
+        ("n == 'a'", "compares number with text in column 'n'; write the constant"),
+        ("t in [1]", "compares number with text in column 't'; write the constant"),
+        ("n == t", "compares number with text in columns 'n' and 't'; cast one"),
+    ):
+        for frame in (table, table.to_pandas(), pl.from_arrow(table)):
+            with pytest.raises(ArgumentError, match=words):
+                engine_for(frame).cells(frame, Selection(unit=("u",), by=("t",), where=from_query(where)))

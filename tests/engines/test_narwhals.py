@@ -216,3 +216,17 @@ def test_a_comparison_of_two_families_names_its_columns_and_what_to_write():
         for frame in (table, table.to_pandas(), pl.from_arrow(table)):
             with pytest.raises(ArgumentError, match=words):
                 engine_for(frame).cells(frame, Selection(unit=("u",), by=("t",), where=from_query(where)))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Oslo", "+05:30"])
+def test_a_time_outside_the_years_1_to_9999_names_no_cell_in_any_engine(zone):
+    beyond, before = 253_402_300_800, -62_135_596_801  # seconds: the first of the year 10000, the last before year 1
+    times = pa.array([0, beyond, before, beyond - 86_400], pa.timestamp("s", zone))
+    table = pa.table({"u": [1, 2, 3, 4], "at": times.cast(pa.timestamp("us", zone))})
+    frames = [table, table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype)]
+    if zone != "+05:30":
+        frames += [pl.from_arrow(table), pl.from_arrow(table).lazy()]
+    for frame in frames:
+        counted_cells = engine_for(frame).cells(frame, Selection(unit=("u",), by=("at",)))
+        assert sorted(counted_cells.counts) == [1, 1, 2]
+        assert counted_cells.keys["at"].isna().tolist() == [units == 2 for units in counted_cells.counts]

@@ -100,15 +100,17 @@ def _is_number(real: nw.Expr) -> nw.Expr:
     return ((real - real == nw.lit(0.0)) | infinite).fill_null(False)
 
 
-def nameable(name: str, dtype: Any) -> nw.Expr:
+def nameable(name: str, dtype: Any, *, in_memory: bool) -> nw.Expr:
     """Return a by-column as `comparable` does, or raise `ArgumentError` when its type cannot name cells.
 
     A date outside the years 1 to 9999, such as infinity, is missing: it has no name in Python, and a table must not
-    fail for one row.
+    fail for one row. So is a time, by the clocks of UTC if it is an instant, `in_memory`: of Polars and PyArrow.
     """
-    if isinstance(dtype, nw.Date):
-        dates = column(name)
-        return nw.when(dates.dt.year().is_between(1, 9999)).then(dates)
+    if isinstance(dtype, nw.Date) or (in_memory and isinstance(dtype, nw.Datetime) and dtype.time_unit != "ns"):
+        moments = column(name)
+        zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+        years = (moments.dt.convert_time_zone("UTC") if zoned else moments).dt.year()
+        return nw.when(years.is_between(1, 9999)).then(moments)
     if isinstance(dtype, (*_TEXT, *_WHOLE, *_REAL, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
         return comparable("by", name, dtype)
     raise ArgumentError(
@@ -286,7 +288,8 @@ class _Expressions:
         """Return a column as it is compared, with a constant or with another column, or asked for what is missing."""
         dtype, beside = self._schema[name], self._schema[other or name]
         if isinstance(dtype, _REAL) and self._engine.is_pyarrow() and not missing:
-            return column(name)  # NaN is on no side of any number there
+            # NaN is on no side of any number there; half floats it compares with nothing.
+            return column(name).cast(nw.Float32()) if isinstance(dtype, nw.Float16) else column(name)
         if is_text(dtype) or values_of(dtype).family == "number":
             values = comparable("where", name, dtype)
             if isinstance(beside, _REAL):

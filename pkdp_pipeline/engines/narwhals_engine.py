@@ -125,8 +125,11 @@ class Source:
         named = {"u": ("unit", question.unit), "b": ("by", question.by), "o": ("order_by", question.order_by)}
         for argument, names in named.values():
             check_columns(argument, names, list(self.schema))
+        in_memory = self._lazy.implementation.is_polars() or self._lazy.implementation.is_pyarrow()
         return {
-            short: nameable(name, self.schema[name]) if letter == "b" else comparable(argument, name, self.schema[name])
+            short: nameable(name, self.schema[name], in_memory=in_memory)
+            if letter == "b"
+            else comparable(argument, name, self.schema[name])
             for letter, (argument, names) in named.items()
             for short, name in zip(numbered(letter, len(names)), names, strict=True)
         }

@@ -157,8 +157,12 @@ def _check_key(column: pd.Series[Any]) -> None:
 
 
 def _keys(column: pd.Series[Any]) -> Any:
-    """Return a by-column without categories, in which NaN is missing and 0.0 is -0.0."""
-    if kind_of_dtype(column.dtype) == "real":
+    """Return a by-column in which NaN is missing, 0.0 is -0.0, and a time outside the years 1 to 9999 is missing."""
+    kind = kind_of_dtype(column.dtype)
+    if kind in ("timestamp", "instant") and not isinstance(column.dtype, pd.CategoricalDtype):
+        times = column if kind == "timestamp" else column.dt.tz_convert("UTC")
+        return column if times.dt.unit == "ns" else column.where(times.dt.year.between(1, 9999).fillna(False))
+    if kind == "real":
         return column.to_numpy(dtype="float64", na_value=np.nan) + 0.0
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column

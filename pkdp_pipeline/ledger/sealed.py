@@ -243,6 +243,13 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     text = pd.StringDtype(na_value=np.nan)
     types = {pa.string(): text, pa.large_string(): text}
     try:
+        # pandas' metadata name zones, for which pyarrow would make nanoseconds, too narrow for some years.
+        for column in (table.schema.pandas_metadata or {}).get("columns", ()):
+            position = table.schema.get_field_index(column["name"])
+            if column["pandas_type"] == "datetimetz" and position >= 0:
+                instants = table.column(position)
+                zoned = instants.cast(pa.timestamp(instants.type.unit, column["metadata"]["timezone"]))
+                table = table.set_column(position, column["name"], zoned)
         # Of small tables, threads cost more than they save.
         frame: pd.DataFrame = table.to_pandas(types_mapper=types.get, use_threads=False)
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -286,7 +286,7 @@ def _checked(condition: Condition, values: Values) -> Values:
             "boolean column to the rows instead."
         )
     if given - {family}:
-        _refuse_families(given | {family})
+        _refuse_families(given | {family}, name)
     _check_order(condition, family)
     # Text is ordered by its letters: 31.01.2026 comes after 2026-01-02.
     ordered = condition.operator in ORDERS
@@ -302,7 +302,7 @@ def _checked(condition: Condition, values: Values) -> Values:
 def _check_alike(condition: Condition, other_name: str, values: Values, other: Values) -> None:
     """Refuse to compare columns of which one would have to be converted, and not without loss."""
     if values.family != other.family:
-        _refuse_families({values.family, other.family})
+        _refuse_families({values.family, other.family}, condition.column, other_name)
     _check_order(condition, values.family)
     both = (values, other)
     decimals = (
@@ -326,7 +326,9 @@ def _check_order(condition: Condition, family: str) -> None:
         )
 
 
-def _refuse_families(families: Iterable[str]) -> NoReturn:
+def _refuse_families(families: Iterable[str], *columns: str) -> NoReturn:
+    named = " and ".join(map(repr, columns))
+    fix = "cast one to the other's type" if len(columns) > 1 else "write the constant as the column's own type"
     raise ArgumentError(
-        f"where compares {' with '.join(sorted(families))}; write the constant as the column's own type."
+        f"where compares {' with '.join(sorted(families))} in column{'s' * (len(columns) > 1)} {named}; {fix}."
     )

@@ -7,6 +7,7 @@ import warnings
 import duckdb
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.query import from_query
 
 COLUMNS = ["p", "q", "c 1", 'd"2', "o"]
 SCHEMA = {"p": pl.String, "q": pl.Int64, "c 1": pl.String, 'd"2': pl.Int64, "o": pl.Int64}
@@ -194,3 +196,37 @@ def test_decimals_of_more_than_38_digits_are_refused_by_the_column():
     for question in (Selection(unit=("u",), by=("m",)), Selection(unit=("m",), by=("u",))):
         with pytest.raises(ArgumentError, match=r"column 'm' .* cast it in the frame, for example to text"):
             engine_for(table).cells(table, question)
+
+
+def test_half_floats_are_compared_with_the_constant_as_they_hold_it():
+    table = pa.table({"u": [1, 2, 3], "b": ["x"] * 3, "h": pa.array([0.1, 0.3, None], pa.float16())})
+    for frame in (table, table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype), pl.from_arrow(table)):
+        for where in ("h == 0.1", "h > 0.2", "h in [0.3, 0.5]", "h.isna()"):
+            question = Selection(unit=("u",), by=("b",), where=from_query(where))
+            assert answered(engine_for(frame), frame, question)[0] == {("x",): 1}
+
+
+def test_a_comparison_of_two_families_names_its_columns_and_what_to_write():
+    table = pa.table({"u": [1], "n": [1], "t": ["a"]})
+    for where, words in (
+        ("n == 'a'", "compares number with text in column 'n'; write the constant"),
+        ("t in [1]", "compares number with text in column 't'; write the constant"),
+        ("n == t", "compares number with text in columns 'n' and 't'; cast one"),
+    ):
+        for frame in (table, table.to_pandas(), pl.from_arrow(table)):
+            with pytest.raises(ArgumentError, match=words):
+                engine_for(frame).cells(frame, Selection(unit=("u",), by=("t",), where=from_query(where)))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Oslo", "+05:30"])
+def test_a_time_outside_the_years_1_to_9999_names_no_cell_in_any_engine(zone):
+    beyond, before = 253_402_300_800, -62_135_596_801  # seconds: the first of the year 10000, the last before year 1
+    times = pa.array([0, beyond, before, beyond - 86_400], pa.timestamp("s", zone))
+    table = pa.table({"u": [1, 2, 3, 4], "at": times.cast(pa.timestamp("us", zone))})
+    frames = [table, table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype)]
+    if zone != "+05:30":
+        frames += [pl.from_arrow(table), pl.from_arrow(table).lazy()]
+    for frame in frames:
+        counted_cells = engine_for(frame).cells(frame, Selection(unit=("u",), by=("at",)))
+        assert sorted(counted_cells.counts) == [1, 1, 2]
+        assert counted_cells.keys["at"].isna().tolist() == [units == 2 for units in counted_cells.counts]

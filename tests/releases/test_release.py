@@ -6,6 +6,7 @@ import json
 import re
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -229,3 +230,12 @@ def test_every_kind_of_key_survives_the_file(domain):
     pd.testing.assert_frame_equal(again.table, release.table)
     assert release.table["count"].tolist()[0] == 12
     assert again.verify()
+
+
+@pytest.mark.parametrize("year", [1600, 2999])
+def test_instants_of_a_zone_beyond_nanoseconds_are_published_and_read_back(year):
+    at = pd.DatetimeIndex(np.array([f"{year}-06-01T12:00"] * 40, dtype="datetime64[us]")).tz_localize("UTC")
+    frame = pd.DataFrame({"u": range(40), "at": at.tz_convert("Asia/Tokyo")})
+    release = pkdp.histogram(frame, "at", unit="u", k=30, attacker=pkdp.AttackerModel(p_max=0.05))
+    assert release.table["at"].tolist() == [frame["at"][0]]
+    assert pkdp.Release.from_bytes(release.to_bytes()).to_bytes() == release.to_bytes()

@@ -16,7 +16,7 @@ from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.differences import REWORDED, Difference, described, is_word, outcome_of
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.display.report.published import OWN_CAVEATS
 from pkdp_pipeline.errors import PkdpError, TemporaryError
@@ -339,6 +339,9 @@ def _read(document: dict[str, Any], path: str = "certificate") -> list[Nested]:
     for place, part in enumerate(document.get("parts", ())):
         found += _read(part["certificate"], f"{path}.parts[{place}].certificate")
     made = Certificate.from_json(json.dumps(document))
+    if isinstance(made, ReleaseCertificate):
+        # What promises nothing is refused before its whole grid, which may take minutes, is computed.
+        certify(made.mechanism, made.attacker, protects=made.protects, cells=made.cells)
     return [*found, Nested(path=path, document=document, certificate=made)]
 
 

@@ -10,6 +10,7 @@ from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import verify
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 
 GRID = len(json.loads(certificate().to_json())["grid"])
 
@@ -22,6 +23,13 @@ def checked(folder, document, draws=100):
     found = verify(written(folder, document), draws=draws)
     assert not found.passed, str(found)
     return found
+
+
+def test_a_certificate_that_promises_nothing_is_refused_before_its_grid_is_computed(tmp_path, monkeypatch):
+    document = altered(stored(), "attacker", "p_max", to=1.0)
+    monkeypatch.setattr(ReleaseCertificate, "to_json", None)
+    claim = outcome(checked(tmp_path, document), "certificate.numbers")
+    assert "It cannot be certified again" in claim.detail
 
 
 @pytest.mark.parametrize("place", range(GRID))

@@ -11,6 +11,8 @@ from pkdp_pipeline.errors import ArgumentError
 #: More digits than DuckDB's decimals have.
 DIGITS = 38
 
+_MOST_DIGITS = 76
+
 
 def plain_type(kind: Any) -> Any:
     """Return the one Arrow type for what a column of this type holds: its own, unless it is but another layout."""
@@ -26,8 +28,12 @@ def plain_type(kind: Any) -> Any:
         return pa.binary()
     if pa.types.is_date64(kind):
         return pa.date32()
-    if pa.types.is_decimal(kind) and kind.precision <= DIGITS:
-        return pa.decimal128(kind.precision, kind.scale)
+    if pa.types.is_decimal(kind):
+        # A negative scale leaves out zeros before the point, and few libraries have one.
+        digits, scale = kind.precision - min(0, kind.scale), max(0, kind.scale)
+        if digits <= DIGITS:
+            return pa.decimal128(digits, scale)
+        return pa.decimal256(digits, scale) if digits <= _MOST_DIGITS else pa.string()
     return kind
 
 
@@ -58,6 +64,13 @@ def plain_table(table: Any, names: Iterable[str]) -> Any:
         if position >= 0:
             table = table.set_column(position, name, plain_column(name, table.column(position)))
     return table
+
+
+def unread(table: Any) -> list[str]:
+    """Return the names of columns of an Arrow table whose type Narwhals refuses to read: decimals of negative scale."""
+    import pyarrow as pa
+
+    return [field.name for field in table.schema if pa.types.is_decimal(field.type) and field.type.scale < 0]
 
 
 def untyped(table: Any) -> list[str]:

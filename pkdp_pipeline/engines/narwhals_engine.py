@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines import engine_for
-from pkdp_pipeline.engines.layouts import plain_table, untyped
+from pkdp_pipeline.engines.layouts import plain_table, unread, untyped
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
 from pkdp_pipeline.engines.narwhals_columns import (
     bits_of_real,
@@ -218,7 +218,7 @@ class ArrowEngine(NarwhalsEngine):
     def _source(self, frame: Any, question: Selection) -> Source:
         _check_names(frame, question)
         where = question.where.columns if isinstance(question.where, Predicate) else ()
-        names = dict.fromkeys((*question.unit, *question.by, *question.order_by, *where))
+        names = dict.fromkeys((*question.unit, *question.by, *question.order_by, *where, *unread(frame)))
         return Source(asked(partial(plain_table, frame, names)), empty=untyped(frame))
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:

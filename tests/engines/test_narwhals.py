@@ -198,6 +198,17 @@ def test_decimals_of_more_than_38_digits_are_refused_by_the_column():
             engine_for(table).cells(table, question)
 
 
+def test_decimals_of_negative_scale_are_whole_numbers_wherever_they_stand():
+    hundreds = pa.array([200, 200, 300, None]).cast(pa.decimal128(20, 0)).cast(pa.decimal128(5, -2))
+    table = pa.table({"u": [1, 2, 3, 4], "b": ["x"] * 4, "m": hundreds})
+    for frame in (table, table.to_pandas(types_mapper=pd.ArrowDtype)):
+        cells, _ = answered(engine_for(frame), frame, Selection(unit=("u",), by=("m",)))
+        assert cells == {(200,): 2, (300,): 1, (None,): 1}
+        for where, people in ((None, 4), (from_query("m > 200"), 1)):
+            question = Selection(unit=("u",), by=("b",), where=where)
+            assert answered(engine_for(frame), frame, question)[0] == {("x",): people}
+
+
 def test_half_floats_are_compared_with_the_constant_as_they_hold_it():
     table = pa.table({"u": [1, 2, 3], "b": ["x"] * 3, "h": pa.array([0.1, 0.3, None], pa.float16())})
     for frame in (table, table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype), pl.from_arrow(table)):

@@ -229,7 +229,7 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="Write it there; html is always written to a file.")
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", metavar="html|md|json", help="A page (default), Markdown or JSON.")
+        str | None, typer.Option("--format", metavar="html|md|json", help="Left out: by the suffix of FILE, else html.")
     ] = None,
     audience: Annotated[
         str, typer.Option(metavar="public|auditor", help="For an auditor: with the input checks.")
@@ -250,7 +250,8 @@ def report(
 
     if as_json and form not in (None, "json"):
         raise ArgumentError(f"--json and --format {form} exclude each other: leave one of them out.")
-    form = choice("--format", "json" if as_json else form or "html", FORMATS)
+    suffix = "" if out is None else out.suffix.lower().removeprefix(".")
+    form = choice("--format", "json" if as_json else form or (suffix if suffix in FORMATS else "html"), FORMATS)
     choice("--audience", audience, ("public", "auditor"))
     choice("--for", reader, READERS)
     if form == "html" and out is None:

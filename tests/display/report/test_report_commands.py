@@ -82,6 +82,13 @@ def test_markdown_and_json_are_printed(ran, form, start):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(("name", "start"), [("page.md", "# visits\n"), ("page.JSON", '{\n "schema"'), ("page", "<!")])
+def test_the_suffix_of_a_file_says_its_format(ran, tmp_path, name, start):
+    done = pkdp("report", ran, "--for", "officer", "--out", tmp_path / name)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
 def test_html_is_written_to_a_file_and_one_line_says_so(ran, tmp_path):
     done = pkdp("report", ran, "--out", tmp_path / "page.html")
     assert done.exit_code == 0, done.output

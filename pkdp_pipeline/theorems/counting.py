@@ -156,28 +156,28 @@ class Counting(Uncertain):
             return replace(self, unknown=MOST_PEOPLE).smallest_epsilon(target)
         if self.p_min == self.p_max or self.unknown == 0 or (self.noise is not None and self.noise < _FAINT):
             return Bound.smallest_epsilon(self, target)
-        best, share, found, close = math.inf, 1.0 + _SLACK, None, 1.0
+        best, share, epsilon, close = math.inf, 1.0 + _SLACK, None, 1.0
         vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}
         for _ in range(_ROUNDS):
-            found = smallest_epsilon(partial(self._towards, vertices, share), target, close, found or None)
-            if math.isinf(found) or (self.noise is not None and found > INVERTED * self.noise):
-                if close == _CLOSE or math.isinf(found):
-                    return min(found, best)
+            epsilon = smallest_epsilon(partial(self._towards, vertices, share), target, close, epsilon or None)
+            if math.isinf(epsilon) or (self.noise is not None and epsilon > INVERTED * self.noise):
+                if close == _CLOSE or math.isinf(epsilon):
+                    return min(epsilon, best)
                 close = _CLOSE
                 continue
-            point = np.array([found])
+            point = np.array([epsilon])
             _, upper, (ways, firsts, _), leaders = self._cover(point, self._whole_box(point))
             certain = float(upper[0])
-            ends = certain <= target and (certain >= (1.0 - _CLOSE) * target or found >= (1.0 - 1e-2 * _CLOSE) * best)
-            best = min(best, found) if certain <= target else best
+            ends = certain <= target and (certain >= (1.0 - _CLOSE) * target or epsilon >= (1.0 - 1e-2 * _CLOSE) * best)
+            best = min(best, epsilon) if certain <= target else best
             # Blocks are small next to the worst vertices, also to those of an ε nearby.
             vertices.update(
                 zip([*ways.tolist(), *leaders[0].tolist()], [*firsts.tolist(), *leaders[1].tolist()], strict=True)
             )
-            near = self._towards(vertices, 1.0, found)
-            if ends or near == 0.0:
+            of_vertices = self._towards(vertices, 1.0, epsilon)
+            if ends or of_vertices == 0.0:
                 break
-            share, close = max(1.0, certain / near) * (1.0 + 0.5 * _CLOSE), _CLOSE
+            share, close = max(1.0, certain / of_vertices) * (1.0 + 0.5 * _CLOSE), _CLOSE
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
     def _towards(self, vertices: set[tuple[int, int]], share: float, epsilon: float) -> float:

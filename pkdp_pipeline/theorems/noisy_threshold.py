@@ -246,10 +246,11 @@ def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
     near = np.clip(asked, _LEAST, _FLAT)
     left, found = bound.as_on_line(near)
     best, top, apart, leader = (part.copy() for part in found)
-    settled = left[bound.before_noise(near[left]) <= bound.negligible]
-    top[settled], apart[settled] = bound.before_noise(near[settled]), 0.0
+    before = bound.before_noise(near[left])
+    small = before <= bound.negligible
+    settled, left = left[small], left[~small]
+    top[settled], apart[settled] = before[small], 0.0
     leader[0, settled] = np.maximum(leader[0, settled], max(bound.unknown, bound.k - 1) - leader[1, settled])
-    left = np.setdiff1d(left, settled)
     for at in range(0, len(left), _AT_ONCE):
         rows = left[at : at + _AT_ONCE]
         best[rows], top[rows], apart[rows], leader[:, rows] = bound.search(near[rows]).sides()

@@ -388,8 +388,8 @@ def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array
         steps = np.minimum(further, 1.0 / -np.expm1(-epsilons))
         cost = steps * growth * np.minimum(1.0, (here + doubt) * np.exp(growth * further))
     cost = np.nan_to_num(cost, nan=np.inf, posinf=np.inf)
-    found = _sides(row, peak, near, lowest)[0] & _sides(row, peak, near, highest)[1]
-    return above, np.where(found, cost, np.inf)
+    decided = _sides(row, peak, near, lowest)[0] & _sides(row, peak, near, highest)[1]
+    return above, np.where(decided, cost, np.inf)
 
 
 def _sides(row: _Row, peak: Array, near: Array, offset: Array) -> tuple[Decided, Decided]:

@@ -10,7 +10,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,10 +84,11 @@ class CsvSource(FetchedSource):
         self._table, self._spark = table, spark
         self._files, self._name = files_of(table.files), shown(table.files)
         self._utf8 = Utf8(table)
-        with ExitStack() as refused:  # what was read of workbooks does not stay in memory
-            refused.callback(self._utf8.close)
+        try:
             columns = self._agreed(needed, period)
-            refused.pop_all()
+        except BaseException:
+            self._utf8.close()  # what was read of workbooks does not stay in memory
+            raise
         too_many = ConfigError(
             f"source {self._name!r}: the rows of one period, or of the whole file, do not fit into memory; store the "
             "files as Parquet."

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 import duckdb
 
-from pkdp_pipeline.duckdb.gate.records import add_token
+from pkdp_pipeline.extras.gate.records import add_token
 
 CLIENTS = (1, 4, 32)
 POLICY = """\

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-    from pkdp_pipeline.assurance.audit import Audit, audit
-    from pkdp_pipeline.assurance.verification import Verification, verify
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.certificates.composed import compose
     from pkdp_pipeline.certificates.release_certificate import certify
@@ -37,6 +35,18 @@ if TYPE_CHECKING:
         PkdpError,
         TemporaryError,
     )
+    from pkdp_pipeline.extras.assurance.audit import Audit, audit
+    from pkdp_pipeline.extras.assurance.verification import Verification, verify
+    from pkdp_pipeline.extras.plan import (
+        largest_p_max,
+        largest_p_max_between,
+        smallest_k,
+        smallest_noise,
+        smallest_release_threshold,
+        smallest_unknown,
+    )
+    from pkdp_pipeline.extras.theory.counting_queries import CountingQueries
+    from pkdp_pipeline.extras.theory.privacy_loss import PrivacyLoss
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.model.attacker import AttackerModel
@@ -53,19 +63,9 @@ if TYPE_CHECKING:
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.model.question import EACH_ROW
-    from pkdp_pipeline.planning import (
-        largest_p_max,
-        largest_p_max_between,
-        smallest_k,
-        smallest_noise,
-        smallest_release_threshold,
-        smallest_unknown,
-    )
     from pkdp_pipeline.releases.accessor import count, explain, histogram
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
-    from pkdp_pipeline.theory.counting_queries import CountingQueries
-    from pkdp_pipeline.theory.privacy_loss import PrivacyLoss
 
 __all__ = [
     "EACH_ROW",
@@ -173,7 +173,7 @@ def _view(name: str) -> Callable[..., Any]:
 
     def view(*values: Any, **options: Any) -> Any:
         module, _, function = name.rpartition(".")
-        return getattr(import_module(f"pkdp_pipeline.display.{module}"), function)(*values, **options)
+        return getattr(import_module(f"pkdp_pipeline.extras.report.{module}"), function)(*values, **options)
 
     return view
 

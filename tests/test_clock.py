@@ -18,8 +18,8 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline import clock
 from pkdp_pipeline.cli.job_commands import chosen_day
 from pkdp_pipeline.clock import midnight
-from pkdp_pipeline.duckdb.gate.records import AuditLog, add_token, name_of
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.extras.gate.records import AuditLog, add_token, name_of
 from pkdp_pipeline.jobs import JobResult
 from pkdp_pipeline.jobs.backfilling import days_of
 from pkdp_pipeline.jobs.records import forget_rows

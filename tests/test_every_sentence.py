@@ -36,8 +36,8 @@ from pkdp_pipeline import (
 )
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import NOTHING_ASSUMED
-from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.composition.rules import RULES
+from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_up

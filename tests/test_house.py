@@ -218,7 +218,7 @@ def test_figures_are_drawn_without_the_report():
         "import sys, pandas as pd, pkdp_pipeline as pkdp; ledger = pkdp.Ledger.open(':memory:', dataset='d');"
         "frame = pd.DataFrame({'u': range(40), 'c': ['x'] * 40});"
         "pkdp.histogram(frame, 'c', unit='u', k=20, attacker=pkdp.AttackerModel(p_max=0.1), ledger=ledger, period='a');"
-        "ledger.plot(); print('pkdp_pipeline.display.report' in sys.modules)"
+        "ledger.plot(); print('pkdp_pipeline.extras.report.pages' in sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
     assert loaded.strip() == "False"
@@ -234,7 +234,7 @@ def test_engines_know_nothing_about_privacy():
 
 
 def test_the_rest_of_the_papers_carries_nothing():
-    assert importers("pkdp_pipeline.theory.printed") == set()
+    assert importers("pkdp_pipeline.extras.theory.printed") == set()
 
 
 def test_there_is_one_way_out():
@@ -305,7 +305,7 @@ def test_a_release_of_a_pandas_frame_loads_no_other_engine():
 
 
 def test_naming_the_figures_loads_no_matplotlib():
-    asked = "import sys, pkdp_pipeline.display.figures; print('matplotlib' in sys.modules)"
+    asked = "import sys, pkdp_pipeline.extras.report.figures; print('matplotlib' in sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
     assert loaded.strip() == "False"
 

@@ -21,8 +21,8 @@ from pkdp_pipeline.errors import REFUSED, ArgumentError, PkdpError, TemporaryErr
 from pkdp_pipeline.model.arguments import choice
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.display.content import Audience
-    from pkdp_pipeline.display.report import Format, Reader
+    from pkdp_pipeline.extras.report.content import Audience
+    from pkdp_pipeline.extras.report.pages import Format, Reader
     from pkdp_pipeline.jobs import Job, JobSession
 
 _DATE = "DATE"
@@ -127,9 +127,9 @@ def backfill(
 def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool, as_json: bool) -> None:
     """Print the dry run; it ends with the exit code of what would be refused first."""
     from pkdp_pipeline.cli.job_views import print_plan
-    from pkdp_pipeline.cli.repair_views import repairs_document
+    from pkdp_pipeline.extras.plan.repair import Repairs
+    from pkdp_pipeline.extras.plan.repair_views import repairs_document
     from pkdp_pipeline.jobs.dry_run import plan_job
-    from pkdp_pipeline.jobs.repair import Repairs
 
     with _with_way_out(job_file, days, revise=revise):
         plan = plan_job(job, days, revise=revise)
@@ -242,8 +242,8 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the format json does.")] = False,
 ) -> None:
     """Report what a job has published and what that promises; no data are read, the ledger is."""
-    from pkdp_pipeline.display.figures import need_matplotlib
-    from pkdp_pipeline.display.report import FORMATS, READERS, render
+    from pkdp_pipeline.extras.report.figures import need_matplotlib
+    from pkdp_pipeline.extras.report.pages import FORMATS, READERS, render
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.reporting import report_of
     from pkdp_pipeline.ledger.reading import write_out

@@ -47,12 +47,12 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what is published, and how the total grew with every period, with the budgets."""
-    from pkdp_pipeline.display.ledger.showing import show as print_show
-    from pkdp_pipeline.display.ledger.showing import show_document
-    from pkdp_pipeline.display.ledger.words import changed_since, term_changes
-    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.report.ledger.showing import show as print_show
+    from pkdp_pipeline.extras.report.ledger.showing import show_document
     from pkdp_pipeline.ledger.history import read_history, spending, spent
     from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
+    from pkdp_pipeline.ledger.words import changed_since, term_changes
 
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         history = read_history(ledger)
@@ -84,12 +84,12 @@ def total(
     as_json: AsJson = False,
 ) -> None:
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
-    from pkdp_pipeline.display.ledger.showing import print_total
-    from pkdp_pipeline.display.ledger.words import changed_since, command, term_changes
-    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.report.ledger.showing import print_total
     from pkdp_pipeline.ledger.account import unit_named
     from pkdp_pipeline.ledger.history import spent
     from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
+    from pkdp_pipeline.ledger.words import changed_since, command, term_changes
 
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         totals, name, terms = ledger.totals(), ledger.dataset, ledger.terms
@@ -130,8 +130,8 @@ def explain(
     entry: Annotated[int | None, typer.Option(metavar="N", help="Explain one release: its entry.")] = None,
 ) -> None:
     """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
-    from pkdp_pipeline.display.ledger.explaining import explain_entry, explain_total, found_entry
-    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.report.ledger.explaining import explain_entry, explain_total, found_entry
     from pkdp_pipeline.ledger.history import read_history
     from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
 
@@ -158,10 +158,10 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
-    from pkdp_pipeline.assurance.verification.ledgers import check
-    from pkdp_pipeline.display.ledger.words import number_of, verify_command
-    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.assurance.verification.ledgers import check
     from pkdp_pipeline.ledger.reading import open_for_reading
+    from pkdp_pipeline.ledger.words import number_of, verify_command
 
     with open_for_reading(location, dataset) as ledger:
         found = check(ledger, head=None if head is None else head.strip().lower())
@@ -192,8 +192,8 @@ def export(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
 ) -> None:
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
-    from pkdp_pipeline.display.ledger.registry import registry_text
-    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.report.ledger.registry import registry_text
     from pkdp_pipeline.ledger.reading import exported, open_for_reading, write_out
 
     if form not in ("json", "registry"):

@@ -21,12 +21,8 @@ import typer
 from rich.console import Console
 from typer.models import OptionInfo
 
-from pkdp_pipeline.cli.assurance_commands import audit_app, verify
-from pkdp_pipeline.cli.demo_command import demo
 from pkdp_pipeline.cli.documents import error_document, message_of, option_names, print_document
 from pkdp_pipeline.cli.file_commands import add_file_commands
-from pkdp_pipeline.cli.gate_commands import gate_app
-from pkdp_pipeline.cli.init_command import init
 from pkdp_pipeline.cli.job_commands import backfill, report, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import (
@@ -39,8 +35,12 @@ from pkdp_pipeline.cli.options import (
     several,
     taking,
 )
-from pkdp_pipeline.cli.plan_commands import plan_app
 from pkdp_pipeline.errors import PkdpError, exit_code
+from pkdp_pipeline.extras.assurance.commands import audit_app, verify
+from pkdp_pipeline.extras.gate.commands import gate_app
+from pkdp_pipeline.extras.plan.commands import plan_app
+from pkdp_pipeline.extras.start.demo_command import demo
+from pkdp_pipeline.extras.start.init_command import init
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
@@ -58,7 +58,7 @@ def schema(
 ) -> None:
     """Print a JSON schema of what pkdp writes or reads, for an editor or a validator."""
     from pkdp_pipeline import schemas
-    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.cli.screen import Screen
     from pkdp_pipeline.errors import ArgumentError
 
     if name is not None:
@@ -170,8 +170,8 @@ def _certify(
     as_json: AsJson = False,
 ) -> None:
     from pkdp_pipeline.certificates.release_certificate import certify
-    from pkdp_pipeline.certificates.statement.statement import Statement
     from pkdp_pipeline.errors import ArgumentError
+    from pkdp_pipeline.extras.report.statement.statement import Statement
     from pkdp_pipeline.model.wording import rounded_up
 
     if explain and as_json:
@@ -193,7 +193,7 @@ def _certify(
 
 def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
     """Print what the theorems say, and how far their proofs are checked by machine."""
-    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.cli.screen import Screen
 
     screen = Screen()
     screen.head("Foundations")

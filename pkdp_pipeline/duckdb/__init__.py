@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.duckdb.curator import install
-    from pkdp_pipeline.duckdb.gate.client import connect
-    from pkdp_pipeline.duckdb.gate.gate import Gate
+    from pkdp_pipeline.extras.gate.client import connect
+    from pkdp_pipeline.extras.gate.gate import Gate
+    from pkdp_pipeline.sql.curator import install
 
 __all__ = ["Gate", "connect", "install"]
 

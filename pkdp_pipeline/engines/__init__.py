@@ -28,8 +28,8 @@ ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("polars", "DataFrame"): "pkdp_pipeline.engines.polars_engine:PolarsEngine",
         ("polars", "LazyFrame"): "pkdp_pipeline.engines.polars_engine:PolarsEngine",
         ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals_engine:ArrowEngine",
-        ("pyspark", "DataFrame"): "pkdp_pipeline.engines.spark_engine:SparkEngine",
-        ("ibis", "Table"): "pkdp_pipeline.engines.ibis_engine:IbisEngine",
+        ("pyspark", "DataFrame"): "pkdp_pipeline.extras.connect.spark_engine:SparkEngine",
+        ("ibis", "Table"): "pkdp_pipeline.extras.connect.ibis_engine:IbisEngine",
         ("narwhals", "DataFrame"): "pkdp_pipeline.engines.narwhals_engine:WrappedEngine",
         ("narwhals", "LazyFrame"): "pkdp_pipeline.engines.narwhals_engine:WrappedEngine",
     }

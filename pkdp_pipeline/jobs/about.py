@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pkdp_pipeline.display.content import About
+from pkdp_pipeline.extras.report.content import About
 from pkdp_pipeline.model.spelling import printable
 from pkdp_pipeline.model.wording import names_guarantee
 from pkdp_pipeline.releases.options import Name, Table

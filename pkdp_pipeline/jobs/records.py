@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
+from pkdp_pipeline.extras.connect.lineage import append_event, instant, need_openlineage
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.lineage import append_event, instant, need_openlineage
 from pkdp_pipeline.jobs.outputs.files import PERIOD, is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.places import misplaced
 from pkdp_pipeline.jobs.sources import Source, needed_columns

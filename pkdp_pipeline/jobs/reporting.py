@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by
 from pkdp_pipeline.certificates.release_certificate import release_certificate
-from pkdp_pipeline.display.content import Audience, CheckLine, Report
-from pkdp_pipeline.display.report.gathering import published_table
-from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
-from pkdp_pipeline.display.report.published import DayTotal, Subject
-from pkdp_pipeline.display.report.withheld import withheld
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
+from pkdp_pipeline.extras.report.content import Audience, CheckLine, Report
+from pkdp_pipeline.extras.report.pages.gathering import published_table
+from pkdp_pipeline.extras.report.pages.plain_words import asked_sentence, noise_sentence
+from pkdp_pipeline.extras.report.pages.published import DayTotal, Subject
+from pkdp_pipeline.extras.report.pages.withheld import withheld
 from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
@@ -69,7 +69,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     LedgerError, TemporaryError
         If the ledger cannot be read.
     """
-    from pkdp_pipeline.display.report.gathering import gather
+    from pkdp_pipeline.extras.report.pages.gathering import gather
 
     choice("audience", audience, ("public", "auditor"))
     probability("delta", delta)
@@ -124,7 +124,7 @@ def write_report(job: Job, day: date | None) -> Path:
     Raises `ConfigError` if it cannot be drawn or written, or the extra ``report`` is not installed; `LedgerError` or
     `TemporaryError` if the ledger cannot be read, or holds nothing to report.
     """
-    from pkdp_pipeline.display.report import render
+    from pkdp_pipeline.extras.report.pages import render
 
     try:
         page = render(report_of(job, day), "html")

@@ -11,8 +11,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pkdp_pipeline.display.figures import need_matplotlib
 from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job

@@ -185,7 +185,7 @@ class FileSourceTable(SourceTable):
     def open(self, job: Job) -> Source:
         """See `SourceTable.open`."""
         if job.engine == "spark":
-            from pkdp_pipeline.jobs.sources.spark import CsvForSpark, SparkSource
+            from pkdp_pipeline.extras.connect.spark_source import CsvForSpark, SparkSource
 
             return SparkSource(job, self) if self.format == "parquet" else CsvForSpark(job, self)
         if self.format != "parquet":
@@ -287,7 +287,7 @@ class PostgresSourceTable(DatabaseTable):
 
     def open(self, job: Job) -> Source:
         """See `SourceTable.open`."""
-        from pkdp_pipeline.jobs.sources.postgres import PostgresSource
+        from pkdp_pipeline.extras.connect.postgres_source import PostgresSource
 
         return PostgresSource(job, self)
 
@@ -327,7 +327,7 @@ class IbisSourceTable(DatabaseTable):
 
     def open(self, job: Job) -> Source:
         """See `SourceTable.open`."""
-        from pkdp_pipeline.jobs.sources.ibis_tables import IbisSource
+        from pkdp_pipeline.extras.connect.ibis_source import IbisSource
 
         return IbisSource(job, self)
 

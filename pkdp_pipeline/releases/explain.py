@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.statement import Scenario, Statement, what_if
 from pkdp_pipeline.errors import (
     BudgetExceededError,
     DifferencingError,
@@ -15,6 +14,7 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     PkdpError,
 )
+from pkdp_pipeline.extras.report.statement import Scenario, Statement, what_if
 from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget

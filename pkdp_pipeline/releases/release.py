@@ -332,7 +332,7 @@ class Release:
         return f"{head}\n{_in_words(self.sealed.frame)}\n{promise}"
 
     def _repr_html_(self) -> str:
-        from pkdp_pipeline.certificates.statement import Statement
+        from pkdp_pipeline.extras.report.statement import Statement
 
         state = " It was replayed from the ledger." if self.replayed else ""
         return (

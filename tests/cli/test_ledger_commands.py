@@ -24,7 +24,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.cli import ledger_commands
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.display.ledger.registry import number, quoted
+from pkdp_pipeline.extras.report.ledger.registry import number, quoted
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.model.context import Context, Facts

@@ -18,9 +18,9 @@ from oracle.releases import noisy_cell
 from thorough import examples
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.attacks.days import releases_in
-from pkdp_pipeline.assurance.attacks.schedules import worst_schedules
-from pkdp_pipeline.assurance.verification import verify
+from pkdp_pipeline.extras.assurance.attacks.days import releases_in
+from pkdp_pipeline.extras.assurance.attacks.schedules import worst_schedules
+from pkdp_pipeline.extras.assurance.verification import verify
 from pkdp_pipeline.schemas import schema as pkdp_schema
 from pkdp_pipeline.theorems.rounding import sum_above
 

@@ -8,7 +8,7 @@ import pytest
 from oracle.pairs import product_divergence
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,

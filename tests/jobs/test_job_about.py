@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from pkdp_pipeline.display.content import About
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.extras.report.content import About
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.reporting import report_of
 

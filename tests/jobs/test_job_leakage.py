@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NotCertifiableError
+from pkdp_pipeline.extras.plan.repair import repair
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.dry_run import check_together, plan_job
-from pkdp_pipeline.jobs.repair import repair
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage

@@ -16,7 +16,6 @@ from moved_clock import clock_at
 from thorough import few
 from typer.testing import CliRunner
 
-from pkdp_pipeline.assurance.verification import verify
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -25,10 +24,11 @@ from pkdp_pipeline.errors import (
     DifferencingError,
     InputCheckError,
 )
+from pkdp_pipeline.extras.assurance.verification import verify
+from pkdp_pipeline.extras.plan.repair import repair
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, missed_days
 from pkdp_pipeline.jobs.dry_run import plan_job
-from pkdp_pipeline.jobs.repair import repair
 from pkdp_pipeline.jobs.reporting import report_of
 from pkdp_pipeline.jobs.sources import open_source
 from pkdp_pipeline.jobs.tables import PeriodTable

@@ -15,9 +15,9 @@ from moved_clock import clock_at
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, InputCheckError
+from pkdp_pipeline.extras.connect.lineage import append_event
 from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.jobs.lineage import append_event
 from pkdp_pipeline.jobs.records import check_records, recorded
 
 DAY = date(2020, 1, 1)

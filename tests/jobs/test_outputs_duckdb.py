@@ -14,9 +14,9 @@ from public_releases import plain, release, releases, rows, seal
 from thorough import few
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.extras.connect.databases import in_duckdb
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
-from pkdp_pipeline.jobs.outputs.databases import in_duckdb
 from pkdp_pipeline.jobs.outputs.tables import replace_period
 
 DAY = date(2020, 1, 1)

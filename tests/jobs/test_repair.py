@@ -26,13 +26,13 @@ from pkdp_pipeline.errors import (
     PkdpError,
     exit_code,
 )
+from pkdp_pipeline.extras.plan.changes import EPSILONS, _cross_tabulated
+from pkdp_pipeline.extras.plan.edits import Edit, at, edited
+from pkdp_pipeline.extras.plan.repair import Repairs, repair
 from pkdp_pipeline.jobs import changes, load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
-from pkdp_pipeline.jobs.changes import EPSILONS, _cross_tabulated
 from pkdp_pipeline.jobs.dry_run import plan_job
-from pkdp_pipeline.jobs.edits import Edit, at, edited
 from pkdp_pipeline.jobs.job import read_job
-from pkdp_pipeline.jobs.repair import Repairs, repair
 from pkdp_pipeline.model.attacker import AttackerModel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

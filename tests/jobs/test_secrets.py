@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.extras.gate.policy import Policy
 from pkdp_pipeline.jobs import run_job
 from pkdp_pipeline.jobs.job import load_job
 from pkdp_pipeline.ledger.postgres import public_address

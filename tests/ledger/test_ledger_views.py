@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from pkdp_pipeline.display.ledger.registry import number, quoted
-from pkdp_pipeline.display.ledger.words import (
+from pkdp_pipeline.cli.screen import Screen
+from pkdp_pipeline.extras.report.ledger.registry import number, quoted
+from pkdp_pipeline.ledger.account import Bundle
+from pkdp_pipeline.ledger.history import Spent, _fullest, _halves
+from pkdp_pipeline.ledger.words import (
     attacker_words,
     budget_words,
     evidence_words,
@@ -25,9 +28,6 @@ from pkdp_pipeline.display.ledger.words import (
     number_of,
     spent_words,
 )
-from pkdp_pipeline.display.screen import Screen
-from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.history import Spent, _fullest, _halves
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits

@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.verification import verify
-from pkdp_pipeline.assurance.verification.files import opened
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.extras.assurance.verification import verify
+from pkdp_pipeline.extras.assurance.verification.files import opened
 from pkdp_pipeline.ledger import sealed
 from pkdp_pipeline.ledger.parquet_sizes import ROWS, read_within
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb.filters import from_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.sql.filters import from_sql
 
 EQUAL = {
     "a in [1, 2]": ["a == 1 or 2 == a", "a in (2, 1.0, 2)", "not (a != 1 and a != 2)", "a == 2 | a == 1"],

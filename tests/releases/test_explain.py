@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from thorough import few
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates.statement import Statement, what_if
+from pkdp_pipeline.extras.report.statement import Statement, what_if
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.accessor import PkdpAccessor
 from pkdp_pipeline.releases.publish import Publication

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.jobs.outputs.databases import in_duckdb, in_postgres
+from pkdp_pipeline.extras.connect.databases import in_duckdb, in_postgres
 from pkdp_pipeline.jobs.outputs.files import (
     FORMATS,
     day_folders,

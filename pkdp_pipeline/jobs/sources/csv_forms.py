@@ -161,7 +161,7 @@ class Utf8:
         """
         if self._table.format != "excel":
             return _read_header(file, self._table)
-        from pkdp_pipeline.jobs.sources.excel import write_as_csv
+        from pkdp_pipeline.extras.connect.excel import write_as_csv
 
         return self._write(file, partial(write_as_csv, file, self._table))
 

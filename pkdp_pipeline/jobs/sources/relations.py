@@ -341,7 +341,7 @@ def _relation(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, w
 
 def _warn(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, what: str) -> None:
     """Say to the curator what in the query, or in views that it reads, makes rows depend on other rows."""
-    from pkdp_pipeline.duckdb.tables import link_warning, linking_parts
+    from pkdp_pipeline.sql.tables import link_warning, linking_parts
 
     parts = linking_parts(connection, table.query or f"FROM {table.rows_sql}")
     if parts:

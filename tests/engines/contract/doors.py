@@ -21,8 +21,8 @@ from adapters import adapters
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import errors
-from pkdp_pipeline.duckdb.gate import worker
 from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.extras.gate import worker
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 from pkdp_pipeline.model.keys import canonical_key

@@ -1,8 +1,0 @@
-"""The differential audit: the real operators on sampled neighbouring data sets, compared with what is certified."""
-
-from __future__ import annotations
-
-from pkdp_pipeline.assurance.audit.findings import Audit, Finding
-from pkdp_pipeline.assurance.audit.running import audit
-
-__all__ = ["Audit", "Finding", "audit"]

@@ -1,0 +1,228 @@
+"""One attacker's gain from several days, or cells, that are independent given everybody's habits: the product."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import flint
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd
+from pkdp_pipeline.extras.assurance.attacks.enumeration import (
+    BITS,
+    LARGEST,
+    Enumerated,
+    enumerated,
+    hockey_stick,
+    laws,
+    listed_laws,
+    size,
+)
+from pkdp_pipeline.extras.assurance.attacks.one_cell import Array
+from pkdp_pipeline.extras.assurance.attacks.simulation import mean_below, simulated
+from pkdp_pipeline.model.mechanisms import Mechanism
+
+_RATES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+_PILOT = 1_500
+_AT_ONCE = 200_000
+
+_RARE = 1e-10
+"""Outcomes that are less likely do not say how wide a step is."""
+
+_SURE = 300.0
+"""A score from here on says which life it is, as far as floats tell."""
+
+Outcomes = Sequence[tuple[Any, Any]]
+"""The outcomes of one day, each by its probability in the first life, and in the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One release, or one cell of it, and the attacker on its day, and how many days are like it."""
+
+    mechanism: Mechanism
+    crowd: Crowd
+    times: int = 1
+
+
+Schedule = tuple[Day, ...]
+"""One attacker's view of several releases: given everybody's habits, which she knows, days are independent.
+
+Releases that are not named are ignored by the attacker.
+"""
+
+
+def releases_in(schedule: Schedule) -> int:
+    """Return how many releases the attacker looks at, each of a person's cells counted as one."""
+    return sum(day.times for day in schedule)
+
+
+def terms_of(schedule: Schedule) -> int:
+    """Return how many terms an enumeration takes; it is done up to `LARGEST`."""
+    largest = max(size(day.mechanism, day.crowd) for day in schedule)
+    if largest > LARGEST or releases_in(schedule) == 1:
+        return largest
+    lengths = ((len(listed_laws(day.mechanism, day.crowd)), day.times) for day in schedule)
+    return math.prod(math.comb(outcomes + times - 1, times) for outcomes, times in lengths)
+
+
+def enumerated_schedule(schedule: Schedule, epsilon: float) -> Enumerated | None:
+    """Return the exact divergence of `schedule`, or None where the product of its days has too many terms.
+
+    Notes
+    -----
+    *Guarantee*: ``lower ≤ truth ≤ upper``. *Rounding*: outward.
+    """
+    if releases_in(schedule) == 1:
+        return enumerated(schedule[0].mechanism, schedule[0].crowd, epsilon)
+    if terms_of(schedule) > LARGEST:
+        return None
+    return _product([listed_laws(day.mechanism, day.crowd) for day in schedule], schedule, epsilon)
+
+
+def lumped_schedule(schedule: Schedule, epsilon: float, most: int) -> Fraction | None:
+    """Return what `schedule` attains at least, exactly, for an attacker who does not tell all outcomes apart.
+
+    Those of a day whose likelihood ratios are next to each other are one, so that `most` terms are enough. None where a
+    day is too large.
+    """
+    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule):
+        return None
+    laws_of = [listed_laws(day.mechanism, day.crowd) for day in schedule]
+    apart = max(map(len, laws_of))
+    while apart > 2 and math.prod(math.comb(apart + day.times - 1, day.times) for day in schedule) > most:
+        apart = max(2, apart * 9 // 10)
+    return _product([_lumped(outcomes, apart) for outcomes in laws_of], schedule, epsilon).lower
+
+
+def _lumped(outcomes: Outcomes, most: int) -> Outcomes:
+    """Return outcomes of which at most this many are told apart, by even steps of the logarithm of their ratio."""
+    if len(outcomes) <= most:
+        return outcomes
+    scores = [math.log(max(float(one), 1e-300)) - math.log(max(float(other), 1e-300)) for one, other in outcomes]
+    likely = zip(scores, outcomes, strict=True)
+    finite = [score for score, (one, _) in likely if abs(score) < _SURE and one > _RARE]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    width = (high - low) / max(1, most - 2) or 1.0
+    found: dict[int, tuple[Any, Any]] = {}
+    for (one, other), score in zip(outcomes, scores, strict=True):
+        place = -2 if score <= -_SURE else most if score >= _SURE else int((min(max(score, low), high) - low) / width)
+        first, second = found.get(place, (flint.arb(0), flint.arb(0)))
+        found[place] = first + one, second + other
+    return tuple(found.values())
+
+
+def _product(laws_of: Sequence[Outcomes], schedule: Schedule, epsilon: float) -> Enumerated:
+    with flint.ctx.workprec(BITS):
+        days = [list(_repeated(outcomes, day.times)) for outcomes, day in zip(laws_of, schedule, strict=True)]
+        pairs = ((math.prod(one for one, _ in seen), math.prod(other for _, other in seen)) for seen in product(*days))
+        return hockey_stick(pairs, epsilon)
+
+
+def _repeated(outcomes: Outcomes, times: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the probabilities of what this many equal days show, but for their order, which tells nothing."""
+    for seen in combinations_with_replacement(range(len(outcomes)), times):
+        ways = math.factorial(times) // math.prod(map(math.factorial, Counter(seen).values()))
+        one, other = (math.prod(outcomes[at][life] for at in seen) for life in (0, 1))
+        yield one * ways, other * ways
+
+
+def is_simulated(schedule: Schedule, *, most_people: int) -> bool:
+    """Return whether `simulated_schedule` can draw it: one release, or days that are enumerated one by one."""
+    groups = (group for day in schedule for group in (*day.crowd.unknown, *day.crowd.known))
+    return sum(group.people for group in groups) <= most_people and (
+        releases_in(schedule) == 1 or all(size(day.mechanism, day.crowd) <= LARGEST for day in schedule)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Scored:
+    """One day's outputs: probabilities in the first life, and scores; an infinite score has a finite stand-in."""
+
+    first: Array
+    scores: Array
+    infinite: NDArray[np.bool_]
+    times: int
+
+    def logs(self, rate: float) -> Array:
+        return np.asarray(np.log(self.first) + rate * self.scores)
+
+
+def simulated_schedule(
+    schedule: Schedule, epsilon: float, *, draws: int, error: float, generator: Generator
+) -> float | None:
+    """Return what `schedule` attains at `epsilon` at least, from draws; None where one of several days is too large.
+
+    `draws`: at least 2. `error`: the returned number exceeds the true divergence with this probability at most.
+
+    Notes
+    -----
+    A day's score is the logarithm of the ratio of the probabilities of what it shows, from its enumerated law. Days
+    are drawn with probabilities in proportion to ``P e^{λ score}``; on the event that the scores add up to ε at least,
+    a draw weighs at most ``M e^{-λ ε}``. The exponent λ is chosen on a pilot sample. *Guarantee*: by the empirical
+    Bernstein bound. *Rounding*: down.
+    """
+    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule):
+        if releases_in(schedule) > 1:
+            return None
+        (only,) = schedule
+        return simulated(only.mechanism, only.crowd, epsilon, draws=draws, error=error, generator=generator)
+    days = [_scored(day) for day in schedule]
+
+    def promise(rate: float) -> float:
+        values = _values(days, rate, epsilon, _PILOT, generator)
+        return mean_below(values, 0.0, _most(days, rate, epsilon), error, draws=draws)
+
+    best = max(_RATES, key=promise)
+    parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
+    values = np.concatenate([_values(days, best, epsilon, part, generator) for part in parts])
+    return max(0.0, mean_below(values, 0.0, _most(days, best, epsilon), error))
+
+
+def _scored(day: Day) -> _Scored:
+    with flint.ctx.workprec(BITS):
+        pairs = [(float(one), float(other)) for one, other in laws(day.mechanism, day.crowd)]
+    first, second = (np.array(side) for side in zip(*pairs, strict=True))
+    # What is less likely than floats can say is left out: an event need not have it.
+    seen = first > 1e-290
+    first, second = first[seen], second[seen]
+    infinite = second < 1e-290
+    scores = np.log(first) - np.log(np.where(infinite, 1.0, second))
+    top = float(scores[~infinite].max(initial=0.0))
+    return _Scored(first=first, scores=np.where(infinite, top + 1.0, scores), infinite=infinite, times=day.times)
+
+
+def _mass(days: Sequence[_Scored], rate: float) -> float:
+    return sum(day.times * float(np.logaddexp.reduce(day.logs(rate))) for day in days)
+
+
+def _values(days: Sequence[_Scored], rate: float, epsilon: float, draws: int, generator: Generator) -> Array:
+    """Return independent numbers with the mean ``P[E] - e^ε Q[E]``, or a little less."""
+    total, sure = np.zeros(draws), np.zeros(draws, dtype=bool)
+    for day in days:
+        logs = day.logs(rate)
+        heights = np.cumsum(np.exp(logs - logs.max()))
+        for _ in range(day.times):
+            chosen = np.searchsorted(heights, generator.random(draws) * heights[-1], side="right")
+            chosen = np.minimum(chosen, len(heights) - 1)
+            total += day.scores[chosen]
+            sure |= day.infinite[chosen]
+    weights = np.exp(np.minimum(700.0, _mass(days, rate) - rate * total))
+    told = np.where(sure, 1.0, -np.expm1(np.minimum(0.0, epsilon - total)))
+    return np.asarray(np.where(total >= epsilon, weights * told, 0.0))
+
+
+def _most(days: Sequence[_Scored], rate: float, epsilon: float) -> float:
+    """Return the largest of the numbers of `_values`: ``e^{-λ s} (1 - e^{ε - s})`` has one maximum."""
+    top = _mass(days, rate) - rate * epsilon
+    if not any(bool(day.infinite.any()) for day in days):
+        top -= (rate + 1.0) * math.log1p(rate) - rate * math.log(rate)
+    return math.exp(min(700.0, top)) * (1.0 + 1e-9)

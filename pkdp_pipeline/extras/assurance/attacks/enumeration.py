@@ -1,0 +1,288 @@
+"""The exact divergence of one attacker: the joint law of everything that is seen, in both lives, enumerated.
+
+A mechanism is written down from its definition. The steps, in every cell: count, suppress below `k` (and near the whole
+population), add noise, suppress below `release_threshold`. A suppressed cell looks the same whatever the reason, and
+like a cell nobody is in. All numbers are balls that enclose the truth; chances are the exact values of their floats.
+Nothing here uses `pkdp_pipeline.theorems`: what is enumerated has to be independent of what is certified.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from operator import add
+from typing import Any
+
+import flint
+
+from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+
+BITS = 320
+"""Precision of balls."""
+
+LARGEST = 400_000
+"""The largest `size` allowed; it takes a few seconds."""
+
+Counts = tuple[int, ...]
+Law = dict[Counts, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The steps that act on one cell.
+
+    Parameters
+    ----------
+    least, most : int
+        Counts outside this range are suppressed before the noise; `most` is None where there is no upper end.
+    noise : float, optional
+        ε0.
+    release : int, optional
+        Noisy counts below are suppressed.
+    """
+
+    least: int = 0
+    most: int | None = None
+    noise: float | None = None
+    release: int | None = None
+
+    def shows(self, counts: Any) -> Any:
+        """Return whether a true count, or each of an array, reaches the noise, or the public."""
+        return counts >= self.least if self.most is None else (counts >= self.least) & (counts <= self.most)
+
+
+def cell_of(mechanism: Mechanism, population: int) -> Cell:
+    """Return what `mechanism` does to each of its cells; `population` is public and matters to `k_complement` only."""
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    return Cell(
+        least=mechanism.k or 0,
+        most=None if complement is None else population - complement,
+        noise=None if mechanism.noise is None else mechanism.noise.epsilon,
+        release=mechanism.release_threshold,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enumerated:
+    """The divergence of an attacker's first life from the second: ``lower ≤ truth ≤ upper``, about 1e-90 apart."""
+
+    lower: Fraction
+    upper: Fraction
+
+
+def size(mechanism: Mechanism, crowd: Crowd) -> int:
+    """Return how many terms an enumeration takes; it is done up to `LARGEST`."""
+    cells = _telling(crowd)
+    unknown: list[int] = [group.people for group in crowd.unknown]
+    known: list[int] = [group.people for group in crowd.known]
+    if len(cells) == 1:
+        people = sum(unknown) + sum(crowd.controlled) + 2
+        # Laws of different people are multiplied as polynomials, which takes more than in proportion.
+        several = len([group for group in crowd.unknown if not group.is_certain]) > 1
+        return people * (sum(known) + 1) + (people**2 // 20_000 if several else 0)
+    # Convolving the groups, then pushing every table through every cell's noise.
+    tables = [_tables(group, cells) for group in crowd.unknown]
+    steps = sum(math.prod(tables[: at + 1]) for at in range(len(tables))) + 1
+    seen = math.prod(_tables(group, cells) for group in crowd.known)
+    side = sum(unknown) + 1
+    pushed: int = min(math.prod(tables), side ** len(cells))
+    if mechanism.noise is not None:
+        pushed *= (side + 3) * len(cells) * 2 * (side if crowd.sees_total else 1)
+    return steps + seen * pushed * 2
+
+
+def _tables(group: Group, cells: list[int]) -> int:
+    """Return in how many ways the people of a group may be spread over the cells and elsewhere."""
+    places = sum(group.chances[cell] > 0.0 for cell in cells)
+    return math.comb(group.people + places, places)
+
+
+def _telling(crowd: Crowd) -> list[int]:
+    """Return the cells that differ from a constant: where somebody may be, or the target is in one life."""
+    return [
+        cell
+        for cell in range(crowd.cells)
+        if cell in (crowd.first, crowd.second)
+        or any(group.chances[cell] > 0.0 for group in (*crowd.unknown, *crowd.known) if group.people)
+    ]
+
+
+def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated | None:
+    """Return the exact divergence of `crowd` at `epsilon`, or None where `size` is above `LARGEST`.
+
+    `epsilon`: at least 0 and finite.
+
+    Notes
+    -----
+    The divergence is that of everything the attacker sees: the records of the known people together with all
+    published cells, and the number of people in them where the crowd sees that. *Guarantee*:
+    ``lower ≤ truth ≤ upper``. *Rounding*: outward.
+    """
+    if size(mechanism, crowd) > LARGEST:
+        return None
+    with flint.ctx.workprec(BITS):
+        return hockey_stick(listed_laws(mechanism, crowd), epsilon)
+
+
+@lru_cache(maxsize=4)
+def listed_laws(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
+    """Return `laws`; kept, because the same crowd is asked for at several ε in a row."""
+    with flint.ctx.workprec(BITS):
+        return tuple(laws(mechanism, crowd))
+
+
+def hockey_stick(pairs: Iterable[tuple[Any, Any]], epsilon: float) -> Enumerated:
+    """Return ``Σ max(0, first - e^ε second)``, rounded outward."""
+    growth = flint.arb(epsilon).exp()
+    total = sum(((first - growth * second).nonnegative_part() for first, second in pairs), flint.arb(0))
+    lower, upper = _rational(total.lower()), _rational(total.upper())
+    return Enumerated(lower=max(Fraction(0), lower), upper=min(Fraction(1), upper))
+
+
+def _rational(ball: Any) -> Fraction:
+    mantissa, exponent = ball.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
+    """Yield the probabilities of everything that may be seen: pairs (in the first life, in the second)."""
+    cells, step = _telling(crowd), cell_of(mechanism, crowd.population)
+    # A count is one number: that of everybody who is in any of the cells; so is the total of a group.
+    whole = isinstance(mechanism, Count) or mechanism.totals
+    if crowd.sees_total and (whole or len(cells) == 1):
+        step = Cell()  # the attacker is told the number itself: what else is said about it says nothing more
+    others, seen = (_counted(groups, cells, whole=whole) for groups in (crowd.unknown, crowd.known))
+    fixed = tuple(crowd.controlled[cell] if crowd.controlled else 0 for cell in cells)
+    lives = [tuple(int(cell == life) for cell in cells) for life in (crowd.first, crowd.second)]
+    if whole:
+        fixed, lives = (sum(crowd.controlled),), [(sum(life),) for life in lives]
+    zero = flint.arb(0)
+    for known, weight in seen.items():
+        base = tuple(map(add, known, fixed))
+        one, other = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
+        for output in one.keys() | other.keys():
+            yield weight * one.get(output, zero), weight * other.get(output, zero)
+
+
+def _counted(groups: Sequence[Group], cells: Sequence[int], *, whole: bool) -> Law:
+    """Return the joint law of how many of these people are in each of `cells`, or in any of them (`whole`)."""
+    if len(cells) == 1:
+        return {(count,): weight for count, weight in enumerate(_in_one_cell(groups, cells[0]))}
+    law: Law = {(0,) * len(cells): flint.arb(1)}
+    for group in groups:
+        law = _collected(
+            (tuple(map(add, one, other)), weight * chance)
+            for (one, weight), (other, chance) in itertools.product(law.items(), _spread(group, cells))
+        )
+    return _collected(((sum(counts),), weight) for counts, weight in law.items()) if whole else law
+
+
+def _collected(weights: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the sum of the weights of each outcome."""
+    law: dict[Any, Any] = {}
+    for outcome, weight in weights:
+        law[outcome] = law[outcome] + weight if outcome in law else weight
+    return law
+
+
+def _in_one_cell(groups: Iterable[Group], cell: int) -> list[Any]:
+    """Return the law of how many of these people are in `cell`, as a list from 0 on."""
+    law, sure = flint.arb_poly([flint.arb(1)]), 0
+    for group in groups:
+        chance = group.chances[cell]
+        if chance == 1.0:
+            sure += group.people
+        elif chance > 0.0 and group.people:
+            success = flint.arb(chance)
+            failure = 1 - success
+            # Every weight is the one before times a ratio: all terms are positive, so the balls stay narrow relatively.
+            weights, odds = [failure**group.people], success / failure
+            for number in range(group.people):
+                weights.append(weights[-1] * (group.people - number) / (number + 1) * odds)
+            law *= flint.arb_poly(weights)
+    return [flint.arb(0)] * sure + list(law.coeffs())
+
+
+def _spread(group: Group, cells: Sequence[int]) -> list[tuple[Counts, Any]]:
+    """Return the multinomial law of equal people; those elsewhere are left out."""
+    chances = [flint.arb(group.chances[cell]) for cell in cells]
+    rest = 1 - sum(chances, flint.arb(0))
+    powers = [[chance**people for people in range(group.people + 1)] for chance in (*chances, rest)]
+    possible = [group.chances[cell] > 0.0 for cell in cells]
+    elsewhere = sum(Fraction(group.chances[cell]) for cell in cells) < 1
+    law: list[tuple[Counts, Any]] = []
+
+    def place(at: int, left: int, done: Counts, ways: Any, weight: Any) -> None:
+        if at == len(cells):
+            if left == 0 or elsewhere:
+                law.append((done, weight * powers[-1][left] * ways))
+            return
+        choose = flint.fmpz(1)
+        for here in range(left + 1 if possible[at] else 1):
+            place(at + 1, left - here, (*done, here), ways * choose, weight * powers[at][here])
+            choose = choose * (left - here) // (here + 1)
+
+    place(0, group.people, (), flint.fmpz(1), flint.arb(1))
+    return law
+
+
+def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_total: bool) -> dict[Hashable, Any]:
+    """Return the joint law of all cells' outputs, and of the total, when `base` and the target are surely there."""
+    start, width = tuple(map(add, base, life)), len(base)
+    current: dict[Any, Any] = {tuple(map(add, counts, start)): weight for counts, weight in others.items()}
+    if sees_total:
+        current = {(*counts, sum(counts)): weight for counts, weight in current.items()}
+    if step.noise is None:
+        shows = step.shows
+        return _collected(
+            ((*[x if shows(x) else None for x in state[:width]], *state[width:]), weight)
+            for state, weight in current.items()
+        )
+    alpha = (-flint.arb(step.noise)).exp()
+    # One cell after the other goes through its noise; what lies on the right of it is still a true count.
+    for at, least in enumerate(base):
+        reached = [x for x in range(least, least + 2 + max(counts[at] for counts in others)) if step.shows(x)]
+        low, high = (reached[0], reached[-1]) if reached else (0, 0)
+        lines: dict[tuple[Any, ...], dict[int, Any]] = {}
+        for state, weight in current.items():
+            lines.setdefault((*state[:at], *state[at + 1 :]), {})[state[at]] = weight
+        current = {
+            (*rest[:at], output, *rest[at:]): weight
+            for rest, line in lines.items()
+            for output, weight in _noisy(step, line, alpha, low, high).items()
+        }
+    return current
+
+
+def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -> dict[Hashable, Any]:
+    """Return the law of what is published with noise, when the true count has the law `law`.
+
+    `law`: the weight of each true count. `alpha`: ``e^{-ε0}``. `low` and `top`: smallest and largest count that may
+    reach the noise in any law that is compared with this one.
+
+    Notes
+    -----
+    ``Σ_x law(x) α^|o - x|`` for all outputs `o` by one recursion from the left and one from the right. Outputs up to
+    `low`, and from `top` on, have the same ratio of probabilities in any two lives: each of the two tails is one.
+    """
+    bottom = min(low, top - 1)
+    first = bottom + 1 if step.release is None else max(step.release, bottom + 1)
+    above = max(top, first)
+    weights = [law[x] if x in law and step.shows(x) else flint.arb(0) for x in range(low, top + 1)]
+    left, right = list(weights), [flint.arb(0)] * len(weights)
+    for at in range(1, len(weights)):
+        left[at] = left[at - 1] * alpha + weights[at]
+        right[-1 - at] = (right[-at] + weights[-at]) * alpha
+    share = (1 - alpha) / (1 + alpha)
+    shown: dict[Hashable, Any] = {o: share * (left[o - low] + right[o - low]) for o in range(first, above)}
+    shown["above"] = left[-1] * alpha ** (above - top) / (1 + alpha)
+    if step.release is None or step.release <= bottom:
+        below = (weights[0] + right[0]) * alpha ** (low - bottom) / (1 + alpha)
+        shown["below"] = below if step.release is None else below * (1 - alpha ** (bottom - step.release + 1))
+    suppressed = sum(law.values(), flint.arb(0)) - sum(shown.values(), flint.arb(0))
+    return {**shown, None: suppressed}

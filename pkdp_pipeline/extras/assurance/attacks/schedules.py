@@ -1,0 +1,261 @@
+"""Attackers who look at several releases, on independent days, and add up what each of them says.
+
+Schedules are one attacker for every release, in both directions, as the rule of a total allows. The cells of a person
+who is in several of one release are days of their own: given her habits they are as independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations_with_replacement, product
+
+from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.extras.assurance.attacks.crowd import MOST_CROWDS, Crowd, vertices
+from pkdp_pipeline.extras.assurance.attacks.days import Day, Schedule
+from pkdp_pipeline.extras.assurance.attacks.enumeration import LARGEST, enumerated, size
+from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity
+from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, single_cell
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+"""At these ε the strongest attackers are looked for, unless told otherwise."""
+
+_LEANS = (0.0, 0.5, 1.0)
+"""How many deviations below the mean a loss is for which people are chosen."""
+
+_COMPARED = 8
+"""This many crowds are compared when the strongest for a day is chosen."""
+
+_LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "same_table", "single"})
+"""Rules by which a total is the largest of its parts."""
+
+_Part = tuple[ReleaseCertificate, int]
+
+
+def attackers(release: ReleaseCertificate, epsilon: float) -> tuple[Schedule, ...]:
+    """Return the attackers who should tell most about one release at `epsilon`, on all cells of a person.
+
+    See `pkdp_pipeline.extras.assurance.attacks.matching.matching`. Where a person may be in several cells, they are equal:
+    the target is in as many as she can be or absent, or in as many others.
+    """
+    if cells_per_unit(release.mechanism) == 1:
+        return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in matching(release, epsilon))
+    found = (one for lean in _LEANS for one in _in_all_cells(release, epsilon, lean))
+    return tuple(filter(None, dict.fromkeys(found)))
+
+
+def small_attackers(release: ReleaseCertificate) -> tuple[Schedule, ...]:
+    """Return all extreme attackers of small instances; see `pkdp_pipeline.extras.assurance.attacks.crowd.vertices`."""
+    several = cells_per_unit(release.mechanism)
+    if several == 1:
+        return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in vertices(release))
+    for most in (40, 24, 16, 8, 4):
+        crowds = vertices(_one_cell(release), most=most)
+        present, absent = (
+            list(combinations_with_replacement([crowd for crowd in crowds if crowd.first == life], several))
+            for life in (0, None)
+        )
+        found = [*present, *absent]
+        if release.protects == "value":
+            both = ((*one, *other) for one, other in product(present, absent))
+            found = [cells for cells in both if _fit(cells, release.attacker)]
+        if len(found) <= MOST_CROWDS:
+            return tuple(_cells(release.mechanism, cells) for cells in found)
+    return ()
+
+
+def all_knowing(release: ReleaseCertificate, most: float = math.inf) -> tuple[Schedule, ...]:
+    """Return attackers who know everybody, on at most this many cells of a person, or as many left and entered."""
+    cells = int(min(cells_per_unit(release.mechanism), most))
+    if cells_per_unit(release.mechanism) == 1:
+        return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in knowing_all(release))
+    mechanism = single_cell(release.mechanism)
+    known = knowing_all(certify(mechanism, AttackerModel()))
+    found: dict[Schedule, None] = {}
+    for two in combinations_with_replacement([crowd for crowd in known if crowd.first == 0], 2):
+        splits = [(two[0],) * (cells - at) + (two[1],) * at for at in sorted({0, 1, cells // 2, cells - 1})]
+        lives: list[tuple[Crowd, ...]] = []
+        for split in splits:
+            lives += [split, tuple(crowd.reversed() for crowd in split)]
+        if release.protects == "value":
+            lives = [(*one, *(crowd.reversed() for crowd in other)) for one, other in product(splits, repeat=2)]
+        found |= dict.fromkeys(_cells(mechanism, crowds) for crowds in lives)
+    return tuple(found)
+
+
+def _one_cell(release: ReleaseCertificate, *, known: bool = True) -> ReleaseCertificate:
+    """Return what is certified of one of the cells in which a person may be; what leaks beside it is left aside."""
+    plain = replace(release.attacker, independent_cells=False, leakage=())
+    return certify(single_cell(release.mechanism), plain if known else replace(plain, known=0), protects="presence")
+
+
+def _cells(mechanism: Mechanism, crowds: Iterable[Crowd]) -> Schedule:
+    """Return the attacker on this many cells of a person, with a crowd for each of them."""
+    one = single_cell(mechanism)
+    return tuple(Day(mechanism=one, crowd=crowd, times=times) for crowd, times in Counter(crowds).items())
+
+
+def _fit(cells: Iterable[Crowd], attacker: AttackerModel) -> bool:
+    """Return whether different people are in the cells that the target leaves, and in those that she enters.
+
+    Nobody can be in all of them.
+    """
+    most: Counter[tuple[str, bool]] = Counter()
+    for crowd in cells:
+        uncertain = sum(group.people for group in crowd.unknown if not group.is_certain)
+        told = sum(crowd.controlled) + sum(group.people for group in crowd.known if max(group.chances) > 0.0)
+        for name, people in (("unknown", uncertain), ("known", told)):
+            place = name, crowd.first == 0
+            most[place] = max(most[place], people)
+    unknown, known = (most[name, True] + most[name, False] for name in ("unknown", "known"))
+    return known <= attacker.known and (attacker.unknown_max is None or unknown <= attacker.unknown_max)
+
+
+def _in_all_cells(release: ReleaseCertificate, epsilon: float, lean: float) -> tuple[Schedule, Schedule]:
+    """Return the strongest attackers on all cells of a person in both directions; `()` where there is none."""
+    several, moves = cells_per_unit(release.mechanism), release.protects == "value"
+    share = epsilon / (2 * several if moves else several)
+    right, left = _strongest(_one_cell(release), share, lean)
+    if moves and right and left:
+        other = _strongest(_one_cell(release, known=False), share, lean)[1]
+        both = [right] * several + [other or left] * several
+        if _fit(both, release.attacker):
+            return _cells(release.mechanism, both), ()
+    sides = ([] if crowd is None else [crowd] * several for crowd in (right, left))
+    present, absent = (_cells(release.mechanism, side) for side in sides)
+    return present, absent
+
+
+def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = EPSILONS) -> tuple[Schedule, ...]:
+    """Return the schedules by which a total is tried; none where no attack is known.
+
+    `epsilons`: where the strongest attackers are looked for.
+
+    Returns
+    -------
+    tuple of Schedule
+        *Independent given habits*: the strongest attacker of every release, in one direction, in the other, and mixed;
+        with bounded participation on as many days as a life has. *Once per unit*, *one day protected*, *disjoint
+        units*, *bounded dependence*, *same people*, *same table* and a total of one: the strongest attacker of any one
+        release.
+        Guarantees that rest on noise alone: `worst_schedules`. Releases that are totals themselves, or protect
+        something else than the total, are ignored by the attacker. All of it can be enumerated day by day, but for
+        the releases of the last group.
+    """
+    if not certificate.has_partial_knowledge:
+        return worst_schedules(certificate)
+    parts = _attacked(certificate)
+    found: dict[Schedule, None] = {}
+    for epsilon in epsilons:
+        found |= dict.fromkeys(_singles(parts, partial(attackers, epsilon=epsilon)))
+        if certificate.rule == "independent_given_habits":
+            found |= dict.fromkeys(_independent(certificate, parts, epsilon))
+    return tuple(filter(None, found))
+
+
+def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
+    """Return schedules of attackers to whom nobody is unknown, for what noise promises against anybody."""
+    parts = [part for part in _attacked(certificate, unsure=False) if part[0].worst_case_bound is not None]
+    if not parts or certificate.worst_case_bound is None:
+        return ()
+    if certificate.rule in _LARGEST:
+        return tuple(dict.fromkeys(_singles(parts, all_knowing)))
+    most, stop = math.inf, 2 * _participation(certificate)
+    for one in certificate.evidence:
+        if isinstance(one, BoundedSensitivity):  # in this many releases two lives differ: a move changes two numbers
+            most = one.changes // (2 if certificate.protects == "value" else 1)
+            stop = most // min(most, max(cells_per_unit(part.mechanism) for part, _ in parts)) if most else 0
+            break
+    if most < 1:
+        return ()
+    kinds = [all_knowing(part, most) for part, _ in parts]
+    # The same place of every list: all towards one life, or all towards the other.
+    chosen = ([each[at % len(each)] for each in kinds] for at in range(max(map(len, kinds))))
+    return tuple(filter(None, dict.fromkeys(_schedule(parts, each, stop=stop) for each in chosen)))
+
+
+def _attacked(certificate: ComposedCertificate, *, unsure: bool = True) -> list[_Part]:
+    """Return the releases that an attacker on the total looks at."""
+    return [
+        (part, times)
+        for part, times in certificate.parts
+        if isinstance(part, ReleaseCertificate)
+        and part.protects == certificate.protects
+        and (part.has_partial_knowledge or not unsure)
+    ]
+
+
+def _participation(certificate: ComposedCertificate) -> float:
+    """Return in how many releases a person may be."""
+    return next((one.times for one in certificate.evidence if isinstance(one, BoundedParticipation)), math.inf)
+
+
+def _schedule(
+    parts: Iterable[_Part], attacks: Iterable[Schedule], start: float = 0, stop: float = math.inf
+) -> Schedule:
+    """Return the days of the releases from `start` to `stop`, counted through all of them, that have an attacker."""
+    days: list[Day] = []
+    before = 0
+    for (_, times), attack in zip(parts, attacks, strict=True):
+        number = min(before + times, stop) - max(before, start)
+        before += times
+        if number > 0:
+            days += [replace(day, times=int(number) * day.times) for day in attack]
+    return tuple(days)
+
+
+def _singles(parts: Iterable[_Part], attacks: Callable[[ReleaseCertificate], Iterable[Schedule]]) -> Iterator[Schedule]:
+    """Yield the attackers on any one release."""
+    for part, _ in parts:
+        yield from attacks(part)
+
+
+def _independent(certificate: ComposedCertificate, parts: Sequence[_Part], epsilon: float) -> Iterator[Schedule]:
+    most, total = _participation(certificate), sum(times for _, times in parts)
+    days = max(1, min(2 * most, total))
+    for lean in _LEANS:
+        sides = [_directions(part, epsilon / days, lean) for part, _ in parts]
+        right, left = ([both[at] for both in sides] for at in (0, 1))
+        # Each life takes part in `most` releases, of which the other life is in none.
+        yield _schedule(parts, right, stop=most)
+        yield _schedule(parts, left, stop=most)
+        if math.isinf(most):
+            more, fewer = ([(part, (times + extra) // 2) for part, times in parts] for extra in (1, 0))
+            yield (*_schedule(more, right), *_schedule(fewer, left))
+        elif certificate.protects == "presence":
+            yield (*_schedule(parts, right, stop=most), *_schedule(parts, left, most, 2 * most))
+
+
+def _directions(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[Schedule, Schedule]:
+    """Return the strongest attackers on one release in both directions."""
+    if cells_per_unit(part.mechanism) > 1:
+        return _in_all_cells(part, epsilon, lean)
+    sides = ([] if crowd is None else [crowd] for crowd in _strongest(part, epsilon, lean))
+    right, left = (_cells(part.mechanism, side) for side in sides)
+    return right, left
+
+
+def _strongest(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[Crowd | None, Crowd | None]:
+    """Return the strongest attackers on one day in both directions, at an ε that is a share of the total.
+
+    On most days the loss is below the mean: people are chosen as for an ε that lies `lean` deviations lower.
+    """
+    k = part.mechanism.k or 0
+    at = epsilon - lean / math.sqrt(k) if k > 1 else epsilon
+    crowds = [crowd for crowd in matching(part, at) if size(part.mechanism, crowd) <= LARGEST]
+
+    def attained(crowd: Crowd) -> float:
+        found = enumerated(part.mechanism, crowd, max(0.0, epsilon))
+        return -1.0 if found is None else float(found.lower)
+
+    right, left = (
+        max([crowd for crowd in crowds if (crowd.first == 0) == first][:_COMPARED], key=attained, default=None)
+        for first in (True, False)
+    )
+    return right, left

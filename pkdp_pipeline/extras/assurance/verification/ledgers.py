@@ -1,0 +1,399 @@
+"""Claims that a ledger settles: it is intact, it holds what a file shows, and nothing has undone that since."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.differences import SEARCHED, differences
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
+from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
+from pkdp_pipeline.extras.assurance.verification.claims import (
+    BrokenError,
+    Claim,
+    Kind,
+    UncheckedError,
+    checked,
+    no_bolder,
+)
+from pkdp_pipeline.extras.assurance.verification.files import Opened
+from pkdp_pipeline.extras.report.pages.forms import document_of
+from pkdp_pipeline.extras.report.pages.gathering import published_table
+from pkdp_pipeline.extras.report.statement import Statement
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.chain import GENESIS, Event
+from pkdp_pipeline.ledger.history import History, read_history, spending
+from pkdp_pipeline.ledger.reading import open_for_reading
+from pkdp_pipeline.ledger.sealed import Sealed, has_period_column, release_id
+from pkdp_pipeline.ledger.verification import verify
+from pkdp_pipeline.ledger.words import number_of, term_changes
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.spelling import joined, key_text, printable
+from pkdp_pipeline.model.wording import moved, rounded_up
+from pkdp_pipeline.releases.release import Release
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_AT = (0.1, 0.5, 1.0, 2.0, 5.0)
+_SPARE = 1.0 + 1e-9
+_SECONDS = 600.0
+_ANY_COUNTS = (
+    "The file alone cannot tell: a changed count in a file that is sealed anew looks the same. The ledger can, with "
+    "--ledger, and so can anyone who has the release as it was published: compare the ids."
+)
+_ANY_ASSUMPTIONS = (
+    "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "
+    "--ledger; whether the declared assumptions are true, no program can."
+)
+_NO_SUCH = {
+    "release": "The ledger holds no such release: it was altered, or is from elsewhere.",
+    "certificate": (
+        "The ledger holds no such certificate, and its totals by now are others: it was altered, is from elsewhere, or "
+        "is a total that has grown since."
+    ),
+}
+
+
+def without_ledger(kind: Kind) -> Iterator[Claim]:
+    """Yield what cannot be told from a file alone."""
+    if kind != "certificate":
+        yield Claim("counts.published", "not_checked", _ANY_COUNTS)
+    yield Claim("assumptions.declared", "not_checked", _ANY_ASSUMPTIONS)
+
+
+def ledger_claims(
+    location: str, dataset: str | None, head: str | None, further: Callable[[Ledger], Iterator[Claim]]
+) -> Iterator[Claim]:
+    """Yield whether a ledger has the data set that a file names and verifies, with its head; then what is further."""
+
+    def chain() -> tuple[str, dict[str, str]]:
+        ledger.verify()
+        return "Verified from its first event to its last.", {"head": ledger.head()}
+
+    def names() -> tuple[str, dict[str, str]]:
+        assert head is not None
+        ledger.verify(head, contents=False)
+        first = "It is the start of every chain: nothing was charged before."
+        return first if head == GENESIS else "It does.", {"head": head}
+
+    with ExitStack() as opened:
+        try:
+            ledger = opened.enter_context(open_for_reading(location, dataset))
+        except ArgumentError:
+            if dataset is None:
+                raise
+            yield Claim("ledger.holds", "fail", "The ledger holds no data set of the name that the file gives.")
+            return
+        chained = next(checked({"ledger.chain": chain}))
+        yield chained
+        if head is not None and chained.outcome == "pass":
+            yield from checked({"ledger.head": names})
+        yield from further(ledger)
+
+
+def held_claims(ledger: Ledger, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
+    """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
+    with ledger.records.snapshot():
+        event, entry = _found(ledger, file)
+        yield from checked({"ledger.holds": lambda: _holds(ledger, event, entry, file)})
+    if entry is not None and isinstance(certificate, ReleaseCertificate):
+        yield from checked({"ledger.standing": lambda: _standing(ledger, entry, certificate)})
+
+
+def _found(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
+    """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
+    event = None
+    # A column that names the period is not in the ledger's bytes; the id is of the table and the certificate.
+    labelled = release_id(file.table, file.text) if has_period_column(file.metadata) else None
+    for each in ledger.records.events():
+        if file.kind != "release":
+            found = _states(each.certificate, file.document)
+        else:
+            found = each.content == file.content if labelled is None else each.release_id == labelled
+        event = each if found else event
+    for entry in () if event is None else ledger.entries():
+        if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
+            return event, entry
+    return event, None
+
+
+def _states(text: str | None, document: dict[str, Any]) -> bool:
+    try:
+        return text is not None and bool(json.loads(text) == document)
+    except ValueError:
+        return False
+
+
+def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opened) -> str | tuple[str, dict[str, int]]:
+    if event is None:
+        if file.kind == "certificate" and _is_total(ledger, file):
+            return "It is the total of everything that is charged by now."
+        raise BrokenError(_NO_SUCH[file.kind])
+    if entry is None:
+        raise BrokenError("It was charged there and given back: it was never published.")
+    if entry.state != "published":
+        raise BrokenError("It is charged there and was never published.")
+    how = f"release, {'value by value' if has_period_column(file.metadata) else 'byte by byte'}"
+    what = how if file.kind == "release" else "certificate, number by number and word by word"
+    where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
+    same = event.certificate is None or _states(entry.certificate, json.loads(event.certificate))
+    same = same and event.content in (None, entry.content)
+    newer = "" if same else " A newer certificate was issued for the same table since."
+    return f"It holds this {what}: {where}.{newer}", {"event": event.sequence}
+
+
+def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> str:
+    allowed = ledger.admission(entry)
+    newest = Certificate.from_json(entry.certificate)
+    for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
+        for epsilon in _AT:
+            if other.delta(epsilon) > one.delta(epsilon) * _SPARE:
+                raise BrokenError(
+                    f"The same table was certified anew since, and the newest certificate promises less: at ε = "
+                    f"{epsilon:g} it has δ = {rounded_up(other.delta(epsilon))}.",
+                    epsilon=epsilon,
+                )
+    if certificate.has_partial_knowledge and not allowed.claims:
+        raise BrokenError(
+            "Other releases about these people stand beside it by now, so what it says about an attacker who is unsure "
+            "of others no longer holds."
+        )
+    if not allowed.alone and certificate.context is not None and not certificate.context.beside:
+        return "Other releases stand beside it by now, which its sentence does not say; its numbers hold."
+    alone = "It stands alone" if allowed.alone else "The declared evidence covers what stands beside it"
+    return f"{alone}: what it claims is what it may claim."
+
+
+def _is_total(ledger: Ledger, file: Opened) -> bool:
+    """Return whether a certificate is a total of the ledger."""
+    totals = ledger.totals()
+    for unit in totals.account.units:
+        try:
+            total = totals.total(unit)
+        except NoEvidenceError:
+            continue
+        # Its numbers are compared elsewhere: another processor may have computed them.
+        if Certificate.from_json(json.dumps(file.document)) == total:
+            return True
+    return False
+
+
+def report_ledger_claims(ledger: Ledger, document: dict[str, Any]) -> Iterator[Claim]:
+    """Yield whether a report's releases, total and points are those of the ledger."""
+    with ledger.records.snapshot():
+        entries = {entry.release_id: entry for entry in ledger.entries() if entry.state == "published"}
+        history = read_history(ledger)
+        checks = {"ledger.holds": lambda: _releases(entries, document)}
+        checks["ledger.series"] = lambda: _series(entries.values(), document)
+        account = document["ledger"]
+        units = (unit for unit in history.units if ", ".join(map(printable, json.loads(unit))) == account["unit"])
+        unit = next(units, None)
+        yield from checked(checks)
+        yield from checked({"ledger.total": lambda: _total(ledger, history, unit, document)})
+        if unit is not None and account["head"] == history.head:
+            yield from checked({"ledger.points": lambda: _points(history, unit, document)})
+
+
+def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str:
+    for place, shown in enumerate(document["releases"]):
+        path, entry = f"releases[{place}]", entries.get(shown["id"])
+        if entry is None or entry.content is None:
+            raise BrokenError(f"{path} is not in the ledger: no published release has its id.")
+        if (entry.period, entry.revision) != (shown["period"], shown["revision"]):
+            raise BrokenError(f"{path} is about another period or revision there.")
+        fresh = document_of(published_table(Release.from_bytes(entry.content)))
+        no_bolder(differences(f"{path}.table", shown["table"], fresh))
+        stored, its = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
+        if its is None:
+            raise BrokenError(f"{path}: the report carries no certificate to compare with the ledger's.")
+        # Where others undo it, the report promises what the noise alone gives, against anyone.
+        anyone = AttackerModel.from_dict(stored["attacker"]).against_anyone().to_dict()
+        same = all(its[name] == stored[name] for name in ("mechanism", "protects"))
+        if not same or its["attacker"] not in (stored["attacker"], anyone):
+            raise BrokenError(f"{path}: its promise is about other terms than the ledger's certificate.")
+    return f"{len(document['releases'])} of them, each with its id, its table and its terms."
+
+
+_differences = functools.partial(differences, none_is_infinite=True, rounding=lambda path: SEARCHED)
+
+
+def _total(ledger: Ledger, history: History, unit: str | None, document: dict[str, Any]) -> str:
+    account = document["ledger"]
+    if account["head"] != history.head:
+        known = account["head"] in {event.hash for event in ledger.records.events()}
+        raise (UncheckedError if known else BrokenError)(
+            f"The report names {'an earlier head of' if known else 'no head of'} the ledger, so its total cannot be "
+            "compared: make the report again."
+        )
+    if unit is None:
+        raise BrokenError("The ledger holds no releases for the unit that the report names.")
+    stored = account["total"]
+    try:
+        total = ledger.totals().total(unit)
+    except NoEvidenceError:
+        if stored is None:
+            return "There is none: the releases do not add up."
+        raise BrokenError("The releases do not add up, and the report states a total.") from None
+    if stored is None:
+        raise BrokenError("The releases add up, and the report says that they do not.")
+
+    def rewritten(share: float) -> Any:
+        with moved(share):
+            return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
+
+    found = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
+    return f"Added up again from {account['releases']} releases: {no_bolder(found)}."
+
+
+def _points(history: History, unit: str, document: dict[str, Any]) -> str:
+    account, stored = document["ledger"], document["ledger"]["points"]
+    if not stored:
+        raise UncheckedError("The report has none.")
+    named = {printable(line.standing.period): line.standing.period for line in history.lines}
+    if any(point["period"] not in named for point in stored):
+        raise BrokenError("One is at a period of which the ledger holds nothing.")
+    periods = {named[point["period"]] for point in stored}
+    found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
+    fresh = [document_of(replace(point, period=printable(point.period))) for point in found]
+    return f"{len(stored)} points added up again: {no_bolder(_differences('ledger.points', stored, fresh))}."
+
+
+def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
+    """Return whether every period of every series has a published release that shows these counts."""
+    wanted = {period for series in document["series"] for period in series["periods"]}
+    tables: dict[str, list[pd.DataFrame]] = {period: [] for period in wanted}
+    for entry in entries:
+        if printable(entry.period) in wanted and entry.content is not None:
+            tables[printable(entry.period)].append(Release.from_bytes(entry.content).table)
+    rows = 0
+    for place, series in enumerate(document["series"]):
+        for period, counts in zip(series["periods"], series["counts"], strict=True):
+            row = dict(zip(series["cells"], counts, strict=True))
+            if not any(_shows(table, row, complete=not series["more_cells"]) for table in tables[period]):
+                raise BrokenError(
+                    f"series[{place}]: no published release about {period} has these counts.", period=period
+                )
+            rows += 1
+    return f"{rows} periods of series: each is in the ledger."
+
+
+def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -> bool:
+    """Return whether a table has the counts of a row, and, where all cells are said to be in it, no others."""
+    import pandas as pd
+
+    cells: list[tuple[str, str, int | None]] = []
+    for *cell, count in table.itertuples(index=False, name=None):
+        quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in cell])
+        plain = joined([key_text(value) for value in cell])
+        cells.append((plain or "count", quoted or "count", None if pd.isna(count) else int(count)))
+    # Where the plain names of two cells are the same, a series has the others.
+    often = Counter(plain for plain, _, _ in cells)
+    named = [({quoted, plain} if often[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
+    known = {name: count for names, count in named for name in names}
+    if any(known.get(name) != count for name, count in row.items()):
+        return False
+    return not complete or all(count is None or names & set(row) for names, count in named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A ledger that was found to be in order.
+
+    Attributes
+    ----------
+    held : int or None
+        The event whose hash was given as the head; None if none was.
+    remarks : tuple of str
+        Further remarks, a line each.
+    """
+
+    events: int
+    head: str
+    held: int | None
+    remarks: tuple[str, ...]
+
+
+def check(ledger: Ledger, *, head: str | None) -> Checked:
+    """Check a data set's ledger and recompute what its releases promise.
+
+    Raises `LedgerError`, naming what was altered; `ArgumentError` if `head` is no hash, or the one that stands before
+    every chain.
+    """
+    if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
+        raise ArgumentError("--head must be a hash of 64 hexadecimal digits, as verify prints it.")
+    if head == GENESIS:
+        raise ArgumentError(
+            "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
+            "release names it. Give the head that verify printed, or one that a later release or a run names."
+        )
+    last, held, unreadable = None, None, []
+    kinds, recomputed = Counter[str](), dict[str, str]()
+
+    def look(event: Event, sealed: Sealed | None) -> None:
+        nonlocal last, held
+        last = event.hash
+        kinds[event.kind] += 1
+        held = event.position if event.hash == head else held
+        if event.kind == "unreadable":
+            unreadable.append(event.key)
+        if sealed is None:
+            return
+        try:
+            _recompute(sealed, recomputed)
+        except ArgumentError as error:
+            raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
+
+    verify(ledger.records, head=head, contents=True, look=look)
+    with ledger.records.snapshot():
+        changes = tuple(term_changes(ledger))
+    events, charged = kinds.total(), kinds["reserved"] - kinds["given_back"]
+    waiting = charged - kinds["published"]
+    public = f" ({waiting:,} of them charged and not public)" if waiting else ""
+    again = f", {number_of(kinds['recertified'], 'certificate')} issued again" if kinds["recertified"] else ""
+    remarks = [
+        f"{number_of(charged, 'release')}{public}{again}: every stored table is as its certificate says. "
+        f"{number_of(len(recomputed), 'different certificate')} recomputed."
+    ]
+    if unreadable:
+        remarks.append(f"No gate answers about {', '.join(map(repr, unreadable))}, which could not be read.")
+    remarks += [f"{change.words[0].upper()}{change.words[1:]}." for change in changes[1:]]
+    if held is None:
+        remarks.append(
+            "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
+        )
+    elif held == events:
+        remarks.append(f"The chain ends with the given head, event {held:,} of {events:,}.")
+    else:
+        remarks.append(
+            f"The chain holds the given head, event {held:,} of {events:,}; a cut after it would not show. A later "
+            "head covers more:"
+        )
+    return Checked(events=events, head=last or ledger.head(), held=held, remarks=tuple(remarks))
+
+
+def _recompute(sealed: Sealed, recomputed: dict[str, str]) -> None:
+    """Verify one release; where only the publication differs from one before, compare its own sentences alone.
+
+    A year of equal releases has one set of numbers: they are recomputed once, and so is the statement that the
+    sentence begins with. Every release's facts, limits and table are its own.
+    """
+    certificate = release_certificate(sealed.text)
+    sealed.cells.check(certificate)
+    document = json.loads(certificate.to_json())
+    context, sentence = document.pop("context"), document.pop("sentence")
+    limits = " ".join(certificate.limits)
+    same = json.dumps([context is None, document], sort_keys=True)
+    if same not in recomputed:
+        certificate.verify(any_version=True)
+        recomputed[same] = sentence.removesuffix(limits)
+        return
+    facts = None if certificate.context is None else certificate.context.to_dict()
+    if sentence != recomputed[same] + limits or context != facts:
+        raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

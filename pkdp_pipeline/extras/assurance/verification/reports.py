@@ -1,0 +1,329 @@
+"""The claims of a report: the page is made again from the content it carries, and that from its certificates."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate, releases_in
+from pkdp_pipeline.certificates.differences import SEARCHED, differences
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.extras.assurance.verification.claims import (
+    BrokenError,
+    Claim,
+    UncheckedError,
+    checked,
+    follows,
+    no_bolder,
+)
+from pkdp_pipeline.extras.assurance.verification.files import Opened, is_found, least_shown
+from pkdp_pipeline.extras.report.figures import need_matplotlib
+from pkdp_pipeline.extras.report.pages import render
+from pkdp_pipeline.extras.report.pages.forms import document_of, report_of_document
+from pkdp_pipeline.extras.report.pages.plain_words import asked_sentence
+from pkdp_pipeline.extras.report.pages.published import promise_of
+from pkdp_pipeline.ledger.words import budget_words
+from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.spelling import joined, printable
+from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
+from pkdp_pipeline.releases.derived import expected_error
+
+_EVERYTHING = "everything published"
+"""Name of the promise about all releases of the ledger together."""
+
+_CURVE = re.compile(r"\bpromises\[(\d+)\]\.curve\.(attained|certified)\[(\d+)\]$")
+_NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
+_COMPUTED = {"statement", "curve", "knowledge", "scenarios", "certificate", "sentence", "theorems"}
+_COMPUTED |= {"lead", "total", "declared", "budgets", "keys"}
+"""Members whose texts are computed again; and the keys of tables, which are data."""
+
+_LOOSE = 0.98
+"""A total may be evaluated a little more closely than the promise of one release in it, by no more than this."""
+
+Promised = Sequence[Certificate | None]
+"""The certificate of each promise, made again; None where the report withholds it, or it cannot be certified."""
+
+
+def report_claims(file: Opened) -> Iterator[Claim]:
+    """Yield whether a report is built as its schema says, and is what its content renders to."""
+    document = file.document
+    structure = next(checked({"report.structure": lambda: follows(document, "report.v1.json")}))
+    yield structure
+    if structure.outcome == "pass":
+        yield from checked({"report.page": lambda: _page(file)})
+
+
+def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Claim]:
+    """Yield whether the content of a report is what its certificates give."""
+    yield from checked(
+        {
+            "report.content": lambda: _content(document, promised),
+            "releases.tables": lambda: _tables(document, promised),
+            "report.total": lambda: _total(document, promised),
+        }
+    )
+    yield from checked({"report.texts": lambda: _texts(document)})
+    yield Claim("report.origin", "not_checked", "They are copied, and neither job nor ledger is in the report.")
+
+
+def _page(file: Opened) -> str:
+    if file.form == "html" and file.reader == "everybody":
+        need_matplotlib()
+    try:
+        made = render(report_of_document(file.document), file.form, file.reader).encode()
+    except Exception as error:  # a template or a drawing meets values that no report has
+        raise BrokenError(f"Its content cannot be rendered ({type(error).__name__}).") from None
+    if made == file.content:
+        return f"Rendered again: the same {len(made)} bytes."
+    lines = zip(made.splitlines(), file.content.splitlines(), strict=False)
+    first = next((number for number, (mine, other) in enumerate(lines, 1) if mine != other), None)
+    where = "its end" if first is None else f"line {first}"
+    named = file.document["provenance"]["version"]
+    other = "" if named == VERSION else f" It names version {named}, and this is {VERSION}: verify it with that one."
+    raise BrokenError(f"It is another one from {where} on.{other}")
+
+
+def _content(document: dict[str, Any], promised: Promised) -> str:
+    again = functools.partial(_again, document, promised)
+    fresh = again()
+    compared = functools.partial(differences, skip={"certificate"}, none_is_infinite=True, rewritten=again)
+    outcome = no_bolder(compared("", document, fresh, rounding=_rounding(fresh, promised)))
+    if None in promised:
+        place = list(promised).index(None)
+        raise UncheckedError(f"The certificate of promises[{place}] is not in it; the others give {outcome}.")
+    return f"Computed again from {len(promised)} certificates: {outcome}."
+
+
+def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> dict[str, Any]:
+    """Return the content, with all that certificates give computed again; numbers in texts moved by a share."""
+    fresh = copy.deepcopy(document)
+    with moved(share):
+        for promise, certificate in zip(fresh["promises"], promised, strict=True):
+            if certificate is not None:
+                made = promise_of(promise["name"], certificate, float(promise["statement"]["delta"]), documented=False)
+                promise.update(json.loads(json.dumps(document_of(made))))
+        for place, release in enumerate(fresh["releases"]):
+            its = _promise_of(release, promised, place)
+            if its is not None:
+                delta = float(fresh["promises"][release["promise"]]["statement"]["delta"])
+                error, about = expected_error(its.mechanism), its.context
+                if about is not None:
+                    its = its.in_context(replace(about, period=release["period"]))
+                    fresh["ledger"]["unit"] = ", ".join(map(printable, about.unit))
+                    fresh["title"] = fresh["title"] if about.dataset is None else printable(about.dataset)
+                noised = None if its.mechanism.noise is None else asdict(error)
+                release.update(rule=error.suppression, k=its.mechanism.k, error=noised, sentence=its.sentence(delta))
+    first, account = fresh["promises"][0], fresh["ledger"]
+    if fresh["lead"] is not None:
+        fresh["lead"], fresh["lead_reason"] = first["statement"], ""
+    if account["total"] is not None:
+        account["reason"] = ""
+    total = promised[0] if first["name"] == _EVERYTHING else None
+    if account["total"] is not None and first["name"] == _EVERYTHING:
+        account["total"] = first["statement"]
+    elif account["total"] is not None and account["releases"] == len(promised) == 1 and not account["remarks"]:
+        account["total"] |= {name: first["statement"][name] for name in _NUMBERS}
+    if isinstance(total, ComposedCertificate):
+        account["declared"] = [one.declares for one in total.evidence]
+    _last_point(account)
+    for budget in account["budgets"]:
+        declared = Budget(budget["epsilon"], budget["delta"], part=budget["part"], window_days=budget["window_days"])
+        budget["words"] = budget_words(declared, (budget["part"],))
+        budget.update(_spent(budget, account, total))
+    theorems: list[dict[str, str]] = []
+    for promise in fresh["promises"]:
+        theorems += [one for one in promise["statement"]["theorems"] if one not in theorems]
+    fresh["provenance"]["theorems"] = theorems
+    return fresh
+
+
+def _promise_of(release: dict[str, Any], promised: Promised, place: int) -> ReleaseCertificate | None:
+    """Return the certificate of the promise that a release points to; None where the report withholds it."""
+    its = promised[release["promise"]] if release["promise"] < len(promised) else False
+    if its is None or isinstance(its, ReleaseCertificate):
+        return its
+    raise BrokenError(f"releases[{place}] points to no promise of one release")
+
+
+def _last_point(account: dict[str, Any]) -> None:
+    """Put the total's numbers into the last point, where they are at its δ."""
+    total, points = account["total"], account["points"]
+    if total is None or not points or total["delta"] != account["delta"]:
+        return
+    points[-1]["epsilon"] = total["epsilon"]
+    worst, last = total["worst_case"], points[-1]["worst_case"]
+    if worst is None:
+        return
+    # Where δ = 0 is certified, the pair has the ε that is shown.
+    pure = worst["delta"] == 0.0 and account["releases"] > 1
+    if worst["delta"] == account["delta"] or (pure and (last is None or float(rounded_up(last)) != worst["epsilon"])):
+        points[-1]["worst_case"] = worst["epsilon"]
+
+
+def _spent(budget: dict[str, Any], account: dict[str, Any], total: Certificate | None) -> dict[str, Any]:
+    """Return what the total gives of a budget; what is stored where only the ledger gives it."""
+    state, own = budget["spent_state"], budget["part"] == "partial_knowledge"
+    if (budget["spent"] is None) == (state == "certified"):
+        raise BrokenError("a budget says two different things about what is spent")
+    if budget["window_days"] is not None or state == "not known":
+        return {}
+    if total is not None:
+        spent = (total if own else total.worst_case).epsilon(float(budget["delta"]))
+    elif own and account["total"] is not None and budget["delta"] == account["total"]["delta"]:
+        spent = _infinite(account["total"]["epsilon"])
+    else:
+        return {}
+    if math.isinf(spent):
+        return {"spent": None, "spent_state": "none"}
+    return {"spent": spent, "spent_state": "certified"}
+
+
+def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], float]:
+    """Return by what share a number may differ elsewhere: as ε does, or as the curve at its ε."""
+
+    @functools.cache
+    def shares(place: int) -> dict[str, Any]:
+        certificate, promise = promised[place], fresh["promises"][place]
+        assert certificate is not None  # what is withheld is not computed again
+        epsilons = np.array(promise["curve"]["epsilons"], dtype=np.float64)
+        stated = certificate.stated(float(promise["statement"]["delta"]))
+        return dict(zip(("attained", "certified"), stated.rounding(epsilons), strict=True))
+
+    def rounding(path: str) -> float:
+        found = _CURVE.search(path)
+        return SEARCHED if found is None else max(SEARCHED, float(shares(int(found[1]))[found[2]][int(found[3])]))
+
+    return rounding
+
+
+def _tables(document: dict[str, Any], promised: Promised) -> tuple[str, dict[str, int]]:
+    faults: list[tuple[str, Iterator[str]]] = []
+    for place, release in enumerate(document["releases"]):
+        its = _promise_of(release, promised, place)
+        faults.append((f"releases[{place}]", _table_faults(release, document["ledger"]["unit"], its)))
+    least = [least_shown(one) for one in promised if isinstance(one, ReleaseCertificate)]
+    lowest = None if None in least else min((one for one in least if one is not None), default=None)
+    for place, series in enumerate(document["series"]):
+        faults.append((f"series[{place}]", _series_faults(series, document["releases"], lowest)))
+    for where, found in faults:
+        for fault in found:
+            raise BrokenError(f"{where}: {fault}.")
+    rows = sum(len(release["table"]["counts"]) for release in document["releases"])
+    older = " Counts of older periods were held to the lowest threshold only." if document["series"] else ""
+    return f"{rows} counts in {len(document['releases'])} tables.{older}", {"rows": rows}
+
+
+def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertificate | None) -> Iterator[str]:
+    """Yield which rules a release's table breaks, then its question. Without a certificate, the table's shape alone."""
+    columns, keys, counts = (release["table"][name] for name in ("columns", "keys", "counts"))
+    if not len(keys) == len(counts) == len(set(map(tuple, keys))) or any(len(key) != len(columns) for key in keys):
+        yield "it has not one key and one count for every cell"
+    if certificate is None:
+        return
+    is_count = isinstance(certificate.mechanism, Count)
+    if is_count == bool(columns) or (is_count and (len(counts) != 1 or release["table"]["more"])):
+        yield "its columns are not those of what the certificate is about"
+    if is_found(certificate) and None in counts:
+        yield "cells are found in the data, so a suppressed one has no row; here one has"
+    least = least_shown(certificate)
+    if least is not None and any(count is not None and count < least for count in counts):
+        yield f"a count is below {least}, which the mechanism never publishes"
+    asked = release["asked"]
+    begins, ends = asked_sentence(unit, columns, "\0", certificate.mechanism).split("\0")
+    everybody = asked_sentence(unit, columns, None, certificate.mechanism)
+    if asked != everybody and not (asked.startswith(begins) and asked.endswith(ends)):
+        yield "the question is not that of its table and its promise"
+
+
+def _series_faults(series: dict[str, Any], releases: Sequence[dict[str, Any]], lowest: int | None) -> Iterator[str]:
+    """Yield what is wrong with a series: its shape, a low count, or the period whose table the report shows."""
+    periods, counts, cells = series["periods"], series["counts"], series["cells"]
+    if len(counts) != len(periods) or any(len(row) != len(cells) for row in counts):
+        yield "it has not one count for every period and cell"
+    if len(set(periods)) < len(periods) or len(set(cells)) < len(cells):
+        yield "a period or a cell is named twice"
+    if lowest is not None and any(count is not None and count < lowest for row in counts for count in row):
+        yield f"a count is below {lowest}, which no mechanism of the report publishes"
+    for release in releases:
+        if release["name"] == series["name"] and release["period"] in periods:
+            names = [joined(key) or "count" for key in release["table"]["keys"]]
+            shown = dict(zip(names, release["table"]["counts"], strict=True))
+            # Names in quotation marks are made where texts and numbers would look the same.
+            clear = '"' not in "".join((*names, *cells)) and len(shown) == len(names) and not release["table"]["more"]
+            if clear and [shown.get(cell) for cell in cells] != counts[periods.index(release["period"])]:
+                yield "its last period is not what the table of that release says"
+
+
+def _total(document: dict[str, Any], promised: Promised) -> str:
+    """Return whether the total counts what is charged; its numbers are compared with the rest of the content."""
+    account = document["ledger"]
+    total, points, first = account["total"], account["points"], promised[0]
+    numbers = [point["releases"] for point in points]
+    if numbers != sorted(numbers) or (numbers and numbers[-1] != account["releases"]):
+        raise BrokenError("The points do not count up to the releases that are charged.")
+    if total is None:
+        raise UncheckedError("There is none; whether the releases really do not add up is in the ledger.")
+    if document["promises"][0]["name"] == _EVERYTHING and first is not None:
+        counted = first.releases if isinstance(first, ComposedCertificate) else 1
+        if counted != account["releases"]:
+            raise BrokenError(f"The total adds up {counted} releases, and {account['releases']} are charged.")
+        parts = {one.mechanism for one in releases_in(first)}
+        if any(isinstance(one, ReleaseCertificate) and one.mechanism not in parts for one in promised):
+            raise BrokenError("The total has no part like one of the promises.")
+    else:
+        for place, promise in enumerate(document["promises"]):
+            if _is_below(total, promise["statement"], promised[place]):
+                raise BrokenError(f"It is lower than promises[{place}], which is part of it.")
+    if first is None or (document["promises"][0]["name"] != _EVERYTHING and account["releases"] > 1):
+        raise UncheckedError(
+            "Not all certificates of what is charged are in the report. The ledger has them: give it with --ledger."
+        )
+    if len(points) > 1 or any(budget["window_days"] is not None for budget in account["budgets"]):
+        raise UncheckedError("The total is; earlier points and windows are computed from the ledger only.")
+    return "They are."
+
+
+def _texts(document: dict[str, Any]) -> str:
+    copied = list(_copied(document))
+    for text in copied:
+        if names_guarantee(text):
+            raise BrokenError(f"Nothing here certifies what one says: {text}")
+    return f"{len(copied)} texts were read."
+
+
+def _copied(value: Any) -> Iterator[str]:
+    """Yield all texts that are copied from elsewhere."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if inner[0] not in _COMPUTED:
+            yield from _copied(inner[1])
+
+
+def _is_below(total: dict[str, Any], part: dict[str, Any], certificate: Certificate | None) -> bool:
+    """Return whether a number of a total is lower than that of one of its parts."""
+    if total["protects"] != part["protects"] or total["delta"] != part["delta"]:
+        return False
+    # A statement of what noise gives leaves out what is smaller against the declared attacker.
+    known = {
+        pair["epsilon"]: pair["delta"] if certificate is None else certificate.delta(float(pair["epsilon"]))
+        for pair in part["numbers"]
+    }
+    return _infinite(total["epsilon"]) < _infinite(part["epsilon"]) * _LOOSE or any(
+        pair["delta"] < known.get(pair["epsilon"], 0.0) * _LOOSE for pair in total["numbers"]
+    )
+
+
+def _infinite(value: float | None) -> float:
+    return math.inf if value is None else float(value)

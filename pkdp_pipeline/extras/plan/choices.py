@@ -1,0 +1,306 @@
+"""Choices: the ways to reach one target, no noise at this k against noise at that ε, with what each of them costs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.sentences import anyone
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
+from pkdp_pipeline.extras.plan.noise_width import least_noise, noise_after
+from pkdp_pipeline.extras.plan.public_counts import PublicCounts
+from pkdp_pipeline.extras.plan.searching import Goal, read_goal
+from pkdp_pipeline.extras.plan.thresholds import least_k
+from pkdp_pipeline.model.arguments import choice
+from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import (
+    MECHANISMS,
+    Count,
+    GeometricNoise,
+    Histogram,
+    Mechanism,
+    Protects,
+    chance_of_at_least,
+    mean_absolute,
+    mean_absolute_where_at_least,
+)
+from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import shortened
+
+_DIGITS = 4
+_UNSAID = "Nothing was said about the counts."
+
+Way = Literal["exact", "k", "noise", "noise_against_anyone", "noise_and_k"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The expectations of a table; estimates, and no certified numbers.
+
+    Attributes
+    ----------
+    mean_absolute_error : float or None
+        How far a published cell is from the counted one, by the law of the noise; None where none is published.
+    suppressed_cells : float or None
+        The expected share of cells that are not published, among those that hold somebody; None where nothing is known
+        about the counts.
+    suppressed_people : float or None
+        The expected share of people in such cells.
+    basis : str
+        Whence these expectations are, in words.
+    """
+
+    mean_absolute_error: float | None
+    suppressed_cells: float | None
+    suppressed_people: float | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One way to reach a target, with its certificate and with what it costs.
+
+    Attributes
+    ----------
+    way : str
+        ``"exact"``: exact counts, nothing suppressed. ``"k"``: exact counts from k on. ``"noise"``: noise, helped by
+        what the attacker does not know. ``"noise_against_anyone"``: noise that needs no assumption.
+        ``"noise_and_k"``: noise and a release threshold, for cells whose names are taken from the data; it needs no
+        assumption either.
+    mechanism : Count or Histogram
+    certificate : ReleaseCertificate
+        Of one release; where the target is reached whatever the attacker knows, nothing is declared in it either.
+    together : Certificate
+        Of all of them; the same as `certificate` for one.
+    against_anyone : bool
+        Whether the target is reached whatever the attacker knows.
+    outcome : Outcome
+        Its expected cost.
+    """
+
+    way: Way
+    mechanism: Mechanism
+    certificate: ReleaseCertificate
+    together: Certificate
+    against_anyone: bool
+    outcome: Outcome
+
+    @property
+    def words(self) -> str:
+        """The publication, its cost and the attackers it holds against, in one sentence."""
+        only = "" if self.against_anyone else " only"
+        return f"{self._shown()}{self._lost()}; against {self.whom}{only}."
+
+    @property
+    def whom(self) -> str:
+        """Against whom it holds, in a few words."""
+        if not self.against_anyone:
+            return "the declared attacker"
+        return anyone(self.certificate.leakage).removesuffix(", whatever they know")
+
+    def _shown(self) -> str:
+        counts, noise, k = (
+            "count" if isinstance(self.mechanism, Count) else "counts",
+            self.mechanism.noise,
+            self.mechanism.k,
+        )
+        if noise is None:
+            return f"exact {counts}" if k is None else f"exact {counts} from k = {k} on"
+        error, threshold = self.outcome.mean_absolute_error, self.mechanism.release_threshold
+        off = "" if error is None else f", off by {error:.3g} on average"
+        reached = "" if threshold is None else f", published from {threshold} on"
+        subject = "the count" if counts == "count" else counts
+        return f"{subject} with noise of epsilon {exactly(noise.epsilon)}{off}{reached}"
+
+    def _lost(self) -> str:
+        cells, people = self.outcome.suppressed_cells, self.outcome.suppressed_people
+        if cells is None or people is None:
+            return ", how many cells are suppressed is not known"
+        if self.mechanism.k is None and self.mechanism.release_threshold is None:
+            return ", nothing suppressed"
+        return f", {_share(cells)} of cells with {_share(people)} of people suppressed"
+
+
+def choices(
+    attacker: AttackerModel | None,
+    *,
+    epsilon: float,
+    delta: float,
+    protects: Protects = "presence",
+    days: int = 1,
+    evidence: Evidence | Iterable[Evidence] | None = None,
+    counts: PublicCounts | None = None,
+    kind: str = "histogram",
+    declared_cells: bool = True,
+    cells_per_unit: int = 1,
+) -> tuple[Choice, ...]:
+    """Return the ways in which a release, or `days` of them together, can reach a target, and what each costs.
+
+    Each is minimal: one person fewer in k or in a release threshold, or noticeably less noise, and the target fails.
+    The ε of the noise has as few digits, from four on, as reach the target: what is typed as it is shown is certified.
+
+    Parameters
+    ----------
+    attacker : AttackerModel or None
+        None: nothing is declared; then noise alone is left.
+    epsilon, delta, protects, days, evidence
+        See `smallest_k`. Without evidence, only noise adds up.
+    counts : PublicCounts, optional
+        The basis of estimated errors and suppressed shares; for a count, its one number. None: shares that depend on
+        counts are None, never guessed.
+    kind : {"histogram", "count"}, default "histogram"
+    declared_cells : bool, default True
+        Whether all cells are declared. If not, their names are taken from the data, and noise needs a release
+        threshold.
+    cells_per_unit : int, default 1
+        The most cells of a histogram that a person may be in.
+
+    Returns
+    -------
+    tuple of Choice
+        Exact counts first, then by expected error.
+
+    Raises
+    ------
+    NotCertifiableError, NoEvidenceError
+        If there is no way; the error is that of the last one tried.
+    ArgumentError
+        If an argument is malformed.
+
+    Notes
+    -----
+    *Guarantee*: every choice's `together` reaches the target, as certified. Errors and shares are expectations under
+    the exact law of the noise, for the counts that were given.
+    """
+    model, goal = read_attacker(attacker), read_goal(epsilon, delta, protects, days, evidence)
+    choice("kind", kind, MECHANISMS)
+    if counts is not None and not isinstance(counts, PublicCounts):
+        raise ArgumentError(
+            "counts must be PublicCounts, which say where they are from: write "
+            'pkdp_pipeline.extras.plan.PublicCounts.of({"North": 120}, source="the census of 2011").'
+        )
+    bare, anyone = bare_mechanism(kind, cells_per_unit), model.against_anyone()
+    goal = replace(goal, cells_per_unit=cells_per_unit)
+    from_data = isinstance(bare, Histogram) and not declared_cells  # then noise needs a threshold
+    found: list[Choice] = []
+    refused: list[NotCertifiableError | NoEvidenceError] = []
+    ways: dict[Way, Callable[[], Mechanism | None]] = {
+        "exact": lambda: bare if goal.loss(bare, model) <= goal.delta else None,
+        "k": lambda: None if found else replace(bare, k=least_k(model, goal, bare)),
+        "noise": lambda: None if from_data else _noise(model, goal, bare),
+        "noise_against_anyone": lambda: None if from_data else _noise(anyone, goal, bare),
+        # A count has no name that could give somebody away.
+        "noise_and_k": lambda: noise_after(replace(bare, k=1), goal, anyone) if isinstance(bare, Histogram) else None,
+    }
+    for way, mechanism_of in ways.items():
+        try:
+            mechanism = mechanism_of()
+        except (NotCertifiableError, NoEvidenceError) as error:
+            refused.append(error)
+            continue
+        if mechanism is not None and mechanism.noise is not None:
+            mechanism = _typed(mechanism, model if way == "noise" else anyone, goal)
+        if mechanism is not None and all(mechanism != other.mechanism for other in found):
+            found.append(_chosen(way, mechanism, model, goal, counts))
+    if not found:
+        raise refused[-1]
+    return tuple(sorted(found, key=_order))
+
+
+def _typed(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Mechanism:
+    """Return the mechanism with the shortest ε of its noise, not above what it has, that reaches the target."""
+    assert mechanism.noise is not None
+    for digits in range(_DIGITS, 17):
+        short = replace(mechanism, noise=GeometricNoise(shortened(mechanism.noise.epsilon, digits)))
+        if goal.loss(short, attacker) <= goal.delta:
+            return short
+    return mechanism
+
+
+def _order(one: Choice) -> tuple[float, float]:
+    error = one.outcome.mean_absolute_error
+    # As it is shown: noise that is typed with more digits is not smaller for that.
+    return math.inf if error is None else float(f"{error:.3g}"), one.outcome.suppressed_people or 0.0
+
+
+def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal, counts: PublicCounts | None) -> Choice:
+    certificate = certify(mechanism, attacker, protects=goal.protects)
+    anyone = goal.together(certificate).worst_case.delta(goal.epsilon) <= goal.delta
+    if anyone:
+        # What is said to hold against anyone must not be smaller for what the declared attacker does not know.
+        certificate = certify(mechanism, attacker.against_anyone(), protects=goal.protects)
+    return Choice(
+        way=way,
+        mechanism=mechanism,
+        certificate=certificate,
+        together=goal.together(certificate),
+        against_anyone=anyone,
+        outcome=expected_outcome(mechanism, counts),
+    )
+
+
+def bare_mechanism(kind: str, cells_per_unit: int = 1) -> Mechanism:
+    """Return exact counts of a kind, before anything is done to them."""
+    if kind == "histogram":
+        return Histogram(cells_per_unit=cells_per_unit)
+    if cells_per_unit != 1:
+        raise ArgumentError("cells_per_unit is about the cells of a histogram; a count has none: leave it out.")
+    return Count()
+
+
+def _noise(attacker: AttackerModel, goal: Goal, bare: Mechanism) -> Mechanism | None:
+    noise, nothing = least_noise(bare, attacker, goal), attacker.against_anyone()
+    if noise is None:
+        return None
+    # Where what the attacker does not know saves no noise, that against anyone is as little.
+    anyone = least_noise(bare, nothing, goal) if attacker != nothing else noise
+    return replace(bare, noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
+
+
+def expected_outcome(mechanism: Mechanism, counts: PublicCounts | None) -> Outcome:
+    """Return what is expected of a table, by the law of its noise.
+
+    Without counts the error is that of the noise, whatever is published; shares are not known, unless nothing is
+    suppressed at all.
+    """
+    noise, k, threshold = mechanism.noise, mechanism.k, mechanism.release_threshold
+    error, basis = 0.0 if noise is None else mean_absolute(noise), _UNSAID if counts is None else counts.basis
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    if k is None and threshold is None and complement is None:
+        return Outcome(mean_absolute_error=error, suppressed_cells=0.0, suppressed_people=0.0, basis=basis)
+    if counts is None or complement is not None:
+        # How many people are not counted is not among the counts.
+        return Outcome(mean_absolute_error=error, suppressed_cells=None, suppressed_people=None, basis=basis)
+
+    def shown(count: int) -> tuple[float, float]:
+        """Return the chance that a cell with this count is published, and E[|Z|; it is]."""
+        if k is not None and count < k:
+            return 0.0, 0.0
+        if noise is None or threshold is None:
+            return 1.0, error
+        return chance_of_at_least(noise, threshold - count), mean_absolute_where_at_least(noise, threshold - count)
+
+    cells = Counter(counts.counts)
+    chances = {count: shown(count) for count in cells}
+    published, missed = (math.fsum(chances[count][part] * often for count, often in cells.items()) for part in (0, 1))
+    lost = [((1.0 - chances[count][0]) * often, count) for count, often in cells.items() if count > 0]
+    occupied = len(counts.counts) - cells[0]
+    return Outcome(
+        mean_absolute_error=missed / published if published > 0.0 else None,
+        suppressed_cells=math.fsum(share for share, _ in lost) / occupied if occupied else 0.0,
+        suppressed_people=math.fsum(share * count for share, count in lost) / counts.people if occupied else 0.0,
+        basis=basis,
+    )
+
+
+def _share(value: float) -> str:
+    """Return a share in percent, as an estimate is written."""
+    if 0.0 < value < 1e-4:
+        return "under 0.01 %"
+    return f"{100.0 * value:.3g} %"

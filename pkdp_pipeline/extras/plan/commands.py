@@ -1,0 +1,253 @@
+"""The commands ``pkdp plan …``: which k or which noise keeps a promise, before anybody looks at the data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pkdp_pipeline.cli.options import (
+    CELLS_FROM_DATA,
+    SEVERAL,
+    AsJson,
+    JobFile,
+    Options,
+    at_a_terminal,
+    attacker_options,
+    flag,
+    leaving,
+    of_share,
+    read_evidence_flags,
+    taking,
+)
+from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram
+
+if TYPE_CHECKING:
+    import datetime
+
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.plan.answers import Plan
+    from pkdp_pipeline.extras.plan.question import Kind, Question
+    from pkdp_pipeline.extras.plan.repair import Repairs
+    from pkdp_pipeline.jobs import Job
+
+
+plan_app = typer.Typer(
+    help="Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks.",
+    invoke_without_command=True,
+)
+
+_OF_BOTH: Options = {
+    "epsilon": flag(float, 1.0, "The target: odds change by a factor of e^epsilon at most,"),
+    "delta": (Annotated[float, of_share("up to this probability.")], 1e-6),
+    **SEVERAL,
+    "public_counts": flag(
+        str | None,
+        None,
+        "Counts that are public already, a row for each cell; by naming the file you declare that it is public. Never "
+        "the data to be protected.",
+        "FILE.csv",
+    ),
+    "count_column": flag(str | None, None, "The file's column of counts; without it: count.", "COL"),
+    "assumed_people": flag(int | None, None, "Assume this many people in all.", "M"),
+    "no_noise": flag(bool, False, "Noise is not acceptable.", name="--no-noise"),
+    "choice": flag(int | None, None, "Look closely at this choice; without it, the first.", "N"),
+}
+_OF_HISTOGRAMS: Options = {
+    "protects": flag(str, "presence", "presence: who is there; value: who is in which cell.", "presence|value"),
+    "assumed_cells": flag(int | None, None, "Assume this many cells; without it, one.", "N"),
+    "assumed_spread": flag(str, "even", "All cells alike, or in proportion to 1/rank.", "even|zipf"),
+    **CELLS_FROM_DATA,
+    "cells_per_unit": flag(int, 1, "The most cells a person may be in."),
+}
+_KINDS: tuple[tuple[type[Histogram | Count], Kind, Options, str], ...] = (
+    (
+        Histogram,
+        "histogram",
+        _OF_HISTOGRAMS | _OF_BOTH,
+        "Plan counts per cell: no noise at this k against noise at that epsilon.",
+    ),
+    (Count, "count", _OF_BOTH, "Plan one number: how many people satisfy a predicate."),
+)
+
+
+def _asked(
+    kind: Kind, *, evidence: list[str] | None, no_noise: bool, cells_from_data: bool = False, **others: Any
+) -> dict[str, Any]:
+    """Return the fields of a `Question`, without its attacker."""
+    from pkdp_pipeline.extras.plan.question import read_counts
+
+    flags = ("public_counts", "count_column", "assumed_people", "assumed_cells", "assumed_spread")
+    counts = {name: others.pop(name) for name in flags if name in others}
+    return {
+        "kind": kind,
+        **others,
+        "evidence": read_evidence_flags(evidence or ()),
+        "counts": read_counts(**counts),
+        "noise": not no_noise,
+        "declared_cells": not cells_from_data,
+    }
+
+
+def _plan(
+    *,
+    attacker: AttackerModel,
+    asked: dict[str, Any],
+    curves: Annotated[
+        bool | None,
+        typer.Option("--curves/--no-curves", help="Draw curves, or none; without it, those that take no long time."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.plan import printing as printing
+    from pkdp_pipeline.extras.plan.answers import planned
+    from pkdp_pipeline.extras.plan.question import Question
+
+    plan = planned(Question(attacker=attacker, **asked))
+    if as_json:
+        typer.echo(printing.plan_document(plan, curves))
+        return
+    screen = Screen()
+    printing.print_choices(screen, plan)
+    printing.print_closely(screen, plan, curves)
+    printing.print_offer(screen, plan)
+
+
+for kind, name, options, words in _KINDS:
+    plan_app.command(name=name, help=words)(
+        attacker_options(kind)(taking("asked", options, partial(_asked, name))(_plan))
+    )
+
+
+@plan_app.callback()
+def _ask(context: typer.Context) -> None:
+    """Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks."""
+    if context.invoked_subcommand is not None:
+        return
+    if not at_a_terminal():
+        raise ArgumentError(
+            "without a terminal there is nobody to ask: say what is published, for instance pkdp plan histogram "
+            "--days 7; pkdp plan histogram --help lists the other options."
+        )
+    with leaving():
+        from pkdp_pipeline.cli.screen import Screen
+        from pkdp_pipeline.extras.plan import printing as printing
+        from pkdp_pipeline.extras.plan.dialogue import Asker, ask_choice, ask_question
+
+        screen = Screen()
+        asker = Asker(screen)
+
+        def dialogue() -> Plan:
+            plan = _planned(screen, ask_question(asker))
+            printing.print_choices(screen, plan)
+            return ask_choice(asker, plan)
+
+        plan = asker.replayed(dialogue)
+        printing.print_closely(screen, plan)
+        printing.print_again(screen, plan)
+        printing.print_offer(screen, plan)
+
+
+def _planned(screen: Screen, question: Question) -> Plan:
+    from pkdp_pipeline.extras.plan.answers import planned
+
+    typer.echo()
+    try:
+        return planned(question)
+    except PkdpError:
+        screen.say("This cannot be done as asked. The same as a command, to be changed:", indent=0)
+        screen.command(question.command())
+        raise
+
+
+_DATE = "DATE"
+
+
+@plan_app.command(name="job")
+def plan_job(
+    job_file: JobFile,
+    *,
+    date: Annotated[
+        str | None, typer.Option(metavar=_DATE, help="The date it is about: YYYY-MM-DD, today (default) or yesterday.")
+    ] = None,
+    first: Annotated[str | None, typer.Option("--from", metavar=_DATE, help="Or the first of several dates,")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar=_DATE, help="and the last, included.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The epsilon that a day's releases have to reach together, besides the budgets. Without it those that "
+            "are changed have to reach 1 where there is no budget.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[float | None, of_share("At this delta; 1e-6.")] = None,
+    as_json: AsJson = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the job is refused, write it with the smallest change to a new file beside it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Say what a job would publish and promise and, where it is refused, the smallest change that mends it.
+
+    No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
+    """
+    from pkdp_pipeline.certificates.target import Target
+    from pkdp_pipeline.extras.plan.repair import repair
+    from pkdp_pipeline.extras.plan.repair_views import print_repairs, repairs_document
+    from pkdp_pipeline.jobs import load_job
+
+    if write is not None and (write.exists() or write.resolve().parent != job_file.resolve().parent):
+        raise ArgumentError("--write must name a new file in the job file's folder: its paths are relative to it.")
+    days = _days(load_job(job_file), date, first, last)
+    target = None
+    if epsilon is not None or delta is not None:
+        target = Target(1.0 if epsilon is None else epsilon, 1e-6 if delta is None else delta)
+    with Console(stderr=True).status("Trying changes …") if sys.stderr.isatty() else nullcontext():
+        repairs = repair(job_file, days, target=target)
+    if as_json:
+        typer.echo(json.dumps(repairs_document(repairs), ensure_ascii=False, indent=2))
+    else:
+        print_repairs(repairs)
+    if repairs.error is None and not repairs.short:
+        return
+    if write is not None:
+        _write(repairs, write)
+    raise typer.Exit(REFUSED if repairs.error is None else exit_code(repairs.error))
+
+
+def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tuple[datetime.date, ...]:
+    from pkdp_pipeline.cli.job_commands import chosen_day
+    from pkdp_pipeline.jobs.backfilling import days_of
+
+    if first is None and last is None:
+        return (chosen_day("--date", date or "today", job),)
+    if date is not None or first is None or last is None:
+        raise ArgumentError("dates are --date alone, or --from and --to together.")
+    return days_of(job, chosen_day("--from", first, job), chosen_day("--to", last, job), ahead=True)
+
+
+def _write(repairs: Repairs, file: Path) -> None:
+    """Write the job with the smallest change, its comments kept."""
+    smallest = next((offer for offer in repairs.offers if offer.kind == "change"), None)
+    if smallest is None:
+        typer.echo("pkdp: nothing was written: no change was found.", err=True)
+        return
+    try:
+        with file.open("x", encoding="utf-8", newline="") as target:
+            target.write(smallest.text)
+    except OSError as error:
+        raise ConfigError(f"--write {file} cannot be written: {error.strerror}.") from None
+    typer.echo(f"pkdp: wrote {file}; its ledger and its outputs are those of the job.", err=True)

@@ -1,0 +1,248 @@
+"""Output of ``pkdp plan``: the choices, whom they hold against, what if the attacker differs, curves; and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from pkdp_pipeline.cli.screen import Screen
+from pkdp_pipeline.extras.plan import Choice
+from pkdp_pipeline.extras.plan.answers import (
+    Curve,
+    Limit,
+    Plan,
+    curves,
+    estimate,
+    limits,
+    mechanism_phrase,
+    offer_of,
+    takes_long,
+)
+from pkdp_pipeline.extras.plan.question import Question
+from pkdp_pipeline.ledger.words import amount
+from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.evidence import evidence_to_dicts
+from pkdp_pipeline.model.mechanisms import mechanism_to_dict
+from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import percent, rounded_up
+
+SCHEMA = "pkdp-plan/1"
+
+_WIDE, _ROWS, _BEYOND = 96, 8, 3.0
+
+
+def print_choices(screen: Screen, plan: Plan) -> None:
+    """Print the table of choices and on what its numbers rest."""
+    question, delta = plan.question, exactly(plan.question.delta)
+    histogram, wide = question.kind == "histogram", screen.width >= _WIDE
+    what = "Histogram" if histogram else "Count"
+    hidden = "which group a person is in" if question.protects == "value" else "whether a person is there"
+    times = "once" if question.days == 1 else f"{question.days} times"
+    screen.title(f"{what} published {times}, hiding {hidden}: ε = {exactly(question.epsilon)}, δ = {delta}")
+    screen.head("Choices")
+    shares = ("cells", "people") if histogram else ("hidden",)
+    numbers = ("ε", "δ", "error", *shares)
+    rows = [
+        (f"{place}", mechanism_phrase(one.mechanism), *([_briefly(one)] if wide else []), *_numbers(question, one))
+        for place, one in enumerate(plan.choices, start=1)
+    ]
+    screen.table(("", "published", *(["holds against"] if wide else []), *numbers), rows, right=("", *numbers))
+    of = "" if question.days == 1 else f" of all {question.days} releases together,"
+    screen.say(f"ε is at δ = {delta}, δ at ε = {exactly(question.epsilon)};{of} as certified, rounded up.")
+    lost = "cells, people: the expected shares" if histogram else "hidden: the expected share of counts"
+    if plan.counts is not None:
+        basis = f"Estimates, not guarantees. {plan.choice.outcome.basis}"
+    elif histogram:
+        basis = "Suppressed shares are not estimated: give --public-counts or --assumed-cells and --assumed-people."
+    else:
+        basis = "The hidden share is not estimated: give --public-counts or --assumed-people."
+    off = "error: how far a published number is expected to be from the counted one"
+    screen.say(f"{off}; {lost} that are suppressed. {basis}")
+    for line in _remarks(plan, wide):
+        screen.say(line)
+
+
+def print_closely(screen: Screen, plan: Plan, drawn: bool | None = None) -> None:
+    """Print what the chosen mechanism promises and, where that rests on what is declared, how it moves with it.
+
+    Limits and curves that take long are left out, unless `drawn` is True; False leaves out the curves.
+    """
+    question = plan.question
+    screen.head(f"Choice {plan.chosen + 1}: {mechanism_phrase(plan.choice.mechanism)}")
+    screen.say(plan.choice.together.sentence(delta=question.delta))
+    if plan.choice.against_anyone:
+        return
+    found, shown = _details(plan, drawn)
+    for limit in found:
+        screen.say(limit.words)
+    screen.head("If the attacker is stronger than declared")
+    rows = [
+        (f"… {one.words}", amount(one.epsilon), "1" if one.delta_at_one >= 1.0 else rounded_up(one.delta_at_one))
+        for one in plan.scenarios
+    ]
+    screen.table(("the attacker", "ε", "δ"), rows, right=("ε", "δ"))
+    screen.say(f"ε is at δ = {exactly(question.delta)}, δ at ε = 1. The last rows give up what was assumed.")
+    if drawn is not True and takes_long(plan):
+        screen.head("Limits and curves")
+        screen.say("They take long for this attacker, and are left out; --curves draws them.")
+    for curve in shown:
+        _print_curve(screen, question, curve)
+
+
+def print_offer(screen: Screen, plan: Plan) -> None:
+    """Print how the chosen one is published."""
+    offer = offer_of(plan.question, plan.choice)
+    screen.head(f"In a job file, for choice {plan.chosen + 1}")
+    screen.pasted(offer.job())
+    screen.head("In Python")
+    screen.pasted(offer.python())
+    screen.head("In SQL, once this is installed on the connection")
+    screen.pasted(f"{offer.install()}\n\n{offer.sql()}")
+    screen.head("As commands: its certificate, and its publication")
+    screen.command(offer.certify())
+    screen.command(offer.command())
+    above = "; evidence and target stand above the first [table]" if not offer.job().startswith("[") else ""
+    screen.say(f"Words in capitals are yours to fill in{above}.")
+
+
+def print_again(screen: Screen, plan: Plan) -> None:
+    """Print the command that asks the same."""
+    screen.head("The same as a command")
+    screen.command(plan.question.command())
+
+
+def plan_document(plan: Plan, drawn: bool | None = None) -> str:
+    """Return a plan as JSON, which `pkdp_pipeline/schemas/plan.v1.json` describes. Where there is no ε, it is null."""
+    question, counts = plan.question, plan.counts
+    found, shown = _details(plan, drawn)
+    same = ("kind", "protects", "epsilon", "delta", "days", "noise", "declared_cells", "cells_per_unit")
+    document = {
+        "schema": SCHEMA,
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
+        "question": {name: getattr(question, name) for name in same}
+        | {
+            "attacker": question.attacker.to_dict(),
+            "evidence": evidence_to_dicts(question.evidence),
+            "counts": counts and {"source": counts.source, "cells": len(counts.counts), "people": counts.people},
+        },
+        "command": question.command(),
+        "choices": [_choice(question, one) for one in plan.choices],
+        "without_noise": plan.without_noise,
+        "chosen": plan.chosen,
+        "sentence": plan.choice.together.sentence(delta=question.delta),
+        "limits": [limit._asdict() for limit in found],
+        "what_if": [
+            {"attacker" if name == "words" else name: _finite(value) for name, value in asdict(one).items()}
+            for one in plan.scenarios
+        ],
+        "curves": [
+            {
+                "field": one.field,
+                "words": one.words,
+                "declared": one.declared,
+                "points": [{"value": x, "epsilon": _finite(y)} for x, y in zip(one.values, one.epsilons, strict=True)],
+            }
+            for one in shown
+        ],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _details(plan: Plan, drawn: bool | None) -> tuple[Sequence[Limit], Sequence[Curve]]:
+    """Return the limits and the curves that are shown."""
+    if drawn is not True and takes_long(plan):
+        return (), ()
+    return limits(plan), () if drawn is False else curves(plan)
+
+
+def _print_curve(screen: Screen, question: Question, curve: Curve) -> None:
+    """Draw a curve as bars, at some of its points: the declared one, both ends, and the first without an ε."""
+    points = list(zip(curve.values, curve.epsilons, strict=True))
+    finite = [place for place, (_, epsilon) in enumerate(points) if epsilon < math.inf]
+    first, last = max(0, finite[0] - 1), min(len(points) - 1, finite[-1] + 1)
+    at, steps = curve.values.index(curve.declared), max(1, min(last - first, _ROWS - 1))
+    shown = sorted({at, *(first + step * (last - first) // steps for step in range(steps + 1))})
+    most = min(max(points[place][1] for place in finite), _BEYOND * max(question.epsilon, points[at][1])) or 1.0
+    screen.head(f"ε at δ = {exactly(question.delta)} against {curve.words}")
+    rows = [
+        (_value(curve.field, x), screen.bar(min(1.0, y / most)), amount(y), "the plan" if x == curve.declared else "")
+        for x, y in (points[place] for place in shown)
+    ]
+    screen.table((curve.field, "", "ε", ""), rows, right=(curve.field, "ε"))
+
+
+def _value(field: str, value: float) -> str:
+    return percent(value) if field.startswith("p_") else f"{value:.0f}"
+
+
+def _numbers(question: Question, one: Choice) -> tuple[str, ...]:
+    outcome, off = one.outcome, one.outcome.mean_absolute_error
+    error = "-" if off is None else "none" if one.mechanism.noise is None else estimate(off)
+    shares = (outcome.suppressed_cells, outcome.suppressed_people)[: 2 if question.kind == "histogram" else 1]
+    epsilon, delta = one.together.epsilon(question.delta), one.together.delta(question.epsilon)
+    return amount(epsilon), rounded_up(delta), error, *map(_share, shares)
+
+
+def _share(share: float | None) -> str:
+    """Return an expected share in percent; an estimate, and no claim."""
+    if not share:
+        return "?" if share is None else "none"
+    if share < 1e-4:
+        return "< 0.01 %"
+    return "> 99.9 %" if 0.999 < share < 1.0 else f"{100.0 * share:.3g} %"
+
+
+def _briefly(choice: Choice) -> str:
+    """Return against whom a choice holds, as it fits a column."""
+    if not choice.against_anyone:
+        return "declared attacker"
+    return "given what is known" if "given" in choice.whom else choice.whom
+
+
+def _remarks(plan: Plan, wide: bool) -> Iterator[str]:
+    numbered = [(place, one) for place, one in enumerate(plan.choices, start=1)]
+    anyone = [place for place, one in numbered if one.against_anyone]
+    if anyone and not wide:
+        rest = ", the others against the declared attacker" if len(anyone) < len(numbered) else ""
+        whom = plan.choices[anyone[0] - 1].whom
+        yield f"{_places(anyone)} hold{'s' if len(anyone) == 1 else ''} against {whom}{rest}."
+    bare = [place for place, one in numbered if one.mechanism.k is None and one.mechanism.release_threshold is None]
+    if bare and plan.question.kind == "histogram":
+        yield f"{_places(bare)}: every cell has to be declared in advance, and is published, empty ones too."
+    for place, one in numbered:
+        if (least := one.mechanism.release_threshold) is not None:
+            rule = f"a cell is published when its noisy count is at least {least}"
+            yield f"Choice {place}: names of cells may come from the data; {rule}."
+    if (most := plan.question.cells_per_unit) > 1:
+        yield f"A person may be in {most} cells: with noise {most} of hers are counted, without nobody may be in more."
+    if plan.without_noise is not None:
+        yield f"Without noise: {plan.without_noise}"
+
+
+def _places(places: Sequence[int]) -> str:
+    return f"Choice{'s' if len(places) > 1 else ''} {' and '.join(map(str, places))}"
+
+
+def _choice(question: Question, one: Choice) -> dict[str, object]:
+    together, alone = (
+        {
+            "epsilon_at_delta": _finite(certificate.epsilon(question.delta)),
+            "delta_at_epsilon": certificate.delta(question.epsilon),
+        }
+        for certificate in (one.together, one.certificate)
+    )
+    return {
+        "way": one.way,
+        "mechanism": mechanism_to_dict(one.mechanism),
+        "against_anyone": one.against_anyone,
+        **together,
+        "of_one_release": alone,
+        **asdict(one.outcome),
+        "job": offer_of(question, one).job(),
+    }
+
+
+def _finite(value: object) -> object:
+    return None if value == math.inf else value

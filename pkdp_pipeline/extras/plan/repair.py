@@ -1,0 +1,133 @@
+"""Repair: the smallest changes with which a refused job is certifiable, each tried before it is offered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.errors import REFUSED, PkdpError, exit_code
+from pkdp_pipeline.extras.plan.changes import changes, fewer_releases, questions
+from pkdp_pipeline.extras.plan.edits import Offer, Search
+from pkdp_pipeline.jobs.dry_run import Plan, plan_job
+from pkdp_pipeline.jobs.job import Job, load_job
+
+_KINDS = ("change", "less", "question")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repairs:
+    """A job's plan for some days and, where it is refused, the changes that would help.
+
+    Parameters
+    ----------
+    days : tuple of datetime.date
+        Those that were asked about.
+    plan : Plan or None
+        The plan of the job as it is; None where its releases cannot stand together on any day.
+    error : PkdpError or None
+        Why it is refused; None where it is not.
+    short : bool
+        Whether it is not refused, but does not reach the target that was asked for.
+    target : Target or None
+        The target of changed releases besides the budgets.
+    tried_days : tuple of datetime.date
+        On which days changes were tried: those that are not published yet.
+    offers : tuple of Offer
+        The smallest first; empty where nothing is refused, or nothing was found.
+    """
+
+    job: Job
+    days: tuple[date, ...]
+    plan: Plan | None
+    error: PkdpError | None = None
+    short: bool = False
+    target: Target | None = None
+    tried_days: tuple[date, ...] = ()
+    offers: tuple[Offer, ...] = ()
+
+    @property
+    def day(self) -> date | None:
+        """The day that is refused; None where none is, or every one."""
+        return None if self.plan is None or self.plan.refused is None else self.plan.refused.day
+
+
+def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target | None = None) -> Repairs:
+    """Say what a job file would do and, where it is refused for privacy, which changes are the smallest.
+
+    No data are read; the ledger, the file and the outputs stay as they are. Raises `ConfigError` if the file cannot be
+    used, `LedgerError` or `TemporaryError` if the ledger cannot be read.
+
+    Parameters
+    ----------
+    path : path-like
+        The job file.
+    days : sequence of datetime.date
+        In the order in which they would be published.
+    target : Target, optional
+        The target of the releases of a day besides the budgets, each an equal share. Left out, those that are
+        changed have to reach ε = 1 at δ = 1e-6 where there is no budget.
+
+    Notes
+    -----
+    Every offer was tried: the change was written into the file's text, which was read as strictly as any, and run dry
+    on all days that are not published yet. A change is the least of its kind: with a k one smaller, with noise one
+    step less (three digits are offered) it is refused. Assumptions are never changes: they come last, as questions.
+    """
+    job, asked = load_job(path), tuple(days)
+    plan, error = None, None
+    try:
+        plan = plan_job(job, asked, ahead=True)
+        error = None if plan.refused is None else plan.refused.refused
+    except PkdpError as refusal:
+        error = refusal
+    if error is not None and exit_code(error) != REFUSED:
+        raise error
+    if error is None and target is None:
+        return Repairs(job=job, days=asked, plan=plan)
+    search = Search(Path(path), asked, target)
+    if error is None and plan is not None and all(search.reached((), job, day) for day in plan.days[:1]):
+        return Repairs(job=job, days=asked, plan=plan, target=target)
+    offers = _offers(search, plan, error) if search.days else ()  # what is published stays
+    return Repairs(
+        job=job,
+        days=asked,
+        plan=plan,
+        error=error,
+        short=error is None,
+        target=search.target,
+        tried_days=search.days,
+        offers=_in_order(offers),
+    )
+
+
+def _offers(search: Search, plan: Plan | None, error: PkdpError | None) -> Iterator[Offer]:
+    allowed = [] if plan is None else [one for one in plan.days if one.refused is None]
+    # A release that is refused comes after those of the day that are not.
+    position = None if plan is None or plan.refused is None else len(plan.refused.releases)
+    yield from filter(None, (search.offer("change", edits) for edits in changes(search, position)))
+    if error is not None and any(release.outcome == "publish" for one in allowed for release in one.releases):
+        last = allowed[-1].day
+        yield Offer(kind="less", words=f"the job as it is, up to {last.isoformat()}", last_day=last)
+    yield from filter(None, (search.offer("less", edits) for edits in fewer_releases(search)))
+    asked = questions(search, position, error)
+    yield from filter(None, (search.offer("question", *question) for question in asked))
+
+
+def _in_order(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the offers, the smallest first; without those that hold a smaller one."""
+    found = list({(one.words, one.diff): one for one in offers}.values())
+    places = [{edit.path for edit in one.edits} for one in found]
+    rank = [_KINDS.index(one.kind) for one in found]
+    kept = [
+        number
+        for number in range(len(found))
+        if not any(
+            places[other] and places[other] < places[number] and rank[other] <= rank[number]
+            for other in range(len(found))
+        )
+    ]
+    return tuple(found[number] for number in sorted(kept, key=lambda n: (rank[n], found[n].keys, found[n].factor)))

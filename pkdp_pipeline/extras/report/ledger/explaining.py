@@ -1,0 +1,261 @@
+"""Explaining how a total comes about, to defend it, what may be published next, and one release."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+from functools import partial
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.composed import releases_in
+from pkdp_pipeline.certificates.sentences import protection
+from pkdp_pipeline.cli.screen import Screen
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.extras.report.ledger.showing import opening, rule_lines, statements
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.account import unit_named
+from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
+from pkdp_pipeline.ledger.history import MOST_MORE, History, Spent, how_many_more, spent
+from pkdp_pipeline.ledger.rows import Row, counted, promise_of
+from pkdp_pipeline.ledger.words import (
+    alone_words,
+    amount,
+    attacker_words,
+    budget_words,
+    command,
+    evidence_words,
+    mechanism_words,
+    noise_words,
+    number_of,
+    state_words,
+    term_changes,
+    terms_words,
+    verify_command,
+)
+from pkdp_pipeline.model.evidence import (
+    KINDS,
+    BoundedDependence,
+    BoundedParticipation,
+    DisjointUnits,
+    IndependentGivenHabits,
+    OncePerUnit,
+    OneDayProtected,
+)
+from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.spelling import exactly, printable
+from pkdp_pipeline.model.wording import JOB_FILE
+
+_GROUPS = 10
+_OFFERED = (IndependentGivenHabits, OneDayProtected, DisjointUnits, OncePerUnit)
+
+
+def explain_total(
+    screen: Screen, ledger: Ledger, history: History, units: Sequence[str], *, delta: float, seconds: float = 1.5
+) -> None:
+    """Print how the totals of these units come about.
+
+    `ledger`: inside a snapshot. `units`: see `unit_text`. `seconds`: see `spent`.
+    """
+    title, held = opening(history, ledger.location)
+    screen.title(title)
+    screen.say(held, indent=0)
+    pages = _pages(history)
+    if not history.lines:
+        screen.say("Nothing is published, so there is nothing to add up.", indent=0)
+    else:
+        revisions = len({(line.key, line.revision) for line in history.lines if line.revision > 1})
+        screen.page(pages.declared(term_changes(ledger), revisions))
+    for unit in units:
+        if len(history.units) > 1:
+            screen.head(f"Privacy unit {unit_named(unit)}")
+        screen.page(pages.people(json.loads(unit), sum(line.row.unit == unit for line in history.lines)))
+        _parts(screen, history, unit, delta)
+        groups = [group for group in history.components() if any(one.unit == unit for one in group)]
+        several = [group for group in groups if len(group) > 1]
+        screen.page(pages.together(len(groups) - len(several), several, partial(_listed, history)))
+        budgets = spent(history.totals, unit, seconds=seconds)
+        _total(screen, history, unit, budgets, delta)
+    last, more = history.lines[-1] if history.lines else None, None
+    if last is not None and (covers_periods(history.evidence) or not last.standing.noiseless):
+        more = how_many_more(history.totals, last.row.unit, last.row.part)
+    windows = any(budget.window_days is not None for budget in history.terms.budgets)
+    next_one = None if last is None else last.standing
+    screen.page(pages.after(more, MOST_MORE, next_one, windows, verify_command(ledger, history.head)))
+
+
+def pages(**facts: Any) -> Any:
+    """Return what is said of facts, by macros; each returns a text for `Screen.page`."""
+    environment = Environment(
+        loader=PackageLoader("pkdp_pipeline.extras.report.ledger", ""),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"literal": repr, "printable": printable}
+    named = (
+        number_of,
+        evidence_words,
+        budget_words,
+        terms_words,
+        mechanism_words,
+        *_OFFERED,
+        BoundedDependence,
+        BoundedParticipation,
+    )
+    environment.globals |= facts | {one.__name__: one for one in named} | {"say": JOB_FILE}
+    return environment.get_template("explain.txt.jinja").module
+
+
+def _pages(history: History) -> Any:
+    standing = [line.standing for line in history.lines]
+    leaks = any(part.leakage for part in history.parts.values())  # beside it nothing adds up by OncePerUnit
+    return pages(
+        history=history,
+        covers=covers_periods(history.evidence),
+        overlaps=allows_overlap(history.evidence),
+        declares=dict.fromkeys(KINDS) | {one.key: one for one in history.evidence},
+        offered=[one for one in _OFFERED if not (leaks and one is OncePerUnit)],
+        kinds={one.kind for one in standing},
+        noiseless=next((one for one in standing if one.noiseless and not one.total), None),
+    )
+
+
+def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
+    screen.head("From which parts")
+    counts = Counter(line.row.part for line in history.lines if line.row.unit == unit)
+    columns = ["times", "published", "noise", "attacker", "alone", "against anyone, ε"]
+    rows = []
+    for part, times in counts.most_common(_GROUPS):
+        whole = history.parts[part]
+        one, *others = releases_in(whole)
+        rows.append(
+            [
+                f"{times:,}",
+                f"{mechanism_words(one.mechanism, whole.protects)}; {whole.protects}",
+                noise_words(one.mechanism),
+                " or ".join(attacker_words(each.attacker) for each in (one, *others)),
+                alone_words(whole, delta),
+                amount(whole.worst_case.epsilon(delta)),
+            ]
+        )
+    screen.records(columns, rows, wide=90, right=("times", "against anyone, ε"))
+    rest = len(counts) - _GROUPS
+    if rest > 0:
+        times = counts.total() - sum(number for _, number in counts.most_common(_GROUPS))
+        screen.say(f"and {number_of(rest, 'other kind')} of part, in {number_of(times, 'release')}.")
+    screen.say(f"ε at δ = {exactly(delta)}, each release by itself.")
+    for text in dict.fromkeys(_protects(history, part) for part in counts):
+        screen.say(text)
+
+
+def _protects(history: History, part: str) -> str:
+    one = next(releases_in(history.parts[part]))
+    kind = "count" if isinstance(one.mechanism, Count) else "histogram"
+    return f"A {kind} by itself: {protection(one.mechanism, one.protects, one.theorems[0], one.attacker)}"
+
+
+def _listed(history: History, group: Sequence[Row]) -> str:
+    """Return the period of releases that stand together, and which they are."""
+    entries = {one.id for one in group}
+    labels = Counter(
+        f"{line.standing.label} ({mechanism_words(line.standing.mechanism, line.standing.protects)})"
+        for line in history.lines
+        if line.sequence in entries
+    )
+    days = [date.fromordinal(day).isoformat() for one in group for day in one.span[:2] if day is not None]
+    span = " to ".join(dict.fromkeys((min(days), max(days)))) if days else repr(group[0].label)
+    listed = "; ".join(label if times == 1 else f"{times} × {label}" for label, times in labels.most_common(_GROUPS))
+    return printable(f"{span}: {listed}")
+
+
+def _total(screen: Screen, history: History, unit: str, budgets: Sequence[Spent], delta: float) -> None:
+    screen.head("Together")
+    try:
+        total = history.totals.total(unit)
+    except NoEvidenceError as error:
+        screen.item(f"They do not add up. {error}")
+        return
+    screen.pairs([*rule_lines(total, history.terms), *statements(total, delta)])
+    screen.say(total.sentence(delta))
+    if budgets:
+        screen.head("Budgets")
+        screen.budgets(budgets)
+
+
+_LEAST = 4
+
+
+def found_entry(ledger: Ledger, *, key: str | None, entry: int | None) -> Entry:
+    """Return the release that a key or the number of an entry names; of several revisions the latest.
+
+    Raises `ArgumentError` if there is none, or `key` is the start of several keys.
+    """
+    if entry is not None:
+        for one in ledger.entries(given_back=True):
+            if one.sequence == entry:
+                return one
+        raise ArgumentError(
+            f"--entry {entry}: data set {ledger.dataset!r} has no such entry. This lists them: "
+            f"{command('show', ledger.location, '--all')}"
+        )
+    start = (key or "").strip().lower()
+    if len(start) < _LEAST:
+        raise ArgumentError(f"--key must be the start of a key or of a release's id, {_LEAST} characters at least.")
+    found = [
+        one
+        for one in ledger.entries(given_back=True)
+        if one.key.lower().startswith(start) or (one.release_id or "").lower().startswith(start)
+    ]
+    if not found:
+        raise ArgumentError(f"--key: data set {ledger.dataset!r} has no key and no id that starts so.")
+    if len({one.key for one in found}) > 1:
+        raise ArgumentError("--key is the start of several: give more of it, or --entry.")
+    return found[-1]
+
+
+def explain_entry(screen: Screen, ledger: Ledger, entry: Entry, *, delta: float) -> None:
+    """Print what one release promises, its terms and its events."""
+    standing = entry.standing
+    screen.title(f"Entry {entry.sequence}: {entry.label}, {entry.period}")
+    screen.head("The release")
+    who = f"one value of {', '.join(map(repr, entry.unit))}" if entry.unit else "every row"
+    where = "a predicate that was not written down" if standing.opaque else standing.where
+    rows = [
+        ("State", state_words(entry.state)),
+        ("Published", mechanism_words(standing.mechanism, standing.protects)),
+        ("Noise", noise_words(standing.mechanism)),
+        ("A person", who),
+        ("Cells", ", ".join(standing.by) if standing.by else "none: one number"),
+        ("Rows", where or "all"),
+        ("Revision", str(entry.revision)),
+        ("Key", entry.key),
+        ("Release id", entry.release_id or "none yet"),
+    ]
+    screen.pairs(rows)
+    only = counted(entry.certificates) == counted([entry.certificate])
+    earlier = "" if only else amount(promise_of(entry.certificates).epsilon(delta))
+    total, events = _events(ledger, entry)
+    sentence = Certificate.from_json(entry.certificate).sentence(delta)
+    screen.page(pages(entry=entry).single(sentence, earlier, exactly(delta), total, events))
+
+
+def _events(ledger: Ledger, entry: Entry) -> tuple[int, list[tuple[Any, ...]]]:
+    """Return how many events the chain has, and those of one entry."""
+    ((total,),) = ledger.records.execute("SELECT count(*) FROM event WHERE dataset = :dataset")
+    rows = ledger.records.execute(
+        "SELECT position, kind, created_at, hash FROM event WHERE dataset = :dataset AND key = :key "
+        "AND revision = :revision AND sequence >= :id ORDER BY position",
+        **entry.row._asdict(),
+    )
+    # What was given back may have been reserved again under the same revision.
+    own: list[tuple[Any, ...]] = []
+    for row in rows:
+        if own and row[1] == "reserved":
+            break
+        own.append(row)
+    return int(total), own

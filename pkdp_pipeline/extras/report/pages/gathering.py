@@ -1,0 +1,350 @@
+"""Gathering: a report from a ledger, which holds all that is public; no data are read."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.extras.report.content import (
+    Audience,
+    BudgetLine,
+    LedgerAccount,
+    Provenance,
+    PublishedTable,
+    ReleaseView,
+    Report,
+    Series,
+)
+from pkdp_pipeline.extras.report.pages.published import (
+    DayTotal,
+    Published,
+    ReadRelease,
+    Subject,
+    promise_of,
+    promises_of,
+)
+from pkdp_pipeline.extras.report.statement import Statement
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.account import unit_named
+from pkdp_pipeline.ledger.history import History, Spent, spending, spent
+from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.ledger.words import number_of, verify_command
+from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.spelling import joined, key_text, printable
+from pkdp_pipeline.model.wording import fitting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pkdp_pipeline.releases.release import Release
+
+
+MOST_ROWS = 1000
+"""So many rows of a table are shown; the others are in the files."""
+
+MOST_CELLS = 40
+"""So many cells of a series are shown, those that are published most often."""
+
+MOST_PERIODS = 400
+"""So many periods of a series are shown, the latest ones."""
+
+Key = tuple[str, Hashable]
+"""The kind of value a key is, and the value: texts, numbers and truths are never the same key."""
+
+Cell = tuple[Key, ...]
+
+
+def published_table(release: Release, most: int = MOST_ROWS) -> PublishedTable:
+    """Return a public table as text, with about `most` rows."""
+    rows = release.sealed.rows
+    number = fitting(len(rows), most)
+    return PublishedTable(
+        columns=tuple(key_text(name) for name, _ in release.sealed.cells.columns[:-1]),
+        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:number]),
+        counts=tuple(count for *_, count in rows[:number]),
+        more=len(rows) - number,
+    )
+
+
+def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int = 0) -> Series:
+    """Return one release over its periods.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the job file.
+    releases : mapping of str to Release
+        By period, in their order.
+    more_periods : int
+        How many earlier ones are left out.
+    """
+    tables = {period: release.table for period, release in releases.items()}
+    found: dict[str, dict[Cell, int | None]] = {period: dict(_rows(table)) for period, table in tables.items()}
+    often = Counter(cell for cells in found.values() for cell, count in cells.items() if count is not None)
+    contexts = [release.certificate.context for release in releases.values()]
+    declared = all(context is not None and context.cells == "declared" for context in contexts)
+    ordered = _in_order(list(tables.values()), declared=declared)
+    # Of cells that are published equally often, those that come first.
+    kept = set(sorted(ordered, key=lambda cell: -often[cell])[:MOST_CELLS])
+    cells = [cell for cell in ordered if cell in kept]
+    return Series(
+        name=name,
+        cells=tuple(_names(cells)),
+        periods=tuple(found),
+        counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in found.values()),
+        more_cells=len(ordered) - len(cells),
+        more_periods=more_periods,
+    )
+
+
+def _rows(table: pd.DataFrame) -> list[tuple[Cell, int | None]]:
+    import pandas as pd
+
+    rows: list[tuple[Cell, int | None]] = []
+    for row in table.itertuples(index=False, name=None):
+        *cell, count = row
+        rows.append((tuple(map(_key, cell)), None if pd.isna(count) else int(count)))
+    return rows
+
+
+def _key(value: Any) -> Key:
+    """Return a key that is equal for equal values: 1 and 1.0 on another day, but neither "1" nor true."""
+    import pandas as pd
+
+    if pd.isna(value):
+        return "missing", None
+    if isinstance(value, str):
+        return "text", value
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, Number):
+        return "number", value
+    return type(value).__name__, value
+
+
+def _names(cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield the names of cells; where two would be the same, as those of 7 and "7", texts are in quotation marks."""
+    plain = [joined([key_text(value) for _, value in cell]) for cell in cells]
+    often = Counter(plain)
+    for cell, name in zip(cells, plain, strict=True):
+        if often[name] > 1:
+            name = joined([key_text(value, quoted=kind == "text") for kind, value in cell])  # noqa: PLW2901
+        yield name or "count"
+
+
+def _in_order(tables: Sequence[pd.DataFrame], *, declared: bool) -> list[Cell]:
+    """Return every cell once: as declared, those of the newest table first; else by keys, where these compare."""
+    import pandas as pd
+
+    cells = list(dict.fromkeys(cell for table in reversed(tables) for cell, _ in _rows(table)))
+    keys = [table.iloc[:, :-1] for table in tables]
+    if declared or all(one.equals(keys[0]) for one in keys[1:]):
+        return cells
+    columns = range(len(cells[0])) if cells else range(0)
+    # By column, and as objects: a number stays what it is.
+    values: Any = pd.DataFrame(
+        {column: pd.Series([cell[column][1] for cell in cells], dtype="object") for column in columns}
+    )
+    if values.empty:
+        return cells
+    with suppress(TypeError):  # the same column held keys of another kind on another day
+        values = values.sort_values(by=list(columns), na_position="last", kind="stable")
+    return [cells[place] for place in values.index]
+
+
+_POINTS = 25  # at so many periods the total is computed; the last one is among them
+_SECONDS = 60.0  # after so long the view over time is coarser, and budgets of some days are left open
+
+
+def gather(
+    ledger: Ledger,
+    history: History,
+    subject: Subject,
+    *,
+    period: str | None = None,
+    together: DayTotal | None = None,
+    audience: Audience = "public",
+    delta: float = 1e-6,
+) -> Report:
+    """Return the report of one date, or of all that the job has published.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Inside a snapshot.
+    history : History
+        Of the same snapshot.
+    subject : Subject
+        Of a job that has published something.
+    period : str, optional
+        None: all dates.
+    together : DayTotal, optional
+        The sum of everything public about the date; None where it is a single release, and for all dates.
+    audience : {"public", "auditor"}, default "public"
+    delta : float, default 1e-6
+        At which every ε is stated.
+
+    Raises
+    ------
+    ArgumentError
+        If nothing is published of that date.
+    """
+    published = Published(ledger, history, subject)
+    if period is not None and period not in published.periods:
+        raise ArgumentError(
+            f"nothing is published of {period}: the ledger holds releases of this job, as its file is now, for "
+            f"{_stretch(published.periods)}. Name a date of these, or publish this one first."
+        )
+    shown = published.about(published.periods[-1] if period is None else period)
+    promises, places = promises_of(published.everything() if period is None else shown, delta)
+    total, reason = None, ""
+    try:
+        total = history.totals.total(unit_text(subject.unit))
+    except NoEvidenceError as error:
+        reason = str(error)
+    # To the public a ledger's other periods are nothing that has been published.
+    periods = None if audience == "auditor" else published.periods
+    account = _account(
+        ledger, history, subject, audience=audience, delta=delta, total=total, reason=reason, periods=periods
+    )
+    if period is None and len(history.lines) > 1:
+        unit = unit_text(subject.unit)
+        own = all(line.sequence in subject.entries for line in history.lines if line.row.unit == unit)
+        together = DayTotal(total=total, reason=reason, own=own)
+    about = "" if period is None else f" about {printable(period)}"
+    first = 0
+    if together is not None and together.total is not None:
+        documented = audience == "auditor" or together.own
+        everything = promise_of(f"everything published{about}", together.total, delta, documented=documented)
+        promises, first = (everything, *promises), 1
+    latest = published.latest() if period is None else max((one.entry for one in shown), key=lambda one: one.sequence)
+    return Report(
+        title=printable(subject.title),
+        period=_stretch(published.periods) if period is None else printable(period),
+        audience=audience,
+        lead=promises[0].statement if together is None or first else None,
+        lead_reason="" if together is None else together.reason,
+        promises=promises,
+        releases=tuple(_view(one, subject, first + places[one.key], delta) for one in shown),
+        series=tuple(_series(published, subject)) if period is None else (),
+        ledger=account,
+        checks=subject.checks if audience == "auditor" else (),
+        provenance=Provenance(
+            job=subject.job,
+            digest=subject.digest,
+            version=VERSION,
+            theorems=tuple(dict.fromkeys(one for promise in promises for one in promise.statement.theorems)),
+            head=latest.hash,
+        ),
+        about=subject.about,
+    )
+
+
+def _stretch(periods: Sequence[str]) -> str:
+    return periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]}"
+
+
+def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> ReleaseView:
+    release = one.release()
+    mechanism = release.certificate.mechanism
+    return ReleaseView(
+        name=one.name,
+        period=one.entry.period,
+        asked=printable(subject.asked[one.name]),
+        rule=release.error.suppression,
+        table=published_table(release),
+        k=mechanism.k,
+        error=None if mechanism.noise is None else release.error,
+        sentence=one.certificate().sentence(delta),
+        promise=promise,
+        id=release.id,
+        revision=one.entry.revision,
+        files=tuple(
+            file
+            for suffix in subject.suffixes
+            if (file := f"{subject.prefix}{one.entry.period}/{one.name}.{suffix}") in subject.files
+        ),
+    )
+
+
+def _series(published: Published, subject: Subject) -> Iterator[Series]:
+    for name in subject.asked:
+        periods = published.named(name)
+        if periods:
+            shown = periods[-MOST_PERIODS:]
+            releases = {period: published.read(period, name).release() for period in shown}
+            yield series_of(name, releases, more_periods=len(periods) - len(shown))
+
+
+def _account(
+    ledger: Ledger,
+    history: History,
+    subject: Subject,
+    *,
+    audience: Audience,
+    delta: float,
+    total: Certificate | None,
+    reason: str,
+    periods: Container[str] | None,
+) -> LedgerAccount:
+    """Return what the ledger says about the job's unit; `periods` are those that may be named."""
+    unit = unit_text(subject.unit)
+    own = [line for line in history.lines if line.row.unit == unit]
+    budgets = spent(history.totals, unit, seconds=_SECONDS)
+    points = spending(history, unit, delta, most=_POINTS, periods=periods, seconds=_SECONDS)
+    location = None if audience == "auditor" else "LEDGER"
+    return LedgerAccount(
+        unit=", ".join(map(printable, subject.unit)),
+        releases=len(own),
+        waiting=sum(line.state == "reserved" for line in own),
+        total=None if total is None else Statement.of(total, delta),
+        reason=reason,
+        declared=tuple(one.declares for one in history.evidence),
+        budgets=tuple(_budget_line(one, adds_up=total is not None) for one in budgets),
+        delta=delta,
+        points=tuple(replace(point, period=printable(point.period), at_one=None) for point in points),
+        head=history.head,
+        verify=verify_command(ledger, history.head, location),
+        remarks=tuple(_remarks(history, own, subject, audience)),
+    )
+
+
+def _budget_line(one: Spent, *, adds_up: bool) -> BudgetLine:
+    known = one.complete and (adds_up or one.epsilon < math.inf)
+    return BudgetLine.of(one.budget, one.measure, one.epsilon if known else None)
+
+
+def _remarks(history: History, own: Sequence[Entry], subject: Subject, audience: Audience) -> list[str]:
+    listed = []
+    others = sum(line.state == "published" and line.sequence not in subject.entries for line in own)
+    if others:
+        listed.append(
+            f"{number_of(others, 'release')} of the ledger {_is(others)} not of this job as its file is now: the total "
+            f"counts {'it' if others == 1 else 'them'}, the tables and dates are not shown here."
+        )
+    waiting = sum(line.state == "reserved" for line in own)
+    if waiting:
+        listed.append(
+            f"{number_of(waiting, 'release')} {_is(waiting)} charged and not public: the total counts "
+            f"{'it' if waiting == 1 else 'them'}."
+            + (" A run is under way or was stopped; running it again finishes it." if audience == "auditor" else "")
+        )
+    units = sorted({line.row.unit for line in history.lines} - {unit_text(subject.unit)})
+    if units:
+        named = "; ".join(printable(unit_named(unit)) for unit in units)
+        listed.append(
+            f"The ledger also holds releases for other privacy units ({named}), which are not in the total: what they "
+            "tell about the same people comes on top."
+        )
+    return listed
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"

@@ -1,0 +1,304 @@
+"""Officer: a report on two pages, for somebody who answers for the protection of data; every symbol beside its word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pkdp_pipeline.certificates.sentences import capital
+from pkdp_pipeline.extras.report.content import BudgetLine, Promise, Report
+from pkdp_pipeline.extras.report.pages.plain_words import (
+    DECLARED,
+    absent_note,
+    anyone,
+    argued,
+    attackers,
+    chance,
+    factor,
+    is_about_the_attacker,
+    leak,
+    ledger_total,
+    meaning,
+    named,
+    noise_sentence,
+    strength,
+    sureness,
+    whom,
+    worst_meaning,
+)
+from pkdp_pipeline.extras.report.pages.withheld import withheld_in
+from pkdp_pipeline.extras.report.statement import Scenario, Statement
+from pkdp_pipeline.ledger.words import amount, number_of
+from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import fitting, rounded_up
+
+_MOST_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
+_MOST_TABLES = len(_MOST_ROWS)
+_MOST_COLUMNS = 4
+_MOST_LETTERS = 32  # of a name in a table
+_LONG, _LONGEST = 700, 1000  # letters of an argument
+
+_WORDED = {
+    r"at least k = ": "at least ",
+    r"two-sided geometric noise with epsilon = (\S+) is added": r"random noise is added, for a hint strength (ε) of \1",
+    r" of (k = \d+|its threshold k)": " of the threshold",
+    r"^p_max is a conditional probability about .*": "Told that a person is either absent or in one given published "
+    "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for "
+    "the cells as they are published, after any grouping.",
+    r"^These numbers were": "The attacker's numbers were",
+    r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
+    r" \(e to the power [^)]*\)": "",
+    r"\bprobability δ = ": "probability (δ) of ",
+    r"\bε = ": "strength (ε) = ",
+    r"\bδ = ": "leak probability (δ) = ",
+    r"\b(no|whatever) ε\b": r"\1 strength (ε)",
+    r"\bδ includes": "the leak (δ) includes",
+    r"\bat other δ": "at other leak probabilities (δ)",
+}
+"""Symbols, as sentences of certificates have them, and words."""
+
+_COUNTED = ("Every row counts", "Rows that name no person", "A person with rows in")
+"""How sentences begin that say which rows change the numbers of a table, and how."""
+
+_BEYOND = {
+    "once that is known": "once it is known that she is there",
+    "once it is known that it is there": "once it is known that there is one",
+    "whether it is there": "whether a person's record is there",
+    "the record says": "a person's record says",
+    "she is in": "a person is in",
+    "she is once": "a person is once",
+    "about her": "about a person",
+}
+"""Words of certificates that refer to what stands before them, and words that stand alone."""
+
+_Item = TypeVar("_Item")
+
+Kind = Literal["text", "lead", "list", "quote", "table", "steps", "codes", "sign"]
+
+
+Block = tuple[Kind, Any]
+Blocks = Iterator[Block]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of the pages.
+
+    Parameters
+    ----------
+    title : str
+    blocks : tuple of (str, object)
+        Its pieces, in order: the kind of each and its texts.
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def worded(text: str) -> str:
+    """Return a sentence with words in the place of its symbols, or beside them."""
+    for symbol, words in _WORDED.items():
+        text = re.sub(symbol, words, text)
+    return text
+
+
+def few(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
+    """Return the first items, and a sentence on the others; the pages are two, whatever a job does."""
+    more = len(items) - most
+    return items[:most], [f"And {number_of(more, f'more {kind}')}: see the report."] if more > 0 else []
+
+
+def sections(report: Report, form: Literal["html", "md"] = "html") -> tuple[Section, ...]:
+    """Return the pages, all but their heading; in Markdown they carry nothing that could be checked."""
+    first = report.promises[0]
+    parts: dict[str, Iterable[Block]] = {
+        "Published": _published(report),
+        "Against whom": _attacker(first.statement),
+        "The promise": _promised(report, first),
+        "The assumptions, and who argued them": _assumed(report, first.statement),
+        "If an assumption is wrong": _wrong(first),
+        "Over time": _together(report),
+        "Not protected": _unprotected(first.statement),
+        "How to check it": _checking(report, carries=form == "html"),
+        "Read and answered for": [("sign", ("Name", "Role", "Date", "Signature"))],
+    }
+    return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in parts.items())
+
+
+def _published(report: Report) -> Blocks:
+    releases, more_tables = few(report.releases, "table", _MOST_TABLES)
+    long = report.about is not None and len(report.about.argument) > _LONG
+    most = _MOST_ROWS[len(releases) - 1] // (2 if long else 1)
+    for release in releases:
+        note, words = absent_note(release, report), withheld_in(report, release)
+        noise = "" if release.error is None else noise_sentence(release.error)
+        yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
+        table = release.table
+        shown = fitting(len(table.counts), most)
+        rows = [
+            (*_few_columns(key), word if count is None else f"{count:,}")
+            for key, count, word in zip(table.keys[:shown], table.counts, words, strict=False)
+        ]
+        yield "table", (f"{release.name}, {release.period}", (*_few_columns(table.columns), "count"), rows)
+        if more := len(table.counts) + table.more - len(rows):
+            yield "text", f"And {number_of(more, 'more row')}: see the report."
+        elif not rows:
+            yield "text", "Nothing reached the rule for publishing."
+    yield from (("text", one) for one in more_tables)
+    counted: dict[str, list[str]] = {}
+    for release in releases:
+        for one in report.promises[release.promise].statement.limits:
+            if one.startswith(_COUNTED):
+                counted.setdefault(one, []).append(release.name)
+    rules = [one if len(of) == len(releases) else f"{', '.join(of)}: {one}" for one, of in counted.items()]
+    if rules:
+        yield "text", " ".join(rules)
+    periods = [len(one.periods) + one.more_periods for one in report.series]
+    if max(periods, default=1) > 1:
+        yield "text", f"These are the newest. Published so far, {report.period}: {number_of(sum(periods), 'table')}."
+
+
+def _few_columns(names: Sequence[str]) -> list[str]:
+    """Return what names a row, or its columns, short enough for a page."""
+    short = [name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…" for name in names]
+    return short if len(short) <= _MOST_COLUMNS else [*short[: _MOST_COLUMNS - 1], "…"]
+
+
+def _attacker(statement: Statement) -> Blocks:
+    if anyone(statement):
+        yield "text", f"{capital(statement.anyone)}."
+        return
+    described = [
+        f"{capital(worded(one))}." for one in attackers(statement) or ["anyone who fits the assumptions below"]
+    ]
+    if len(described) > 1:
+        yield "text", "An attacker fits all of these descriptions, each of which is about some of the releases:"
+        yield "list", described
+    else:
+        yield "text", described[0]
+
+
+def _promised(report: Report, first: Promise) -> Blocks:
+    statement, pair = first.statement, named(first.statement)
+    if report.lead is None:
+        yield "lead", f"The releases do not add up to one promise: {report.lead_reason}"
+        yield "text", f"The rest of this page is about {first.name} alone."
+    yield "lead", worded(meaning(statement))
+    if pair is not None:
+        yield "text", f"In numbers: {strength(pair[0])}; {leak(pair[1])}. Both are certified, and rounded up."
+    if not anyone(statement):
+        yield "text", worded(worst_meaning(statement))
+
+
+def _assumed(report: Report, statement: Statement) -> Blocks:
+    yield "list", [worded(one) for one in statement.assumptions if not is_about_the_attacker(statement, one)]
+    about = report.about
+    if who := argued(about):
+        yield "text", who
+    if about is not None and about.argument:
+        yield "quote", _shortened(about.argument)
+        if len(about.argument) > _LONGEST:
+            yield "text", "The argument goes on in the report: read the rest of it there before you sign."
+    elif not anyone(statement):
+        yield "text", "The job file has no argument for it: ask the publisher."
+
+
+def _wrong(first: Promise) -> Blocks:
+    if anyone(first.statement):
+        yield "text", "It rests on nothing that an attacker does not know: whatever they know, the promise is the same."
+        return
+    yield "text", "Every row is about the same leak as above, unless it names another beside it."
+    head = ("if the attacker …", "the hint may change the odds by a factor of at most", "fifty-fifty becomes at most")
+    yield "table", ("", head, [(worded(one.words), *_left(one)) for one in first.scenarios if one.kind != "declared"])
+
+
+def _shortened(text: str) -> str:
+    """Return so much of a text as there is room for, up to the end of a word."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rpartition(' ')[0]} …"
+
+
+def _left(one: Scenario) -> tuple[str, str]:
+    """Return what a hint may do to the odds where the attacker is not as declared, and to fifty-fifty."""
+    odds = factor(one.epsilon)
+    if odds == "infinity":
+        odds = "no limit"
+        if one.delta_at_one < 1.0:
+            rare = chance(one.delta_at_one) or rounded_up(one.delta_at_one)
+            odds += f"; {factor(1.0)} if everything leaks with probability {rare}"
+    elif one.verdict.startswith("only the noise"):
+        odds += ", by the noise alone"
+    # Fifty-fifty at the same leak in every row, so that rows compare.
+    return odds, sureness(one.epsilon) or "practically certain"
+
+
+def _together(report: Report) -> Blocks:
+    account = report.ledger
+    yield "text", ledger_total(account)
+    for remark in account.remarks:
+        yield "text", remark
+    budgets, more = few([_budget(one, account.total) for one in account.budgets], "budget", 4)
+    yield "list", [*budgets, *more] or ["No budget is declared."]
+    if account.declared:
+        yield "text", DECLARED
+        yield "list", [worded(one) for one in account.declared]
+
+
+def _budget(budget: BudgetLine, total: Statement | None) -> str:
+    spent = "not known" if budget.spent is None else amount(budget.spent)
+    against = whom(total) if budget.part == "worst_case" else "the declared attacker"
+    days = "" if budget.window_days is None else f" in any {budget.window_days} days"
+    return (
+        f"Budget against {against}{days}: strength (ε) at most {exactly(budget.epsilon)}, at a leak probability (δ) of "
+        f"{exactly(budget.delta)}. Spent: {spent}. The ledger refuses what would exceed it."
+    )
+
+
+def _unprotected(statement: Statement) -> Blocks:
+    listed = list(_beyond("".join(statement.limits[:1])))
+    if not anyone(statement):
+        whom = "an attacker who knows everything about everybody else"
+        left = f"Against {whom} no more is promised than what is said of that above."
+        listed.append(f"Nobody is protected against {whom}." if statement.worst_case is None else left)
+    said = (*_COUNTED, "A person is one value of ")
+    listed += [worded(one) for one in statement.limits[1:] if not statement.of_each(one).startswith(said)]
+    listed += [
+        "People who share a fate, such as a household, are protected one privacy unit at a time, not all together.",
+        "Nobody is protected from what else is published about them, past the ledger: a total, an earlier table, "
+        "another register.",
+        "Nothing is protected from those who run the program: they see the data, and are trusted.",
+    ]
+    yield "list", listed
+
+
+def _beyond(said: str) -> Iterator[str]:
+    """Yield what a promise does not protect, each as a sentence that stands alone."""
+    for sentence in re.split(r"(?<=\.) |; ", said):
+        before, _, clauses = sentence.rstrip(".").partition("t does not protect ")
+        if clauses and before in ("i", "I"):
+            for clause in re.split(r",? nor (?=wh|in )", clauses):
+                yield f"The promise does not cover {_alone(clause)}."
+        elif not sentence.startswith("Protects "):
+            yield sentence.replace("This holds for", "The promise holds only for", 1)
+
+
+def _alone(clause: str) -> str:
+    """Return a clause about a person as it stands where no person is named before it."""
+    for refers, alone in _BEYOND.items():
+        clause = clause.replace(refers, alone, 1)
+    return clause
+
+
+def _checking(report: Report, *, carries: bool) -> Blocks:
+    files = [file for release in report.releases for file in release.files if file.endswith(".parquet")]
+    page = "This page, against the content and the certificates it carries:"
+    steps = [(page if carries else "The report that says the same, in HTML or JSON:", "pkdp verify FILE")]
+    if files:
+        steps.append(("A published file, its hash, and every number of its certificate:", f"pkdp verify {files[0]}"))
+    steps.append(("With the ledger: nothing in it was altered or cut off:", report.ledger.verify))
+    yield "steps", steps
+    releases, more = few(report.releases, "id", _MOST_TABLES)
+    ids = [(f"Id of {one.name}, {one.period}:", one.id) for one in releases]
+    yield "codes", [*ids, *more, ("SHA-256 of what the job file says:", report.provenance.digest)]
+    yield "text", "Nobody can check from outside whether the assumptions are true. Judge the argument."

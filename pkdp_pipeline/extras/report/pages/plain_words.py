@@ -1,0 +1,332 @@
+"""The meaning of ε and δ for a reader who has met neither; every number is rounded so that no promise sounds better."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.certificates.sentences import capital
+from pkdp_pipeline.extras.report.pages.withheld import SUPPRESSED, withheld_in
+from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement
+from pkdp_pipeline.ledger.words import number_of
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.wording import listed, rounded_up
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.extras.report.content import About, LedgerAccount, Promise, ReleaseView, Report, Series
+    from pkdp_pipeline.model.mechanisms import Mechanism
+    from pkdp_pipeline.releases.derived import ExpectedError
+
+_IF = ", if what was declared is true"
+_ATTACKER = "The attacker is "
+_EVERYTHING = "everything published"
+
+DECLARED = (
+    "How releases add up rests on what the publisher declares and argues. Nothing checks it: the program never "
+    "compares the people of one release with those of another."
+)
+"""The caution that stands beside evidence."""
+
+
+def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:
+    """Return one sentence on what is counted, and what its mechanism does before it is published."""
+    subject, steps = "a cell" if by else "the count", []
+    if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
+        steps.append(f"a person is counted in at most {cells} cells")
+    if rules.k is not None:
+        steps.append(f"{subject} is published only when it is at least k = {rules.k}")
+    if (complement := getattr(rules, "k_complement", None)) is not None:
+        steps.append(f"{subject} is published only when the rest is at least {complement}")
+    if rules.noise is not None:
+        steps.append(f"two-sided geometric noise with epsilon = {rules.noise.epsilon!r} is added")
+    if rules.release_threshold is not None:
+        steps.append(f"it is shown only when the noisy number is at least {rules.release_threshold}")
+    counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
+    return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
+
+
+def plain_number(value: float) -> str:
+    """Return a number that claims nothing as text, without an exponent where there is room."""
+    return re.sub(r"e([-+])0?", lambda found: f"e{found[1].strip('+')}", f"{value:.15g}")
+
+
+def factor(epsilon: float) -> str:
+    """Return e to the power of ε as it is shown, rounded up to two digits; ``infinity`` where it is too large."""
+    shown = float(rounded_up(epsilon))
+    if shown == 0.0:
+        return "1"
+    # A little more than what `exp` may be wrong by.
+    return rounded_up(math.exp(shown) * (1.0 + 1e-12) if shown < 700.0 else math.inf, 2)
+
+
+def sureness(epsilon: float) -> str | None:
+    """Return how sure, in whole per cent, fifty-fifty can become at ε as shown; None above 99 %."""
+    percent = math.ceil(100.0 / (1.0 + math.exp(-float(rounded_up(epsilon)))) - 1e-12) if epsilon < 700.0 else 100
+    return f"{percent} %" if percent <= 99 else None
+
+
+def chance(delta: float) -> str:
+    """Return a small probability as ``one in N``, N rounded down to two digits; empty where that says nothing."""
+    if not 1e-15 <= delta <= 0.1:
+        return ""
+    number = math.floor(1 / Fraction(repr(float(delta))))
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return f"one in {number // unit * unit:,}"
+
+
+def named(statement: Statement) -> tuple[float, float] | None:
+    """Return the pair (ε, δ) that a reader meets first; None where nothing is certified at the statement's δ."""
+    if statement.worst_case == (0.0, 0.0):
+        return statement.worst_case
+    if statement.epsilon < math.inf:
+        return statement.named
+    return statement.worst_case
+
+
+def anyone(statement: Statement) -> bool:
+    """Return whether the pair that a reader meets first, as it is shown, holds against anyone at all."""
+    pair = named(statement)
+    if pair is None or statement.worst_case is None:
+        return False
+    epsilon, delta = statement.worst_case
+    return epsilon <= float(rounded_up(pair[0])) and delta <= pair[1]
+
+
+def given(statement: Statement | None) -> str:
+    """Return what may be known exactly besides, on which `worst_case` depends; empty where nothing may be."""
+    return "" if statement is None else statement.anyone.partition(", given ")[2].partition(_IF)[0]
+
+
+def whom(statement: Statement | None) -> str:
+    """Return whom `worst_case` holds against, in a few words."""
+    return "anyone at all" if statement is None else statement.anyone.replace(", whatever they know", "")
+
+
+def attackers(statement: Statement | None) -> list[str]:
+    """Return whom a statement is about, in its own words; empty where that is anyone, or not said in one place."""
+    if statement is None or anyone(statement):
+        return []
+    about = (one for one in statement.assumptions if is_about_the_attacker(statement, one))
+    return [one.replace(_ATTACKER, "", 1).rstrip(".") for one in about]
+
+
+def is_about_the_attacker(statement: Statement, assumption: str) -> bool:
+    """Return whether an assumption says whom the statement is about."""
+    return statement.of_each(assumption).startswith(_ATTACKER)
+
+
+def protected(statement: Statement) -> str:
+    """Return what is protected, in the words of the sentence."""
+    said, _, _ = (statement.limits or ("",))[0].partition(";")
+    if said.startswith("Protects "):
+        return said.removeprefix("Protects ").rstrip(".")
+    if statement.worst_case == (0.0, 0.0):
+        return "in which cell a person is"  # a total: there are no cells in it
+    return (
+        "which of two published cells a person is in" if statement.protects == "value" else "whether a person is there"
+    )
+
+
+def strength(epsilon: float) -> str:
+    """Return an ε beside its word."""
+    return f"ε (strength of the strongest hint) = {rounded_up(epsilon)}"
+
+
+def leak(delta: float) -> str:
+    """Return a δ beside its word."""
+    rare = f", {chance(delta)}" if chance(delta) else ""
+    return f"δ (probability that the hint leaks everything) = {rounded_up(delta)}{rare}"
+
+
+def apart(total: Statement | None) -> str:
+    """Return what a total protects one at a time, ``release`` or ``period``; empty where it is about all together."""
+    found = None if total is None else re.match(r"Any one (period of|of) ", total.sentence)
+    return "" if found is None else "release" if found[1] == "of" else "period"
+
+
+def scope(total: Statement) -> str:
+    """Return what a total is about."""
+    one = apart(total)
+    return f"Each {one} by itself, and nothing about several together" if one else "Everything together"
+
+
+def titled(promise: Promise) -> str:
+    """Return what a promise is about: a total that protects one release at a time is not about everything."""
+    if promise.name.startswith(_EVERYTHING) and (one := apart(promise.statement)):
+        return promise.name.replace(_EVERYTHING, f"each {one} by itself", 1)
+    return promise.name
+
+
+def headed(promise: Promise) -> str:
+    """Return what a promise is about as a heading; names of releases keep their letters."""
+    return capital(titled(promise)) if promise.name.startswith(_EVERYTHING) else titled(promise)
+
+
+def ledger_total(account: LedgerAccount) -> str:
+    """Return what the ledger holds, and what that adds up to."""
+    total, held = account.total, f"The ledger holds {number_of(account.releases, 'release')} about these people"
+    if total is None:
+        return f"{held}. They do not add up to one number: {account.reason}"
+    pair = named(total)
+    none = f"no strength is certified at {leak(total.delta)}"
+    about = "It promises" if account.releases == 1 else scope(total)
+    return f"{held}. {about}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
+
+
+def meaning(statement: Statement) -> str:
+    """Return in plain words what (ε, δ) of a statement means for one person.
+
+    Any two laws within (ε, δ) of each other are what somebody who sees the following can work out: with probability δ
+    the truth, else a hint that changes the odds by a factor of e^ε. That is what the words say.
+    """
+    pair, alone = named(statement), f"{scope(statement)}. " if apart(statement) else ""
+    if pair is None:
+        some = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
+        return (
+            f"{alone}At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left "
+            f"in which the published tables may tell anything about a person.{some}"
+        )
+    always = anyone(statement)
+    who = "Nobody who fits the assumptions"
+    if always:
+        declared = "If what was declared is true, nobody" if statement.anyone.endswith(_IF) else "Nobody"
+        who = f"{declared}, even knowing {_everything(statement)},"
+    unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
+    return (
+        f"{alone}Take any one person, and what is protected: {protected(statement)}. {who} learns more "
+        f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}{_apart(statement) if always else ''}"
+    )
+
+
+def worst_meaning(statement: Statement) -> str:
+    """Return in plain words what remains against anyone at all."""
+    if statement.worst_case is None:
+        return (
+            "Against somebody who already knows everybody else's records nothing is certified: what protects a person "
+            "is that others are unknown to the attacker, and nothing else does."
+        )
+    epsilon, delta = statement.worst_case
+    return (
+        f"{'If what was declared is true, even' if statement.anyone.endswith(_IF) else 'Even'} somebody who already "
+        f"knows {_everything(statement)} learns no more about it than {_hint(epsilon)}"
+        f"{_but(delta)}{_apart(statement)}"
+    )
+
+
+def _everything(statement: Statement) -> str:
+    beside = given(statement)
+    return f"everybody else's records and {beside}" if beside else "everybody else's records"
+
+
+def _apart(statement: Statement) -> str:
+    """Say what a promise given something is not about."""
+    beside = given(statement)
+    if not beside:
+        return ""
+    return f" It does not protect what {beside} and everybody else's records tell by themselves."
+
+
+def _hint(epsilon: float) -> str:
+    odds = factor(epsilon)
+    if odds == "1":
+        return "before"
+    power = f"e to the power {rounded_up(epsilon)}, rounded up"
+    if odds == "infinity":
+        return f"from a hint that may change the odds by {power}: that is no limit in practice"
+    sure = sureness(epsilon)
+    after = f"somebody who thought it fifty-fifty is then at most {sure} sure"
+    if sure is None:
+        after = "that is hardly a limit, for somebody who thought it fifty-fifty may become practically certain"
+    return f"from a hint that changes the odds by a factor of at most {odds} ({power}): {after}"
+
+
+def _but(delta: float) -> str:
+    if delta == 0.0:
+        return "."
+    rare = f" ({chance(delta)})" if chance(delta) else ""
+    return (
+        f". The hint comes with a leak: with probability δ = {rounded_up(delta)}{rare} it tells everything. The table "
+        "tells no more than that."
+    )
+
+
+def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
+    """Return a δ that some attacker attains at an ε as it is shown; None where none is known.
+
+    The ε shown is rounded up, and less is attained there: the δ attained at the next ε of the curve.
+    """
+    at = float(shown)
+    attained = next(
+        (delta for epsilon, delta in zip(curve.epsilons, curve.attained, strict=True) if epsilon >= at), 0.0
+    )
+    certified = min(delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= at)
+    return attained if attained or not certified else None
+
+
+def over_time(report: Report) -> list[Series]:
+    """Return the series that have something to show over time."""
+    return [series for series in report.series if len(series.periods) > 1]
+
+
+def publishing(report: Report) -> list[tuple[str, str]]:
+    """Return who publishes, with what each is called; some may be empty."""
+    about = report.about
+    said = ("", "") if about is None else (about.publisher, about.contact)
+    return [*zip(("Publisher", "Contact"), said, strict=True), ("Data set", report.title)]
+
+
+def argued(about: About | None) -> str:
+    """Return who argued the attacker, and when; empty where nothing is said of it."""
+    by = "" if about is None or not about.argued_by else f" by {about.argued_by}"
+    on = "" if about is None or not about.argued_on else f" on {about.argued_on}"
+    return f"Argued{by}{on}." if by or on else ""
+
+
+def absent_note(release: ReleaseView, report: Report) -> str:
+    """Return what a reader of a table has to know about what is not in it; never how much of it there is."""
+    certificate, follows = report.promises[release.promise].certificate, ""
+    if release.rule.count("published only when") > 1:
+        means = "the table does not tell which of the reasons it is, nor whether anybody is there"
+    elif release.k is not None and release.error is None:
+        means = f"there are fewer than {release.k}, possibly none"
+        words = {*withheld_in(report, release)} - {""}
+        if words - {SUPPRESSED}:
+            means = f"there are fewer than {release.k}"
+            follows = " The numbers beside the word follow from exact totals of this report."
+            follows += " Where none stands there, possibly nobody is there." if SUPPRESSED in words else ""
+        elif totals := [leak.name for leak in _leakage(certificate) if leak.tells_total]:
+            means += f", as long as {listed(totals)} tell no more: where no other cell is open, a count follows exactly"
+    else:
+        means = "the table does not tell whether anybody is there"
+    if None in release.table.counts:
+        return f"“Suppressed” says that this rule is not met: {means}.{follows}"
+    if release.table.columns and (certificate.get("context") or {}).get("cells") != "declared":
+        return f"Cells that do not meet this rule leave no trace; where a cell is not listed, {means}."
+    return ""
+
+
+def _leakage(certificate: Mapping[str, Any]) -> list[Leakage]:
+    return [Leakage.from_dict(fields) for fields in certificate["attacker"].get("leakage", ())]
+
+
+_SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")
+
+
+def selected_from(error: ExpectedError) -> int | None:
+    """Return the noisy value from which on a count is published; None where noise decides nothing."""
+    found = _SELECTED.search(error.suppression)
+    return None if found is None else int(found[1])
+
+
+def noise_sentence(error: ExpectedError) -> str:
+    """Return how far noise may have moved the published counts."""
+    least = selected_from(error)
+    if least is None:
+        return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
+    return (
+        f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
+        f"those near {least} lean high."
+    )

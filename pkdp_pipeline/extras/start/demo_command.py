@@ -1,0 +1,115 @@
+"""The command ``pkdp demo``: invented data of a clinic, published for a quarter by a job."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pkdp_pipeline.cli.job_commands import backfill, report
+from pkdp_pipeline.errors import ArgumentError
+
+_FIRST = datetime.date(2026, 1, 5)
+_WEEKS = 13
+_PATIENTS = {"Harbour": 900, "Mill Hill": 700, "Old Town": 1200, "Ferry End": 200}
+"""How many patients each district has; about one in eight of them comes in a week."""
+
+_JOB = '''\
+# How many patients came to a walk-in clinic, by district, week by week. The data are invented.
+#
+#   pkdp run clinic.toml --date {next_week}     publish the week that is left
+#   pkdp ledger total ledger.sqlite         what all weeks add up to
+
+dataset = "clinic"
+source = "visits.csv"
+period = {{ column = "date", every = "week" }}
+unit = "patient"                 # who is protected: a patient, not a visit
+missing_unit = "drop"            # visits of nobody known are not counted
+one_cell = "hash"                # a patient who gave two districts counts in one of them
+ledger = "ledger.sqlite"
+
+# Each week keeps its own promise: the 20 % below hold even for somebody who is told of all other weeks whether the
+# patient came. Patients who come every week are not meant.
+evidence = {{ kind = "one_day_protected" }}
+budget = {{ epsilon = 1.0, delta = 1e-6, part = "partial_knowledge" }}
+
+[attacker]
+# Told that a patient either came this week, from a given district, or did not come, nobody outside is more than 20 %
+# sure that she came; and nobody outside knows of more than 20 who did. Why: argument, below.
+p_max = 0.2
+known = 20
+influence = "active"
+
+[about]                          # public words, which reports print
+title = "Patients of a walk-in clinic, by district"
+publisher = "Walk-in clinic (invented)"
+contact = "data@clinic.example"
+argued_by = "Head of the practice (invented)"
+argued_on = 2025-12-01           # before anybody looked at a count
+argument = """
+About one patient in eight comes in a week, says the activity report of the region. The strongest clue short of knowing,
+a chronic illness that neighbours know of, makes the odds of coming 1.7 times as large, said three nurses, asked
+separately: 19.5 %, rounded up to 20 %. An outsider who watches the door, or hears from people in the waiting room,
+could name at most 20 patients of a week from one district: the largest answer of ten people who live or work opposite.
+Patients who come every week are few, and are among these 20.
+"""
+
+[[release]]
+name = "patients_by_district"
+by = "district"
+k = 55                           # follows from the attacker: pkdp plan histogram
+
+[output]
+directory = "public"
+'''
+
+
+def demo(
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="A new or an empty folder; without it, a temporary one."),
+    ] = None,
+) -> None:
+    """Publish invented data of a clinic for a quarter, and open the report: everything to see in a minute."""
+    from pkdp_pipeline.extras.report.figures import need_matplotlib
+
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ArgumentError("--out must be a new or an empty folder: nothing of yours is written over.")
+    need_matplotlib()
+    folder = Path(tempfile.mkdtemp(prefix="pkdp-demo-")) if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    job, page = folder / "clinic.toml", folder / "report.html"
+    after = _FIRST + datetime.timedelta(weeks=_WEEKS)
+    _write_visits(folder / "visits.csv")
+    job.write_text(_JOB.format(next_week=after), encoding="utf-8")
+    backfill(job, first=_FIRST.isoformat(), last=(after - datetime.timedelta(days=1)).isoformat())
+    report(job, out=page)
+    typer.echo(
+        f"\n{folder / 'visits.csv'} has the invented visits, {job} says what is published and against whom,\n"
+        f"{folder / 'public'} is what everybody may see. One week is left for you to publish:\n"
+        f"pkdp run {job} --date {after}"
+    )
+    if sys.stdout.isatty():
+        typer.launch(str(page))
+
+
+def _write_visits(path: Path) -> None:
+    """Write visits as they are recorded: some lack the patient, and a few patients gave another district."""
+    draw = random.Random(2026)
+    patients = [district for district, many in _PATIENTS.items() for _ in range(many)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["patient", "district", "date"])
+        for day in (_FIRST + datetime.timedelta(days=days) for days in range(7 * (_WEEKS + 1))):
+            for _ in range(draw.randint(50, 70)):
+                number = draw.randrange(len(patients))
+                known, moved = draw.random() < 0.98, draw.random() < 0.02
+                district = draw.choice(list(_PATIENTS)) if moved else patients[number]
+                table.writerow([f"{number:04}" if known else "", district, day])

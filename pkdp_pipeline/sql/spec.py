@@ -1,0 +1,318 @@
+"""Spec: a question as JSON, checked for every sender, and the cells that it names: their SQL types, domain and text."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import positive_real
+from pkdp_pipeline.model.keys import canonical_key, json_key
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.releases.options import Table
+from pkdp_pipeline.sql.constants import SqlConstant, key_of, type_of_keys, words_of
+from pkdp_pipeline.sql.tables import lowered, type_name
+
+#: How the texts among the keys are written; others are just texts.
+_WRITTEN = {
+    "table": "the name of a table, in quotes: 'events'",
+    "period": "a text or a DATE, such as '2013-01-02'",
+    "filter": "a text that holds a condition, such as filter := 'age >= 18'",
+}
+#: What no text in a database has.
+_FOREIGN = re.compile("[\0\ud800-\udfff]")
+#: Keys that the policy of a gate decides, and not who asks.
+_OF_THE_POLICY = (
+    "domain",
+    "protects",
+    "period",
+    "missing_unit",
+    "one_cell",
+    "order_by",
+    "cells_per_unit",
+    "undeclared",
+)
+
+
+class Spec(Table):
+    """One question, such as ``{"table": "events", "histogram": "country", "k": 20}``; None where a key is left out.
+
+    Parameters
+    ----------
+    table : str
+        As written; see `tables.resolve`.
+    histogram : tuple of str, optional
+        The columns whose values are the cells of a histogram, as written.
+    count : bool, optional
+        True for a count; a question has either.
+    k, k_complement, release_threshold : int, optional
+        See `Histogram` and `Count`.
+    noise : float, optional
+        The ε of `GeometricNoise`.
+    filter : str, optional
+        A condition in SQL.
+    domain : str, optional
+        The public cells as JSON text; see `cells.read_domain`.
+    protects, period, missing_unit, one_cell, undeclared : str, optional
+        See `Question`.
+    cells_per_unit : int, optional
+        See `Histogram`.
+    database, schema : str, optional
+        Where the caller's connection stands; unqualified names are looked up there first.
+    schemas : tuple of str, optional
+        The schemas of its search path.
+    """
+
+    table: str
+    histogram: tuple[str, ...] | None = None
+    count: Literal[True] | None = None
+    k: int | None = None
+    k_complement: int | None = None
+    filter: str | None = None
+    noise: float | None = None
+    release_threshold: int | None = None
+    domain: str | None = None
+    protects: str | None = None
+    period: str | None = None
+    missing_unit: str | None = None
+    one_cell: str | None = None
+    order_by: tuple[str, ...] | None = None
+    cells_per_unit: int | None = None
+    undeclared: str | None = None
+    database: str | None = None
+    schema_: str | None = Field(default=None, alias="schema")
+    schemas: tuple[str, ...] | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_of_its_kind(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.field_name or ""
+        if value is None:
+            if name == "table":
+                raise ValueError("table is needed, and may not be NULL.")
+            return None
+        if name == "schemas":
+            return tuple(value) if isinstance(value, list) else value
+        if name in ("histogram", "order_by"):
+            return _names(name, value)
+        if name == "noise":
+            return positive_real("noise", value)
+        if name == "count" and value is not True:
+            raise ValueError("count must be true, or left out.")
+        if name in ("k", "k_complement", "release_threshold", "cells_per_unit") and type(value) is not int:
+            raise ValueError(f"{name} must be a whole number, not {type(value).__name__}: write it as 20.")
+        text = cls.model_fields[name].annotation in (str, str | None)
+        if text and (not isinstance(value, str) or not value.strip() or _FOREIGN.search(value)):
+            raise ValueError(f"{name} must be {_WRITTEN.get(name, 'a text')}, and not empty or with NUL in it.")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.histogram is None) is (self.count is None):
+            raise ValueError(
+                "a question has either: histogram, the columns whose values are the cells, or count, which is true."
+            )
+        if self.histogram is not None and self.k_complement is not None:
+            raise ValueError("k_complement is about a count; a histogram has none: leave it out.")
+        for name in ("domain", "one_cell", "order_by", "cells_per_unit", "undeclared"):
+            if self.count and getattr(self, name) is not None:
+                raise ValueError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+        return self
+
+    @classmethod
+    def read(cls, question: object) -> Spec:
+        """Read a question: a mapping, or its JSON text."""
+        if isinstance(question, Spec):
+            return question
+        content: object = question
+        if isinstance(question, (str, bytes)):
+            try:
+                text = question if isinstance(question, str) else question.decode()  # json guesses UTF-16 and UTF-32
+                content = json.loads(text, object_pairs_hook=_object)
+            except (ValueError, RecursionError):
+                content = None
+        if not isinstance(content, Mapping):
+            raise ArgumentError('the question must be a JSON object, such as {"table": "events", "count": true}.')
+        try:
+            return cls.model_validate({"table": None, **content})
+        except ValidationError as error:
+            detail = error.errors(include_url=False)[0]
+        message = detail["msg"] if detail["type"] == "value_error" else f"{detail['loc'][0]} has another type."
+        raise ArgumentError(message.removeprefix("Value error, "))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that are given, as JSON has them."""
+        return self.model_dump(mode="json", exclude_none=True, by_alias=True)
+
+    def to_json(self) -> str:
+        """Return JSON that `read` reads; equal questions have equal JSON."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+
+    def for_a_gate(self) -> Spec:
+        """Return the question as a gate takes it: without where the asker's own connection stands.
+
+        Of a count it may say what it protects: that asks for the exact number of all people. Raises `ArgumentError` if
+        it says what the policy decides.
+        """
+        for name in _OF_THE_POLICY:
+            if getattr(self, name) is not None and not (self.count and name == "protects"):
+                raise ArgumentError(f"{name} is not for analysts to choose: the policy decides it. Leave it out.")
+        return self.model_copy(update={"database": None, "schema_": None, "schemas": None})
+
+    @property
+    def mechanism(self) -> Count | Histogram:
+        """Return the mechanism that is asked for."""
+        noise = None if self.noise is None else GeometricNoise(self.noise)
+        if self.histogram is not None:
+            several = 1 if self.cells_per_unit is None else self.cells_per_unit
+            return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold, cells_per_unit=several)
+        return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key is there twice")
+    return dict(pairs)
+
+
+def _names(argument: str, value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
+    if not names or not all(isinstance(name, str) and name and not _FOREIGN.search(name) for name in names):
+        raise ValueError(f"{argument} must be a column's name or a list of them: 'country' or ['country', 'flag'].")
+    if len(set(map(lowered, names))) < len(names):
+        raise ValueError(f"{argument} names a column twice, letter case aside; write each once: ['country', 'flag'].")
+    return names
+
+
+#: No column has a number with a larger exponent, either way.
+_LARGEST_EXPONENT = 400
+
+
+def public_type(name: str, kind: str) -> str:
+    """Return the SQL type under which the keys of a column are published; see `constants.type_of_keys`.
+
+    Raises `ArgumentError` if columns of this type cannot name cells.
+    """
+    found = type_of_keys(kind)
+    if found is None:
+        raise ArgumentError(
+            f"by column {name!r} has type {type_name(kind)}, which cannot name cells; cast it in a view, for example "
+            "to VARCHAR."
+        )
+    return found
+
+
+def spelled(values: Iterable[Any]) -> list[str | None]:
+    """Return keys as text that a cast to their SQL type reads back; None where missing."""
+    return [_spelled(canonical_key(value)) for value in values]
+
+
+def _spelled(key: Any) -> str | None:
+    if key is None:
+        return None
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, decimal.Decimal):
+        return format(key, "f")
+    return key.isoformat() if isinstance(key, datetime.date) else str(key)
+
+
+def public_values(name: str, kind: str, values: Iterable[Any]) -> list[Any]:
+    """Return a column's declared values as keys of its own SQL type.
+
+    Raises `ArgumentError` if the type cannot name cells, or does not have one of the values.
+    """
+    own = public_type(name, kind)
+    exact = (decimal.Decimal(repr(one)) if isinstance(one, float) and math.isfinite(one) else one for one in values)
+    return [_value(name, own, one if isinstance(one, decimal.Decimal) else json_key(one)) for one in exact]
+
+
+def read_domain(text: str, columns: Mapping[str, str]) -> list[Any] | dict[str, list[Any]]:
+    """Return a declared domain as `Domain.parse` reads it, with values of the columns' own kinds.
+
+    Raises `ArgumentError` if it has another form, or a value that its column's type does not have.
+
+    Parameters
+    ----------
+    text : str
+        JSON: a list with one value per cell; for several columns a list of rows or structs, or an object of each
+        column's values, of which all combinations are cells.
+    columns : mapping of str to str
+        The by-columns, in order, and their SQL types.
+    """
+    names = list(columns)
+    try:
+        content = json.loads(text, parse_float=decimal.Decimal, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError, decimal.DecimalException):
+        content = None
+    if isinstance(content, _Pairs):
+        lists = content.by_name(names)
+        if lists is None or not all(isinstance(values, list) for values in lists):
+            raise _form(names)
+        return {
+            name: [_value(name, columns[name], value) for value in values]
+            for name, values in zip(names, lists, strict=True)
+        }
+    if not isinstance(content, list):
+        raise _form(names)
+    rows = [_row(names, cell) for cell in content]
+    cells = [tuple(_value(name, columns[name], one) for name, one in zip(names, row, strict=True)) for row in rows]
+    return [cell[0] for cell in cells] if len(names) == 1 else cells
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as it is written: DuckDB 1 writes rows without names as objects whose keys are all empty."""
+
+    def by_name(self, names: Sequence[str]) -> list[Any] | None:
+        """Return the values under these names, letter case aside; None unless each is there, and nothing else."""
+        found = {lowered(name): value for name, value in self}
+        wanted = [lowered(name) for name in names]
+        if len(found) != len(self) or set(found) != set(wanted) or len(set(wanted)) < len(wanted):
+            return None
+        return [found[name] for name in wanted]
+
+
+def _row(names: Sequence[str], cell: Any) -> list[Any]:
+    values = cell
+    if isinstance(cell, _Pairs):
+        values = [value for _, value in cell] if not any(name for name, _ in cell) else cell.by_name(names)
+    elif len(names) == 1 and not isinstance(cell, list):
+        values = [cell]
+    if not isinstance(values, list) or len(values) != len(names):
+        raise _form(names)
+    return values
+
+
+def _form(names: Sequence[str]) -> ArgumentError:
+    return ArgumentError(
+        f"domain must be a list of the public cells of {', '.join(map(repr, names))}: domain := ['US', 'NO'], or for "
+        "several columns a list of rows with one value for each: domain := [('US', true), ('NO', false)]."
+    )
+
+
+def _value(name: str, kind: str, value: Any) -> Any:
+    """Return a JSON value as a key of a column of this type."""
+    if value is None:
+        return None
+    try:
+        if isinstance(value, bool):
+            return key_of(kind, SqlConstant("boolean", value))
+        if isinstance(value, str):
+            return key_of(kind, SqlConstant("text", value))
+        if isinstance(value, int):
+            return key_of(kind, SqlConstant("number", Fraction(value)))
+        if isinstance(value, decimal.Decimal) and value.is_finite() and abs(value.adjusted()) < _LARGEST_EXPONENT:
+            return key_of(kind, SqlConstant("number", Fraction(value)))
+        if isinstance(value, float) and math.isinf(value) and kind in ("FLOAT", "DOUBLE"):
+            return value
+    except ArgumentError:
+        pass
+    raise ArgumentError(f"domain has a value that column {name!r} of type {kind} cannot hold; write {words_of(kind)}.")

@@ -1,0 +1,131 @@
+"""A job's own requests are audited on frames with its columns; what cannot be is said to be left out."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.extras.assurance.audit.people import filtered
+from pkdp_pipeline.extras.assurance.audit.running import audit_job
+from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.model.query import from_query
+
+HEAD = """
+dataset = "visits"
+source = "rows.parquet"
+period = { column = "day" }
+unit = ["person", "site"]
+ledger = "ledger.sqlite"
+one_cell = "most_frequent"
+missing_unit = "drop"
+"""
+TAIL = """
+[output]
+directory = "out"
+"""
+NOISED = """
+[[release]]
+name = "by_area"
+by = ["area", "kind"]
+domain = [["north", 1], ["south", 2], ["east", 3], ["west", 4]]
+noise = { epsilon = 1.0 }
+
+[[release]]
+name = "long_ones"
+where = "minutes > 30 and kind == 'ill'"
+noise = { epsilon = 1.0 }
+
+[[release]]
+name = "odd"
+where = "minutes > minutes"
+noise = { epsilon = 1.0 }
+"""
+ONE = """
+[attacker]
+p_max = 0.1
+
+[[release]]
+name = "by_area"
+by = "area"
+k = 2
+where = "minutes > 30"
+"""
+
+
+def job(tmp_path, text: str):
+    file = tmp_path / "job.toml"
+    file.write_text(HEAD + text + TAIL)
+    return load_job(file)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("flag", "not flag", "minutes > 30", "minutes > 30 and kind == 'ill'"),
+        *("kind in ['a', 'b'] or `minutes` == 2.5", "kind.str.startswith('il')", "day.dt.day_of_week >= 5"),
+        "day.dt.year == 2013 and day.dt.month != 2",
+    ],
+)
+def test_a_filter_gets_rows_that_it_keeps_and_drops(where):
+    found = filtered(from_query(where))
+    assert found is not None
+    for values, rows in ((found.kept, 1), (found.dropped, 0)):
+        frame = pd.DataFrame({name: [value] for name, value in values.items()})
+        kept = frame[frame[where]] if where in frame else frame.query(where, engine="python")
+        assert len(kept) == rows
+
+
+def test_a_filter_with_a_pattern_gets_rows_that_it_keeps_and_drops():
+    found = filtered(from_query("kind.str.like('i__%\\\\%')"))
+    assert found is not None
+    assert re.fullmatch("i..%", found.kept["kind"])
+    assert not re.fullmatch("i..*%", found.dropped["kind"])
+
+
+@pytest.mark.parametrize("where", ["minutes > minutes", "minutes.isna()"])
+def test_a_filter_that_says_nothing_gets_none(where):
+    assert filtered(from_query(where)) is None
+
+
+@pytest.mark.ibis
+def test_a_job_on_a_database_is_audited_as_ibis_counts(tmp_path):
+    told = job(tmp_path, ONE.replace('where = "minutes > 30"', ""))
+    text = (tmp_path / "job.toml").read_text().replace('"rows.parquet"', '{ ibis = "snowflake://a/b/c", table = "t" }')
+    (tmp_path / "job.toml").write_text(text)
+    found = audit_job(load_job(tmp_path / "job.toml"), samples=8)
+    assert found.passed, str(found)
+    assert {finding.engine for finding in found.findings} == {"ibis"}
+    assert {finding.engine for finding in audit_job(told, samples=8).findings} == {"duckdb"}
+
+
+def test_releases_of_a_job_are_audited_on_the_engines_that_are_named_or_said_not_to_be(tmp_path):
+    found = audit_job(job(tmp_path, NOISED), engines=("pandas", "polars", "pandas"), samples=8)
+    assert found.passed, str(found)
+    assert not (tmp_path / "ledger.sqlite").exists()
+    assert not (tmp_path / "out").exists()
+    assert {(one.case, one.engine) for one in found.findings} == {
+        (case, engine) for case in ("by_area", "long_ones") for engine in ("pandas", "polars")
+    }
+    assert [(one.case, one.engine) for one in found.not_audited] == [("odd", "pandas"), ("odd", "polars")]
+    with pytest.raises(ArgumentError, match="engine 'sql' is for mechanisms"):
+        audit_job(job(tmp_path, NOISED), engines=("sql",))
+
+
+def test_a_fault_is_found_in_a_job(tmp_path, monkeypatch):
+    import dataclasses
+
+    from pkdp_pipeline.releases import publish as publishing
+
+    real = publishing.public_table
+    told = job(tmp_path, ONE)
+    assert audit_job(told, engines=("pandas",), samples=8).passed
+
+    def table(frame, request):
+        mechanism = dataclasses.replace(request.mechanism, k=request.mechanism.k - 1)
+        return real(frame, dataclasses.replace(request, mechanism=mechanism))
+
+    monkeypatch.setattr(publishing, "public_table", table)
+    assert not audit_job(told, engines=("pandas",), samples=8).passed

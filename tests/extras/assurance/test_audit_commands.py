@@ -1,0 +1,81 @@
+"""pkdp audit: exit codes, JSON, and what is printed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from pkdp_pipeline.cli.main import app
+from pkdp_pipeline.extras.assurance import commands as assurance_commands
+from pkdp_pipeline.releases import publish as publishing
+
+FEW = ["--samples", "30", "--engine", "polars"]
+FEWER = ["--samples", "8", "--engine", "polars"]
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, ["audit", *arguments])
+
+
+def test_a_histogram_passes_and_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch):
+    monkeypatch.setattr(assurance_commands, "_SECONDS", 0.0)
+    found = run("histogram", "--k", "2", "--p-max", "0.1", *FEW, "--json")
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert document["passed"]
+    assert document["samples"] == 30
+    assert {finding["engine"] for finding in document["findings"]} == {"polars"}
+    assert found.stderr.splitlines() == [f"pkdp: {done} of 2: polars, histogram, k = 2" for done in (1, 2)]
+
+
+def test_a_loss_above_the_certificate_is_exit_code_1(monkeypatch):
+    real = publishing.public_table
+    monkeypatch.setattr(publishing, "public_table", lambda frame, request: real(frame, less(request)))
+    found = run("histogram", "--k", "2", "--p-max", "0.1", *FEW)
+    assert found.exit_code == 1, found.output
+    assert "FAILED" in found.output
+    assert "is certified, at least" in " ".join(found.output.split())
+
+
+def less(request):
+    import dataclasses
+
+    return dataclasses.replace(request, mechanism=dataclasses.replace(request.mechanism, k=request.mechanism.k - 1))
+
+
+def test_a_count_is_shown_on_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    found = run("count", "--noise", "1.0", "--samples", "10", "--engine", "polars")
+    assert found.exit_code == 0, found.output
+    assert found.stderr == ""  # progress is told every few seconds
+    assert "count, noise = 1" in found.output
+    assert max(map(len, found.output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("count", "--k", "5", "--p-max", "0.1", "--engine", "abacus"),
+        ("count", "--k", "5", "--p-max", "0.1", "--samples", "3"),
+        ("count", "--k", "5", "--p-max", "0.1", "--confidence", "1.0"),
+        ("count", "--k", "5", "--p-max", "1.5"),
+        ("--engine", "abacus"),
+        ("job", "there_is_none.toml"),
+    ],
+)
+def test_bad_input_is_exit_code_2(arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_what_is_not_certifiable_is_refused():
+    assert run("histogram", "--k", "1", "--p-max", "0.1").exit_code == 4
+
+
+def test_a_total_and_a_table_beside_it_are_audited():
+    found = run("count", "--protects", "value", "--total-known", *FEWER)
+    assert found.exit_code == 0, found.output
+    arguments = ("--protects", "value", "--p-max-between", "0.6", "--k", "3", "--total-known")
+    assert run("histogram", *arguments, *FEWER).exit_code == 0
+    assert run("histogram", "--k", "3", "--p-max", "0.6", "--total-known", *FEWER).exit_code == 4

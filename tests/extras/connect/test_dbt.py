@@ -1,0 +1,251 @@
+"""Models publish: real runs of dbt, with DuckDB 1.5, each in a project folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+
+import pkdp_pipeline as pkdp
+import pkdp_pipeline.duckdb
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "dbt"
+FILES = ("dbt_project.yml", "profiles.yml", "models/flights_of_day.sql", "models/aircraft_by_carrier.sql")
+DAY = "2013-01-02"
+
+PROJECT = """
+name: people
+profile: people
+flags: {send_anonymous_usage_stats: false}
+"""
+PROFILE = """
+people:
+  target: dev
+  outputs:
+    dev:
+      type: duckdb
+      path: people.duckdb
+      threads: 2
+      settings: {memory_limit: 1GB}
+      plugins: [PLUGINS]
+"""
+PLUGIN = (
+    "{module: pkdp_pipeline.extras.connect.dbt, "
+    "config: {unit: uid, attacker: {p_max: 0.1}, dataset: people, ledger: people.sqlite, period: 2024-01-01, "
+    "evidence: {kind: one_day_protected}}}"
+)
+BY_COUNTRY = "FROM pkdp_histogram('{{ ref(\"events\") }}', 'country', k := 20)"
+GROWS = "INSERT INTO {{ ref('growing') }} SELECT 100 + range, 'SE' FROM range(30)"
+MODELS = {
+    "by_country": "{{ config(materialized='table') }} SELECT * " + BY_COUNTRY,
+    "as_view": "{{ config(materialized='view') }} SELECT * "
+    + BY_COUNTRY.replace("20)", "25, period := DATE '2024-01-02')"),
+    "read_twice": "{{ config(materialized='table') }} SELECT a.country, a.count + b.count AS both "
+    "FROM {{ ref('as_view') }} a JOIN {{ ref('as_view') }} b USING (country)",
+    "value": "{{ config(materialized='table') }} -- {{ ref('events') }}\n"
+    "SELECT pkdp_count('events', k := 20, period := '2024-01-03') AS people",
+    "incremental": "{{ config(materialized='incremental', unique_key='country') }} SELECT * "
+    + BY_COUNTRY.replace("20)", "20, period := '2024-01-06')"),
+    "refused": "-- {{ ref('by_country') }}\n{{ config(materialized='table') }} SELECT * "
+    + BY_COUNTRY.replace("'country'", "'city'"),
+    "too_late": "{{ config(materialized='table', pre_hook=\"" + GROWS + '") }} SELECT * '
+    "FROM pkdp_histogram('{{ ref(\"growing\") }}', 'country', k := 20, period := '2024-01-04')",
+    "in_time": '-- {{ ref("too_late") }}\n{{ config(materialized=\'table\', pre_hook={"sql": "'
+    + GROWS.replace("100", "200")
+    + '", "transaction": false}) }} SELECT * '
+    "FROM pkdp_histogram('{{ ref(\"growing\") }}', 'country', k := 20, period := '2024-01-05')",
+}
+EVENTS = pd.DataFrame(
+    {
+        "uid": range(90),
+        "country": ["NO"] * 40 + ["SE"] * 30 + ["DK"] * 20,
+        "city": ["Oslo"] * 40 + ["Lund"] * 30 + ["Ribe"] * 20,
+    }
+)
+
+
+def dbt(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Run dbt in a folder; return its exit code and what it prints."""
+    environment = {**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_PROFILES_DIR": str(folder)}
+    done = subprocess.run(
+        [ROOT / ".venv-duckdb1" / "bin" / "dbt", "--no-use-colors", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def results(folder: Path) -> dict[str, tuple[str, str]]:
+    """Return status and message of everything that the last run made."""
+    content = json.loads((folder / "target" / "run_results.json").read_text(encoding="utf-8"))
+    return {one["unique_id"].split(".")[-1]: (one["status"], one["message"]) for one in content["results"]}
+
+
+def rows(folder: Path, query: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(next(folder.glob("*.duckdb")), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def entries(folder: Path, dataset: str) -> list[tuple[str, str]]:
+    with pkdp.Ledger.open(next(folder.glob("*.sqlite")), dataset=dataset) as ledger:
+        ledger.verify()
+        return sorted((entry.period, entry.label) for entry in ledger.entries())
+
+
+@pytest.fixture
+def example(tmp_path):
+    """The project of the documentation, beside its data."""
+    shutil.copytree(ROOT / "examples" / "data", tmp_path / "data")
+    for name in FILES:
+        (tmp_path / "dbt" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(EXAMPLE / name, tmp_path / "dbt" / name)
+    return tmp_path / "dbt"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with a seed for every table, and the models above."""
+    for folder in ("models", "seeds"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "dbt_project.yml").write_text(PROJECT, encoding="utf-8")
+    (tmp_path / "profiles.yml").write_text(PROFILE.replace("PLUGINS", PLUGIN), encoding="utf-8")
+    EVENTS.to_csv(tmp_path / "seeds" / "events.csv", index=False)
+    EVENTS[["uid", "country"]].head(40).to_csv(tmp_path / "seeds" / "growing.csv", index=False)
+    for name, text in MODELS.items():
+        (tmp_path / "models" / f"{name}.sql").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_page_shows_the_example():
+    page = (ROOT / "docs" / "dbt.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    for name in FILES:
+        assert f"`{name}`" in page
+        assert (EXAMPLE / name).read_text(encoding="utf-8") in blocks
+
+
+@pytest.mark.dbt
+def test_a_day_is_published_once_however_often_dbt_runs(example):
+    # What only binds or writes SQL publishes nothing.
+    code, said = dbt(example, "docs", "generate", "--vars", f"{{day: {DAY}}}")
+    assert code == 0, said
+    code, said = dbt(example, "run", "--empty", "--vars", f"{{day: {DAY}}}")
+    assert code == 1
+    assert results(example)["aircraft_by_carrier"][0] == "error"
+    assert entries(example, "flights") == []
+
+    code, said = dbt(example, "run", "--vars", f"{{day: {DAY}}}")
+    assert code == 0, said
+    flights = pd.read_parquet(example.parent / "data" / "flights_2013.parquet")
+    frame = flights[flights["date"].astype(str) == DAY]
+    asked = {"unit": "tailnum", "k": 50, "attacker": pkdp.AttackerModel(p_max=0.5), "missing_unit": "drop"}
+    table = pkdp.histogram(frame, "carrier", **asked).table
+    assert rows(example, "FROM aircraft_by_carrier") == list(table.itertuples(index=False, name=None))
+    first = entries(example, "flights")
+    assert [period for period, _ in first] == [DAY]
+
+    # The flights of that day are gone: what is replayed reads no data.
+    (example / "models" / "flights_of_day.sql").write_text("SELECT '' AS tailnum, '' AS carrier WHERE false")
+    code, said = dbt(example, "run", "--full-refresh", "--vars", f"{{day: {DAY}}}")
+    assert code == 0, said
+    assert rows(example, "FROM aircraft_by_carrier") == list(table.itertuples(index=False, name=None))
+    assert entries(example, "flights") == first
+
+
+@pytest.mark.dbt
+def test_models_of_every_kind(project):
+    code, said = dbt(project, "build")
+    assert code == 1
+    assert {name: status for name, (status, _) in results(project).items()} == {
+        "events": "success",
+        "growing": "success",
+        **dict.fromkeys(MODELS, "success"),
+        "refused": "error",
+    }
+    # A refused model fails with the reason and the way out, in dbt's output and in its results.
+    for text in (said, results(project)["refused"][1]):
+        assert "DifferencingError" in text
+        assert "cross-tabulated by city, country" in " ".join(text.split())
+    with pytest.raises(duckdb.CatalogException, match="refused"):
+        rows(project, "FROM refused")
+
+    assert rows(project, "FROM by_country") == [("DK", 20), ("NO", 40), ("SE", 30)]
+    assert rows(project, "FROM incremental") == [("DK", 20), ("NO", 40), ("SE", 30)]
+    assert rows(project, "FROM value") == [(90,)]
+    assert rows(project, "FROM read_twice ORDER BY country") == [("NO", 80), ("SE", 60)]
+    # What a model's own transaction has written is not there yet for the release.
+    assert rows(project, "FROM too_late") == [("NO", 40)]
+    assert rows(project, "FROM in_time") == [("NO", 40), ("SE", 60)]
+
+    # Of the view, what was read twice was published once, when it was first read.
+    charged = entries(project, "people")
+    assert [period for period, _ in charged] == [f"2024-01-0{day}" for day in range(1, 7)]
+    code, said = dbt(project, "build", "--exclude", "refused")
+    assert code == 0, said
+    assert sorted(rows(project, "FROM incremental")) == [("DK", 20), ("NO", 40), ("SE", 30)]
+    assert rows(project, "FROM in_time") == [("NO", 40), ("SE", 60)]
+    assert entries(project, "people") == charged
+
+    # Outside dbt a view needs what the plugin installs; with the ledger it replays.
+    with duckdb.connect(project / "people.duckdb") as connection:
+        with pytest.raises(duckdb.Error, match="pkdp_"):
+            connection.execute("FROM as_view")
+        with pkdp.Ledger.open(project / "people.sqlite", dataset="people") as ledger:
+            head = ledger.head()
+            pkdp.duckdb.install(connection, attacker=pkdp.AttackerModel(p_max=0.1), unit="uid", ledger=ledger)
+            assert connection.execute("FROM as_view").fetchall() == [("NO", 40), ("SE", 30)]
+            assert ledger.head() == head
+
+
+@pytest.mark.dbt
+@pytest.mark.parametrize(
+    ("plugins", "said"),
+    [
+        (PLUGIN.replace("period", "perod"), "unknown key 'perod'; did you mean 'period'?"),
+        (PLUGIN.replace("people.sqlite", "dbt_project.yml"), "dbt_project.yml"),
+        (f"{PLUGIN}, {PLUGIN.replace('module', 'alias: second, module')}", "is listed 2 times under plugins"),
+    ],
+)
+def test_a_config_that_cannot_be_used_stops_the_run(project, plugins, said):
+    (project / "profiles.yml").write_text(PROFILE.replace("PLUGINS", plugins), encoding="utf-8")
+    code, printed = dbt(project, "run", "--select", "value")
+    assert code != 0
+    assert said in " ".join(printed.split())
+    assert "Traceback" not in printed
+
+
+@pytest.mark.dbt
+def test_a_model_publishes_the_exact_total_and_another_one_a_table_beside_it(project):
+    told = "{p_max_between: 0.6, leakage: {name: the number of people present, tells: people_present}}"
+    profile = PROFILE.replace("PLUGINS", PLUGIN.replace("{p_max: 0.1}", told))
+    (project / "profiles.yml").write_text(profile, encoding="utf-8")
+    shutil.rmtree(project / "models")
+    (project / "models").mkdir()
+    models = {
+        "total": "* FROM pkdp_count('{{ ref(\"events\") }}', protects := 'value')",
+        "cells": "* FROM pkdp_histogram('{{ ref(\"events\") }}', 'country', noise := 0.5, domain := ['DK', 'NO'], "
+        "protects := 'value', filter := 'country NOT LIKE ''S_''')",
+    }
+    for name, query in models.items():
+        text = f"{{{{ config(materialized='table') }}}} SELECT {query}"
+        (project / "models" / f"{name}.sql").write_text(text, encoding="utf-8")
+    code, said = dbt(project, "build", "--threads", "1")
+    assert code == 0, said
+    assert rows(project, "FROM total") == [(90,)]
+    assert sorted(rows(project, "SELECT country FROM cells")) == [("DK",), ("NO",)]
+    with pkdp.Ledger.open(project / "people.sqlite", dataset="people") as ledger:
+        attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
+        noised = pkdp.Histogram(noise=pkdp.GeometricNoise(0.5))
+        assert ledger.total().delta(0.5) == pkdp.certify(noised, attacker, protects="value").delta(0.5)

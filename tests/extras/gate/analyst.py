@@ -1,0 +1,113 @@
+"""A database with people in it, a policy for analysts, and what may not change when an analyst tries something."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from pkdp_pipeline.extras.gate import worker
+from pkdp_pipeline.extras.gate.gate import Gate
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.releases.release import Release
+
+PEOPLE = """
+CREATE TABLE events AS
+SELECT i AS uid, ['US', 'NO', 'DE', 'SE'][1 + i % 4] AS country, i % 3 = 0 AS flag, (i % 7)::TINYINT AS age,
+    DATE '2020-01-01' + (i % 2)::INT AS day, 'secret' || i AS note
+FROM range(400) t(i);
+CREATE TABLE hidden AS FROM events;
+CREATE VIEW adults AS FROM events WHERE age > 2;
+"""
+
+
+def policy(**further: Any) -> dict[str, Any]:
+    """Return the policy of the public interface, with what a test adds."""
+    table = {"unit": "uid", "columns": ["country", "flag"], "k": 20, "domains": {"country": ["US", "NO", "DE"]}}
+    return {"attacker": {"p_max": 0.1}, "tables": {"events": table}, **further}
+
+
+def database(folder: Path) -> Path:
+    """Make the database."""
+    path = folder / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(PEOPLE)
+    path.chmod(0o600)
+    return path
+
+
+@contextmanager
+def kept_workers(path: Path) -> Iterator[None]:
+    """Let the next gate of a database, which no test changes, have the processes that the last one did not need."""
+    idle: list[worker.Worker] = []
+
+    class Kept(worker.Worker):
+        memory = ""
+        works = False
+
+        def do(self, *arguments: Any, **limits: Any) -> Any:
+            self.works = True
+            made = super().do(*arguments, **limits)
+            self.works = False
+            return made
+
+        def end(self) -> None:
+            if self.works or not self.alive:
+                super().end()
+            elif self not in idle:
+                idle.append(self)
+
+    def started(database: Path, memory: str) -> worker.Worker:
+        if database != path.resolve():
+            return worker_class(database, memory)
+        for one in idle:
+            if isinstance(one, Kept) and one.memory == memory and one.alive:
+                idle.remove(one)
+                return one
+        made = Kept(database, memory)
+        made.memory = memory
+        return made
+
+    worker_class = worker.Worker
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "Worker", started)
+        yield
+    for one in idle:
+        worker_class.end(one)
+
+
+def histogram(by: Any = "country", **further: Any) -> dict[str, Any]:
+    """Return a question for a histogram of the people."""
+    return {"table": "events", "histogram": by, **further}
+
+
+def count(**further: Any) -> dict[str, Any]:
+    """Return a question for a count of the people."""
+    return {"table": "events", "count": True, **further}
+
+
+def rows(release: Release) -> list[tuple[Any, ...]]:
+    """Return a release's rows; None where suppressed."""
+    table = release.table.astype(object).where(release.table.notna(), None)
+    return list(table.itertuples(index=False, name=None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """A gate, and the files around it."""
+
+    gate: Gate
+    folder: Path
+    ledger: Ledger
+
+    def state(self) -> tuple[object, ...]:
+        """Return what a refused question leaves as it was: files, data and ledger."""
+        files = sorted(path for path in self.folder.rglob("*") if "ledger" not in path.name)
+        contents = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
+        return files, contents, self.ledger.head(), len(list(self.ledger.entries(given_back=True)))

@@ -1,0 +1,321 @@
+"""What one question may use: time, memory, cells. Nobody else waits for it, and it says nothing about the data."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from analyst import count, database, histogram, policy, rows
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError, TemporaryError
+from pkdp_pipeline.extras.gate.gate import Gate
+from pkdp_pipeline.extras.gate.worker import Job, Worker
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.releases.publish import Certifying
+from pkdp_pipeline.releases.release import Release
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that no test changes."""
+    return database(tmp_path_factory.mktemp("people"))
+
+
+def slow(folder: Path) -> tuple[Path, Callable[[int], None]]:
+    """Return a database with a second table, `slowly`, and what makes it take for ever, or not any more."""
+    path, csv = database(folder), folder / "length.csv"
+
+    def write(length: int) -> None:
+        csv.write_text(f"length\n{length}\n", encoding="utf-8")
+
+    write(1)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE VIEW slowly AS SELECT uid, flag AND 0 = (SELECT count(*) FROM range(length) a, range(length) b "
+            f"WHERE a.range * b.range = uid + 0.5) AS flag FROM events, read_csv('{csv}')"
+        )
+    return path, write
+
+
+def rules(folder: Path, **limits: Any) -> dict[str, Any]:
+    tables = {**policy()["tables"], "slowly": {"unit": "uid", "columns": ["flag"], "k": 20}}
+    budget = {"epsilon": 2.0, "delta": 1e-6, "part": "worst_case"}
+    return policy(tables=tables, budget=budget, ledger=str(folder / "ledger.sqlite"), period="2020", limits=limits)
+
+
+HANGING = {"table": "slowly", "histogram": "flag", "noise": 0.2, "release_threshold": 90}
+
+
+def charged(folder: Path) -> list[str]:
+    """Return what the ledger says of its entries, seen from outside."""
+    with Ledger.open(folder / "ledger.sqlite") as ledger:
+        return [entry.state for entry in ledger.entries(given_back=True)]
+
+
+def until(fact: Callable[[], object]) -> None:
+    ends = time.monotonic() + 300
+    while not fact():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def out_of_time(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The moment at which the time of every question that is being counted is over, and not before."""
+    over, received = threading.Event(), Worker._received
+
+    def waiting(worker: Worker, seconds: float | None) -> object:
+        while not (worker._connection.poll(0.02) or over.is_set()):
+            pass
+        return received(worker, 0.0 if over.is_set() else None)
+
+    monkeypatch.setattr(Worker, "_received", waiting)
+    return over
+
+
+def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(
+    tmp_path: Path, out_of_time: threading.Event
+) -> None:
+    path, write = slow(tmp_path)
+    told: list[PkdpError] = []
+    with Gate(path, policy=rules(tmp_path, seconds=600.0)) as gate:
+        write(10**7)
+
+        def hang() -> None:
+            with pytest.raises(PkdpError, match="was not answered; ask the curator") as caught:
+                gate.ask(HANGING)
+            told.append(caught.value)
+
+        asking = threading.Thread(target=hang)
+        asking.start()
+        until(lambda: charged(tmp_path))  # it is being counted
+        gate.ask(count(noise=0.3))
+        assert asking.is_alive()
+        out_of_time.set()
+        asking.join(timeout=300)
+        assert type(told[0]) is PkdpError
+        assert gate.unreadable == ()
+        assert charged(tmp_path) == ["reserved", "published"]
+        out_of_time.clear()
+        write(1)
+        # Asked again it takes over what is charged; its certificate is made anew, beside what came between.
+        assert [row[0] for row in rows(gate.ask(HANGING))] == [False, True]
+        assert [state for state in charged(tmp_path) if state != "given_back"] == ["published"] * 2
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        ledger.verify()
+
+
+def test_running_out_of_memory_is_not_told_and_condemns_no_table(tmp_path: Path) -> None:
+    path, csv = database(tmp_path), tmp_path / "people.csv"
+    csv.write_text("n\n10\n", encoding="utf-8")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            f"CREATE VIEW many AS SELECT hash(i) AS uid, true AS flag FROM range((SELECT n FROM '{csv}')) t(i)"
+        )
+    asked = policy(tables={"many": {"unit": "uid", "columns": ["flag"], "k": 2}}, limits={"memory": "40MB"})
+    with Gate(path, policy=asked) as gate:
+        csv.write_text("n\n10000000\n", encoding="utf-8")
+        with pytest.raises(PkdpError, match="was not answered") as told:
+            gate.ask({"table": "many", "count": True, "k": 2})
+        assert type(told.value) is PkdpError
+        assert gate.unreadable == ()
+        assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
+    with pytest.raises(ConfigError, match=r"table 'many' cannot be read with limits\.memory = '40MB'"):
+        Gate(path, policy=asked)
+
+
+def test_a_worker_that_is_killed_while_it_counts_says_nothing_about_the_table(tmp_path: Path) -> None:
+    path, write = slow(tmp_path)
+    with Gate(path, policy=rules(tmp_path)) as gate:
+        write(10**7)
+
+        def kill() -> None:
+            until(lambda: charged(tmp_path))
+            for worker in gate._workers._all:
+                os.kill(worker._process.pid, signal.SIGKILL)
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        with pytest.raises(PkdpError, match="was not answered"):
+            gate.ask(HANGING)
+        killing.join()
+        assert gate.unreadable == ()
+        gate.ask(count(noise=0.3))
+
+
+def test_a_worker_ends_with_its_gate_also_while_it_counts(tmp_path: Path) -> None:
+    path, write = slow(tmp_path)
+    script = (
+        "import sys, threading, time, pkdp_pipeline.duckdb as d\n"
+        f"gate = d.Gate({str(path)!r}, policy={rules(tmp_path)!r})\n"
+        "print(*[worker._process.pid for worker in gate._workers._all], flush=True)\n"
+        "input()\n"
+        f"gate.ask({HANGING!r})\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        worker = int(process.stdout.readline())
+        write(10**7)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        until(lambda: charged(tmp_path))
+        time.sleep(0.3)
+        process.kill()
+    until(lambda: not Path(f"/proc/{worker}").exists() or " Z " in Path(f"/proc/{worker}/stat").read_text())
+    # What was reserved when it was killed is taken over.
+    write(1)
+    with Gate(path, policy=rules(tmp_path)) as gate:
+        assert [row[0] for row in rows(gate.ask(HANGING))] == [False, True]
+        assert charged(tmp_path) == ["published"]
+
+
+def test_a_gate_whose_workers_all_count_is_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Gate(path, policy=policy(limits={"seconds": 0.2})) as gate:
+        for _ in range(4):
+            gate._workers._places.acquire()
+        head = gate._ledger.head()
+        with pytest.raises(TemporaryError, match="busy"):
+            gate.ask(histogram())
+        assert gate._ledger.head() == head  # nothing is charged
+        gate._workers._places.release()
+        monkeypatch.setattr(Worker, "do", lambda *_, **__: pytest.fail("a replay needs no data"))
+
+
+def test_combinations_of_public_values_are_counted_before_they_are_made(path: Path) -> None:
+    """A few columns with many public values each have more combinations than memory has room for."""
+    many = [str(value) for value in range(3_000)]
+    table = {"unit": "uid", "columns": ["country", "note"], "k": 20, "domains": {"country": many, "note": many}}
+    with Gate(path, policy=policy(tables={"events": table})) as gate:
+        with pytest.raises(ArgumentError, match="more than the 100000 cells that the policy allows"):
+            gate.ask(histogram(["country", "note"]))
+        assert len(gate.ask(histogram()).table) == 3_000
+    with pytest.raises(ConfigError, match=r"domains\.country has more values than the 2999 of limits\.cells"):
+        Gate(path, policy=policy(tables={"events": table}, limits={"cells": 2_999}))
+
+
+@pytest.fixture(scope="module")
+def noisy(path: Path) -> Iterator[Gate]:
+    """A gate that answers many questions."""
+    budget = {"epsilon": 50.0, "delta": 1e-6, "part": "worst_case"}
+    with Gate(path, policy=policy(limits={"seconds": 600.0}, budget=budget)) as gate:
+        yield gate
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 1_500 + "flag" + ")" * 1_500,
+        "NOT " * 900 + "flag",
+        "flag" + " OR flag" * 400,
+        " AND ".join(f"(country = '{one}' OR flag)" for one in range(120)),
+        "country IN (" + ", ".join(f"'{one}'" for one in range(700)) + ")",
+        "country = '" + "%a" * 1_900 + "'",
+        "country = '" + "\\" * 1_900 + "'''",
+        "country = 'a\x00b'",
+        "country = '\ud800'",
+        "flag " + "x" * 100_000,
+    ],
+)
+def test_a_hostile_filter_harms_nobody(noisy: Gate, text: str) -> None:
+    began = time.process_time()
+    with suppress(PkdpError):
+        noisy.ask(count(filter=text, noise=0.5))
+    assert time.process_time() - began < 20
+    assert noisy.unreadable == ()
+    assert noisy.ask(count(noise=0.5)).table is not None
+
+
+def test_numbers_whose_certificates_take_for_ever_are_refused(path: Path) -> None:
+    with Gate(path, policy=policy()) as gate:
+        for further in ({"k": 10**9}, {"k": 10**400}, {"k": 25, "k_complement": 10**9}):
+            with pytest.raises(ArgumentError, match="at most 100000000"):
+                gate.ask(count(**further))
+
+
+def test_a_certificate_is_the_work_of_a_worker_and_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process computes none; one that takes too long charges nothing and condemns no table."""
+    do, work = Worker.do, []
+
+    def unhurried(worker: Worker, job: Any, *, seconds: float | None) -> Any:
+        work.append(job)
+        if not isinstance(job, Certifying):
+            return do(worker, job, seconds=seconds)
+        os.kill(worker._process.pid, signal.SIGSTOP)  # it cannot be quicker than no time
+        return do(worker, job, seconds=0.0)
+
+    with Gate(path, policy=policy()) as gate:
+        head = gate._ledger.head()
+        with monkeypatch.context() as patched:
+            patched.setattr(Worker, "do", unhurried)
+            with pytest.raises(NotCertifiableError, match=r"in time: .* Nothing was read or charged"):
+                gate.ask(histogram())
+        assert not any(isinstance(job, Job) and job.task == "count" for job in work)
+        assert (gate._ledger.head(), gate.unreadable) == (head, ())
+        for module, name in ((Certificate, "_grid"), (Target, "hold"), (Certificate, "sentence")):
+            monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("computed outside of a worker"))
+        release = gate.ask(histogram())
+        assert gate.ask(histogram()).to_bytes() == release.to_bytes()
+        assert gate.total().to_json()
+    assert release.certificate.to_json()
+
+
+def test_nobody_waits_for_a_certificate(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is computed, other questions are answered, replayed and refused, and so are totals."""
+    do, computing, goes_on = Worker.do, threading.Event(), threading.Event()
+    released: list[Release] = []
+
+    def held_up(worker: Worker, job: Any, **limits: Any) -> Any:
+        if isinstance(job, Certifying) and job.mechanism.k == 21:
+            computing.set()
+            assert goes_on.wait(60)
+        return do(worker, job, **limits)
+
+    budget = {"epsilon": 2.0, "delta": 1e-6, "part": "worst_case"}
+    with Gate(path, policy=policy(budget=budget)) as gate:
+        released.append(gate.ask(count(noise=0.5)))
+        monkeypatch.setattr(Worker, "do", held_up)
+        slow_question = histogram("flag", k=21, noise=0.5, release_threshold=60)
+        asking = threading.Thread(target=lambda: released.append(gate.ask(slow_question)))
+        asking.start()
+        assert computing.wait(60)
+        with pytest.raises(ArgumentError, match="at least 20"):
+            gate.ask(count(k=1))
+        assert gate.ask(count(noise=0.5)).replayed
+        gate.ask(count(noise=0.25))
+        assert gate.total().worst_case.epsilon(0.0) == pytest.approx(0.75)
+        assert asking.is_alive()
+        goes_on.set()
+        asking.join(60)
+        # Its certificate names the head of the ledger as it was when it was charged.
+        entries = list(gate._ledger.entries())
+        assert [entry.state for entry in entries] == ["published"] * 3
+        assert entries[-1].head == Release.from_bytes(released[-1].to_bytes()).certificate.context.head
+        gate._ledger.verify()
+
+
+def test_a_defect_in_a_certificate_condemns_no_table(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Worker, job: Any, **limits: Any) -> Any:
+        return do(self, os.abort if isinstance(job, Certifying) else job, **limits)
+
+    do = Worker.do
+    with Gate(path, policy=policy()) as gate:
+        monkeypatch.setattr(Worker, "do", broken)
+        with pytest.raises(PkdpError, match="was not answered"):
+            gate.ask(histogram())
+        assert gate.unreadable == ()
+        assert list(gate._ledger.entries()) == []

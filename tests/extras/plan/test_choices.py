@@ -1,0 +1,186 @@
+"""The choices reach their target, are minimal, and their costs move as they should."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pkdp_pipeline import (
+    ArgumentError,
+    AttackerModel,
+    BoundedParticipation,
+    Count,
+    GeometricNoise,
+    Histogram,
+    IndependentGivenHabits,
+    certify,
+    compose,
+    smallest_k,
+    smallest_release_threshold,
+)
+from pkdp_pipeline.extras.plan import Choice, PublicCounts, choices
+
+ATTACKER = AttackerModel(p_max=0.1)
+TOWNS = PublicCounts.assumed(cells=50, people=5000, shape="zipf")
+
+
+def by_way(found):
+    return {one.way: one for one in found}
+
+
+@given(
+    st.floats(0.01, 0.6),
+    st.floats(0.3, 3.0),
+    st.floats(1e-10, 1e-2),
+    st.sampled_from(["presence", "value"]),
+    st.sampled_from([1, 1, 1, 7]),
+    st.booleans(),
+)
+@settings(max_examples=8, deadline=None)
+def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, declared):
+    attacker, evidence = AttackerModel(p_max=p_max), IndependentGivenHabits()
+    found = choices(
+        attacker,
+        epsilon=epsilon,
+        delta=delta,
+        protects=protects,
+        days=days,
+        evidence=evidence,
+        counts=TOWNS,
+        declared_cells=declared,
+    )
+    ways = by_way(found)
+    assert set(ways) == {"k", "noise_and_k"} | ({"noise"} if declared else set())
+    for one in found:
+        certificate = certify(one.mechanism, attacker, protects=protects)
+        whole = certificate if days == 1 else compose([(certificate, days)], evidence)
+        assert whole.delta(epsilon) == one.together.delta(epsilon) <= delta
+        assert one.against_anyone == (one.way != "k")
+        assert 0.0 <= one.outcome.suppressed_people <= one.outcome.suppressed_cells <= 1.0
+        assert one.outcome.basis == TOWNS.basis
+        # Noticeably less noise fails, and what is shown is what is certified.
+        if one.mechanism.noise is not None:
+            shown = re.search(r"noise of epsilon ([^, ;]+)", one.words)[1]
+            assert float(shown) == one.mechanism.noise.epsilon
+            less = GeometricNoise(1.001 * one.mechanism.noise.epsilon)
+            again = certify(replace(one.mechanism, noise=less), AttackerModel(), protects=protects)
+            fewer = again if days == 1 else compose([(again, days)], evidence)
+            assert fewer.delta(epsilon) > delta
+    errors = [float(f"{one.outcome.mean_absolute_error:.3g}") for one in found if one.outcome.suppressed_people != 1.0]
+    assert errors == sorted(errors)
+
+
+def test_k_is_that_of_smallest_k():
+    k = smallest_k(ATTACKER, epsilon=1.0, delta=1e-6)
+    assert by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6))["k"].mechanism == Histogram(k=k)
+
+
+def test_an_easier_target_costs_less():
+    costs = [by_way(choices(ATTACKER, epsilon=epsilon, delta=1e-6, counts=TOWNS)) for epsilon in (0.3, 1.0, 2.0)]
+    for way in ("k", "noise", "noise_and_k"):
+        assert [cost[way].outcome.suppressed_people for cost in costs] == sorted(
+            (cost[way].outcome.suppressed_people for cost in costs), reverse=True
+        )
+    errors = [cost["noise"].outcome.mean_absolute_error for cost in costs]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_shares_are_not_known_without_counts():
+    for one in choices(ATTACKER, epsilon=1.0, delta=1e-6):
+        assert one.outcome.basis == "Nothing was said about the counts."
+        if one.way == "noise":
+            assert one.outcome.suppressed_people == 0.0
+        else:
+            assert one.outcome.suppressed_cells is None
+            assert "not known" in one.words
+
+
+def test_the_words_of_each():
+    found = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS))
+    assert found["k"].words == (
+        "exact counts from k = 30 on, 26 % of cells with 6.62 % of people suppressed; "
+        "against the declared attacker only."
+    )
+    assert found["noise"].words == (
+        "counts with noise of epsilon 1, off by 0.851 on average, nothing suppressed; against anyone at all."
+    )
+    assert found["noise_and_k"].words.startswith(
+        "counts with noise of epsilon 1, off by 0.851 on average, published from"
+    )
+
+
+def test_noise_is_shown_so_that_it_can_be_typed():
+    for epsilon in (0.3, 1.0, 1.7):
+        one = by_way(choices(ATTACKER, epsilon=epsilon, delta=1e-4))["noise"]
+        shown = float(one.words.split("epsilon ")[1].split(",")[0])
+        assert 0.999 * one.mechanism.noise.epsilon < shown <= one.mechanism.noise.epsilon
+
+
+def test_a_count_that_needs_nothing():
+    sure = AttackerModel(p_min=0.2, p_max=0.8, unknown=5000)
+    found = choices(sure, epsilon=1.0, delta=1e-6, kind="count")
+    assert [one.way for one in found] == ["exact", "noise_against_anyone"]
+    assert found[0].mechanism == Count()
+    assert found[0].words.startswith("exact count, nothing suppressed")
+
+
+def test_uncertainty_takes_the_place_of_some_noise():
+    unsure = AttackerModel(p_min=0.2, p_max=0.5, unknown=120)
+    ways = by_way(choices(unsure, epsilon=1.0, delta=1e-6, kind="count"))
+    assert ways["noise"].mechanism.noise.epsilon > ways["noise_against_anyone"].mechanism.noise.epsilon
+    assert not ways["noise"].against_anyone
+    assert ways["noise_against_anyone"].against_anyone
+
+
+def test_what_holds_against_anyone_rests_on_nothing_declared():
+    unsure = AttackerModel(p_min=0.2, p_max=0.5, unknown=120)
+    one = by_way(choices(unsure, epsilon=1.0, delta=1e-6, kind="count"))["noise_against_anyone"]
+    assert one.certificate.attacker == AttackerModel()
+    assert one.together.delta(1.0) == one.together.worst_case.delta(1.0)
+    assert one.together.delta(0.5) > certify(one.mechanism, unsure).delta(0.5)
+
+
+def test_uncertainty_that_saves_no_noise_gives_no_second_choice():
+    unsure = AttackerModel(p_min=1e-9, p_max=0.2, unknown=0)
+    found = choices(unsure, epsilon=1.0, delta=0.1, days=7, evidence=IndependentGivenHabits(), kind="count")
+    assert sum(one.mechanism.noise is not None for one in found) == 1
+
+
+def test_the_threshold_is_the_least_for_the_noise_beside_it():
+    # The least noise leaves no δ to a threshold here: the noise is found for a threshold, then the threshold for it.
+    evidence = [BoundedParticipation(times=5), IndependentGivenHabits()]
+    asked = {"epsilon": 20.0, "delta": 1e-3, "days": 365, "evidence": evidence}
+    found = by_way(choices(None, **asked, declared_cells=False))["noise_and_k"].mechanism
+    assert smallest_release_threshold(found, **asked) == found.release_threshold
+    assert found.noise.epsilon == pytest.approx(2.0)
+
+
+def test_without_evidence_only_noise_adds_up():
+    found = choices(ATTACKER, epsilon=1.0, delta=1e-6, days=30)
+    assert {one.way for one in found} == {"noise", "noise_and_k"}
+    assert all(isinstance(one, Choice) for one in found)
+
+
+def test_nothing_declared_leaves_noise():
+    assert {one.way for one in choices(None, epsilon=1.0, delta=1e-6)} == {"noise", "noise_and_k"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"kind": "table"}, "kind must be one of"),
+        ({"counts": {"a": 3}}, "PublicCounts"),
+        ({"delta": 0.0}, "delta"),
+        ({"protects": "both"}, "protects"),
+        ({"days": 0}, "days"),
+        ({"kind": "count", "protects": "value"}, "a Count has one number"),
+    ],
+)
+def test_arguments_are_checked(changed, words):
+    asked = {"epsilon": 1.0, "delta": 1e-6} | changed
+    with pytest.raises(ArgumentError, match=words):
+        choices(ATTACKER, **asked)

@@ -1,0 +1,380 @@
+"""The commands pkdp plan …: the numbers are the library's, the JSON follows its schema, refusals say what would do."""
+
+from __future__ import annotations
+
+import copy
+import fcntl
+import functools
+import json
+import math
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+from thorough import one_in
+from typer.testing import CliRunner
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.extras.plan import choices, largest_p_max, smallest_unknown
+from pkdp_pipeline.extras.report.statement import what_if
+from pkdp_pipeline.model.mechanisms import mechanism_from_dict
+from pkdp_pipeline.model.wording import percent, rounded_up
+
+SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "plan.v1.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+HABITS = pkdp.IndependentGivenHabits()
+YEAR = ("histogram", "--p-max", 0.1, "--epsilon", 8, "--days", 365, "--evidence", "independent_given_habits")
+BOX = ("count", "--p-max", 0.6, "--p-min", 0.3, "--unknown", 2000)
+ELECTION = ("histogram", "--protects", "value", "--p-max-between", 0.7, "--known", 5)
+ASSUMED = ("--assumed-cells", 30, "--assumed-people", 20000, "--assumed-spread", "zipf")
+PLANS = {
+    "once": ("histogram", "--p-max", 0.1, *ASSUMED),
+    "year": YEAR,
+    "box": (*BOX, "--assumed-people", 40),
+    "election": ELECTION,
+    "anyone": ("histogram", "--days", 30),
+    "noise": ("histogram", "--p-max", 0.1, "--choice", 2, "--cells-from-data", *ASSUMED),
+    "capped": (
+        *("histogram", "--p-max", 0.2, "--days", 12, "--no-noise", "--known", 2, "--influence", "active"),
+        *("--evidence", "bounded_participation:2", "--evidence", "independent-given-habits"),
+    ),
+}
+
+
+def run(*arguments, width: int = 120):
+    return CliRunner(env={"COLUMNS": str(width)}).invoke(cli.app, ["plan", *map(str, arguments)])
+
+
+@functools.cache
+def printed(*arguments) -> str:
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def plan(*arguments) -> dict:
+    document = json.loads(printed(*arguments))
+    VALIDATOR.validate(document)
+    return document
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_choices_are_the_librarys_with_every_number_rounded_up():
+    attacker = pkdp.AttackerModel(p_max=0.1)
+    found = choices(attacker, epsilon=8.0, delta=1e-6, days=365, evidence=HABITS)
+    done = run(*YEAR)
+    assert done.exit_code == 0, done.output
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:2] in ("1 ", "2 ", "3 ")]
+    assert len(rows) == len(found) == 3
+    for place, (one, row) in enumerate(zip(found, rows, strict=True), start=1):
+        assert row[0] == f"{place}"
+        assert rounded_up(one.together.epsilon(1e-6)) in row
+        assert rounded_up(one.together.delta(8.0)) in row
+    assert f"no noise, k = {found[0].mechanism.k}" in done.stdout
+    shown = float(re.search(r"noise of ε = ([\d.]+)", done.stdout)[1])
+    assert shown == found[1].mechanism.noise.epsilon
+    assert words(found[0].together.sentence()) in words(done.stdout)
+    assert "all 365 releases together" in words(done.stdout)
+
+
+def test_limits_and_sensitivity_are_the_librarys():
+    document = plan(*YEAR, "--no-curves")
+    attacker = pkdp.AttackerModel(p_max=0.1)
+    mechanism = mechanism_from_dict(document["choices"][0]["mechanism"])
+    together = pkdp.compose([(pkdp.certify(mechanism, attacker), 365)], HABITS)
+    limit = largest_p_max(mechanism, attacker, epsilon=8.0, delta=1e-6, days=365, evidence=HABITS)
+    assert document["limits"] == [{"field": "p_max", "declared": 0.1, "limit": limit}]
+    for row, one in zip(document["what_if"], what_if(together), strict=True):
+        assert row["attacker"] == one.words
+        assert row["epsilon"] == (None if one.epsilon == math.inf else one.epsilon)
+        assert row["delta_at_one"] == one.delta_at_one
+    shown = words(run(*YEAR, "--no-curves", width=200).stdout)
+    assert f"up to p_max = {percent(limit)}; 10 % is declared" in shown
+    for one in what_if(together):
+        epsilon = "none" if one.epsilon == math.inf else rounded_up(one.epsilon)
+        assert f"{one.words} {epsilon} {rounded_up(one.delta_at_one)}" in shown
+
+
+def test_the_smallest_unknown_is_the_librarys():
+    least = smallest_unknown(pkdp.Count(), pkdp.AttackerModel(p_max=0.6, p_min=0.3), epsilon=1.0, delta=1e-6)
+    assert plan(*BOX, "--no-curves")["limits"] == [{"field": "unknown", "declared": 2000, "limit": least}]
+    assert f"down to unknown = {least}; 2000 are declared" in words(run(*BOX, "--no-curves").stdout)
+
+
+@pytest.mark.parametrize("name", one_in(2, PLANS))
+def test_the_json_follows_its_schema_and_its_command_asks_the_same(name):
+    document = plan(*PLANS[name], "--no-curves")
+    again = plan(*shlex.split(document["command"])[2:], "--no-curves")
+    assert again == document
+    assert 0 <= document["chosen"] < len(document["choices"])
+    for one in document["choices"]:
+        assert one["epsilon_at_delta"] <= document["question"]["epsilon"]
+        assert one["delta_at_epsilon"] <= document["question"]["delta"]
+
+
+def test_members_of_the_json_can_be_neither_missing_nor_invented():
+    made = plan(*PLANS["capped"], "--assumed-cells", 3, "--assumed-people", 700)
+    for path in paths(made):
+        without = copy.deepcopy(made)
+        del at(without, path[:-1])[path[-1]]
+        assert not VALIDATOR.is_valid(without), path
+        more = copy.deepcopy(made)
+        at(more, path[:-1])["invented"] = 1
+        assert not VALIDATOR.is_valid(more), path
+
+
+def paths(value: object, path: tuple = ()) -> list[tuple]:
+    """Return the path of every object's member, wherever it is."""
+    found = []
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found += [(*path, key), *paths(inner, (*path, key))]
+    elif isinstance(value, list) and value:
+        found += paths(value[0], (*path, 0))
+    return found
+
+
+def at(value, path):
+    for step in path:
+        value = value[step]
+    return value
+
+
+def test_where_nothing_does_without_noise_it_says_why():
+    document = plan("histogram", "--days", 30, "--p-max", 0.1)
+    assert "--evidence independent_given_habits" in document["without_noise"]
+    assert "pkdp." not in document["without_noise"]
+    assert all(one["against_anyone"] for one in document["choices"])
+    assert document["limits"] == []
+    assert document["curves"] == []
+    assert "Without noise: these releases do not add up" in words(run("histogram", "--days", 30, "--p-max", 0.1).stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (("histogram", "--p-max", 1), ("--p-max 1 says that nobody is ever absent",)),
+        (("histogram",), ("k hides presence when --p-max < 1 is declared",)),
+        (("histogram", "--p-max", 0.1, "--days", 30), ("--evidence bounded_dependence:EPSILON,DELTA",)),
+        (("count", "--p-max", 1), ("this count",)),
+        (("histogram", "--p-max", 0.5, "--epsilon", 0), ("no threshold k", "at epsilon = 0")),
+    ],
+)
+def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
+    refused = run(*arguments, "--no-noise")
+    assert refused.exit_code == 4, refused.output
+    told = words(refused.stderr)
+    assert all(text in told for text in texts), told
+    if "--epsilon" not in arguments:
+        assert "Where noise is acceptable, it reaches the target against anyone at all: --noise " in told
+    assert "can be argued" not in told  # no number that nobody typed
+    assert "pkdp." not in told
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((), "without a terminal there is nobody to ask"),
+        (("histogram", "--p-max", 2), "must be a probability"),
+        (("histogram", "--p-max", 0.1, "--influence", "bold"), "influence must be one of"),
+        (("histogram", "--p-max", 0.1, "--protects", "both"), "protects must be one of"),
+        (("histogram", "--p-max", 0.1, "--delta", 0), "delta must be above 0"),
+        (("histogram", "--p-max", 0.1, "--epsilon", -1), "epsilon"),
+        (("histogram", "--p-max", 0.1, "--days", 0), "days must be at least 1"),
+        (("histogram", "--p-max", 0.1, "--evidence", "folklore"), "--evidence must be one of"),
+        (("histogram", "--p-max", 0.1, "--evidence", "bounded_participation"), "bounded_participation:TIMES"),
+        (("histogram", "--p-max", 0.1, "--evidence", "bounded_participation:often"), "takes its numbers"),
+        (("histogram", "--p-max", 0.1, "--evidence", "once_per_unit:3"), "takes no number"),
+        (("histogram", "--p-max", 0.1, "--choice", 4), "there are 3 choices"),
+        (("histogram", "--p-max", 0.1, "--no-noise", "--choice", 2), "there is 1 choice"),
+        (("histogram", "--p-max", 0.1, "--assumed-cells", 3), "give --assumed-people as well"),
+        (("histogram", "--p-max", 0.1, "--assumed-cells", 0, "--assumed-people", 3), "--assumed-cells must be"),
+        (("histogram", "--p-max", 0.1, "--assumed-cells", 3, "--assumed-people", -3), "--assumed-people must be"),
+        (("histogram", "--p-max", 0.1, *ASSUMED[:-1], "odd"), "--assumed-spread must be one of even, zipf"),
+        (("histogram", "--p-max", 0.1, "--count-column", "n"), "give --public-counts as well"),
+        (("histogram", "--p-max", 0.1, "--public-counts", "nowhere.csv"), "nowhere.csv cannot be read"),
+        (("histogram", "--p-max", 0.1, "--public-counts", "x.csv", *ASSUMED), "either read or assumed"),
+        (("count", "--p-max-between", 0.7), "No such option"),
+        (("histogram", "--p-max", "much"), "a number from 0 to 1"),
+        (("sum",), "No such command"),
+    ],
+)
+def test_what_is_malformed_is_exit_code_2_with_the_rule(arguments, text):
+    refused = run(*arguments)
+    assert refused.exit_code == 2, refused.output
+    assert text in words(refused.stderr.replace("│", " "))
+
+
+def test_public_counts_say_how_much_is_suppressed_and_that_they_are_public(tmp_path):
+    file = tmp_path / "last_year.csv"
+    file.write_text("district,year,people\nHarbour,2025,10\nMill Hill,2025,40\nOld Town,2025,950\n", encoding="utf-8")
+    given = ("--public-counts", file, "--count-column", "people")
+    document = plan("histogram", "--p-max", 0.1, *given)
+    assert document["question"]["counts"] == {
+        "source": "last_year.csv, declared public",
+        "cells": 3,
+        "people": 1000,
+    }
+    exact = document["choices"][0]
+    assert exact["mechanism"]["k"] == 30
+    assert exact["suppressed_cells"] == pytest.approx(1 / 3)
+    assert exact["suppressed_people"] == pytest.approx(0.01)
+    shown = words(run("histogram", "--p-max", 0.1, "--no-curves", *given).stdout)
+    assert "If the counts are those of last_year.csv, declared public." in shown
+    assert "33.3 % 1 %" in shown
+    unknown = words(run("histogram", "--p-max", 0.1, "--no-curves").stdout)
+    assert "Suppressed shares are not estimated: give --public-counts" in unknown
+    assert "the assumption of 20000 people, spread as 1/rank over 30 cells" in words(
+        run(*PLANS["once"], "--no-curves").stdout
+    )
+
+
+def test_noise_against_anyone_has_no_smaller_numbers_for_what_the_attacker_does_not_know():
+    found = plan("count", "--p-min", 0.2, "--p-max", 0.5, "--unknown", 120, "--no-curves")["choices"]
+    anyone = next(one for one in found if one["against_anyone"])
+    alone = pkdp.certify(mechanism_from_dict(anyone["mechanism"]), pkdp.AttackerModel())
+    assert anyone["delta_at_epsilon"] == alone.delta(1.0)
+    assert anyone["epsilon_at_delta"] == alone.epsilon(1e-6)
+
+
+def test_the_chosen_one_is_looked_at_closely():
+    first, second = run("histogram", "--p-max", 0.1), run("histogram", "--p-max", 0.1, "--choice", 2)
+    assert "Choice 1: no noise, k = 30" in first.stdout
+    assert "If the attacker is stronger" in first.stdout
+    assert "Choice 2: noise of ε = 1\n" in second.stdout
+    assert "against anyone at all" in second.stdout
+    assert "If the attacker is stronger" not in second.stdout
+    assert "domain = " in second.stdout
+
+
+def test_curves_that_take_long_are_left_out_unless_asked_for():
+    slow = ("histogram", "--p-max", 0.1, "--known", 1, "--days", 2, "--evidence", "independent_given_habits")
+    assert plan(*slow)["curves"] == []
+    assert "--curves draws them" in run(*slow).stdout
+    assert len(plan("histogram", "--p-max", 0.1, "--curves")["curves"]) >= 2
+    assert "ε at δ = 1e-6 against the threshold k" in run("histogram", "--p-max", 0.1).stdout
+    assert "against the threshold" not in run("histogram", "--p-max", 0.1, "--no-curves").stdout
+
+
+def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database():
+    program = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from pkdp_pipeline.cli import main as cli\n"
+        "def needs(asked, *heavy):\n"
+        "    assert CliRunner().invoke(cli.app, asked).exit_code == 0\n"
+        "    assert not set(heavy) & set(sys.modules), (asked, set(heavy) & set(sys.modules))\n"
+        "for asked in (['--help'], ['plan', '--help'], ['plan', 'histogram', '--help']):\n"
+        "    needs(asked, 'duckdb', 'pandas', 'numpy', 'flint', 'opendp', 'pkdp_pipeline.extras.plan')\n"
+        "needs(['certify', 'histogram', '--p-max', '0.1', '--k', '50'], 'duckdb', 'pandas', 'scipy', 'opendp')\n"
+        "needs(['plan', 'histogram', '--p-max', '0.1'], 'duckdb', 'scipy', 'opendp', 'matplotlib')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def in_the_foreground():
+    # Of a test run in the background, Ctrl-C is ignored, and so it would be here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def talk(answers: list[str | int], *, seconds: float = 300.0) -> tuple[str, int]:
+    """Run `pkdp plan` in a pseudo terminal; an answer is a line, or the number of a control character."""
+    lead, follow = pty.openpty()
+    fcntl.ioctl(follow, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    program = subprocess.Popen(
+        [sys.executable, "-m", "pkdp_pipeline.cli.main", "plan"],
+        stdin=follow,
+        stdout=follow,
+        stderr=follow,
+        env={**environment, "TERM": "dumb", "PYTHONIOENCODING": "utf-8"},
+        start_new_session=True,
+        preexec_fn=in_the_foreground,
+    )
+    os.close(follow)
+    shown, asked, waiting, end = b"", 0, list(answers), time.monotonic() + seconds
+    answer, pressed, again = "", b"", 0.0
+    try:
+        while time.monotonic() < end:
+            if select.select([lead], [], [], 0.1)[0]:
+                try:
+                    piece = os.read(lead, 65536)
+                except OSError:
+                    break  # the other end is closed
+                if not piece:
+                    break
+                shown += piece
+            elif waiting and shown[asked:].endswith(b"> "):
+                asked, answer = len(shown), waiting.pop(0)
+                pressed = bytes([answer]) if isinstance(answer, int) else f"{answer}\n".encode()
+                again = time.monotonic() + 2
+                os.write(lead, pressed)
+            elif isinstance(answer, int) and time.monotonic() > again and program.poll() is None:
+                # A signal that comes while a module is imported can get lost: people press the keys again.
+                again = time.monotonic() + 2
+                os.write(lead, pressed)
+            elif program.poll() is not None:
+                break
+        code = program.wait(60)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"it goes on; it has shown {shown.decode(errors='replace')!r}") from None
+    finally:
+        if program.poll() is None:
+            os.kill(program.pid, signal.SIGKILL)
+            program.wait()
+        os.close(lead)
+    return shown.decode().replace("\r\n", "\n"), code
+
+
+def test_the_dialogue_ends_with_the_answer_the_command_and_a_piece_of_a_job_file():
+    #        kind, hidden, noise, list, p_max (bad, help, good), known, why, times, ε, δ, counts, choice
+    answers = ["", "", "?", "yes", "", "120 %", "?", "10 %", "1", "back", "0", "1", "", "", "", "back", "", "1"]
+    shown, code = talk(answers)
+    assert code == 0, shown
+    told = words(shown)
+    for text in (
+        "Told that a person is either in this group or absent, how sure can an attacker be at most",
+        "It must be a probability: a number from 0 to 1",
+        "never estimated from the data to be protected",
+        "Noise changes every number a little, at random.",
+        "no noise, k = 30",
+        "If the attacker is stronger than declared",
+        "pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6",
+        "[[release]]",
+        "k = 30",
+    ):
+        assert text in told, text
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("control", [3, 4], ids=["Ctrl-C", "end of input"])
+def test_the_dialogue_can_be_left(control):
+    shown, code = talk(["", control])
+    assert code == 130
+    assert shown.rstrip().endswith("Left. Nothing was written.")
+    assert "Traceback" not in shown
+
+
+def test_a_dialogue_that_is_refused_gives_the_command_to_be_changed():
+    shown, code = talk(["", "", "no", "50 %", "0", "1", "0", "", ""])
+    assert code == 4, shown
+    assert "pkdp plan histogram --p-max 0.5 --epsilon 0 --delta 1e-6 --no-noise" in words(shown)
+    assert "no threshold k up to" in shown

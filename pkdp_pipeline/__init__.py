@@ -7,12 +7,9 @@ needs; everything heavier is loaded when it is first used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, spec_from_loader
 from typing import TYPE_CHECKING, Any
-
-from pkdp_pipeline.model import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,8 +118,8 @@ __all__ = [
 ]
 
 _NAMES = {
-    "assurance.audit": "Audit audit",
-    "assurance.verification": "Verification verify",
+    "extras.assurance.audit": "Audit audit",
+    "extras.assurance.verification": "Verification verify",
     "certificates.certificate": "Certificate",
     "certificates.composed": "compose",
     "certificates.release_certificate": "certify",
@@ -137,14 +134,14 @@ _NAMES = {
     ),
     "model.mechanisms": "Count GeometricNoise Histogram",
     "model.question": "EACH_ROW",
-    "planning": (
+    "extras.plan": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
     "releases.accessor": "count explain histogram",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",
-    "theory.counting_queries": "CountingQueries",
-    "theory.privacy_loss": "PrivacyLoss",
+    "extras.theory.counting_queries": "CountingQueries",
+    "extras.theory.privacy_loss": "PrivacyLoss",
 }
 """The public names by module; those of errors are the others."""
 
@@ -168,21 +165,44 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def _view(name: str) -> Callable[..., Any]:
-    """Return a function of `display`, which is loaded when it is called."""
+_MOVED = {
+    "assurance": "extras.assurance",
+    "certificates.statement": "extras.report.statement",
+    "display": "extras.report",
+    "duckdb.dbt": "extras.connect.dbt",
+    "jobs.integrations": "extras.connect",
+    "planning": "extras.plan",
+    "theory": "extras.theory",
+}
+"""Documented names of modules that lie in `extras`: job files of dbt, schedules and programs name them."""
 
-    def view(*values: Any, **options: Any) -> Any:
-        module, _, function = name.rpartition(".")
-        return getattr(import_module(f"pkdp_pipeline.extras.report.{module}"), function)(*values, **options)
 
-    return view
+class _Moved:
+    """A finder, and a loader, of modules under their documented names; each is loaded once, where it lies."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return None if _home_of(name) is None else spec_from_loader(name, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(str(_home_of(spec.name)))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # Its own specification was replaced by the one of its documented name.
+        module.__spec__ = module.__spec__ and module.__spec__.loader_state
 
 
-_VIEWS = (
-    "explanation.heading explanation.html_of explanation.statement_html explanation.text_of "
-    "figures.plots.plot_certificate figures.plots.plot_ledger figures.plots.plot_release"
-)
-VIEWS.update({name: _view(name) for name in _VIEWS.split()})
+def _home_of(name: str) -> str | None:
+    """Return where a module lies whose documented name is another; None for all others."""
+    package, *words = name.split(".")
+    for end in (1, 2) if package == "pkdp_pipeline" else ():
+        if home := _MOVED.get(".".join(words[:end])):
+            return ".".join([package, home, *words[end:]])
+    return None
+
 
 _ACCESSOR = "pkdp_pipeline.releases.accessor"
 
@@ -213,9 +233,14 @@ class _AfterPandas:
         return spec
 
 
+def _is_installed(finder: type[Any]) -> bool:
+    """Return whether there is such a finder: the package may be imported again."""
+    return any(type(installed).__name__ == finder.__name__ for installed in sys.meta_path)
+
+
 if "pandas" in sys.modules:
     import_module(_ACCESSOR)
-elif not any(type(one).__name__ == _AfterPandas.__name__ for one in sys.meta_path):
+elif not _is_installed(_AfterPandas):
     sys.meta_path.insert(0, _AfterPandas())
-
-del VIEWS
+if not _is_installed(_Moved):
+    sys.meta_path.insert(0, _Moved())

@@ -60,3 +60,8 @@ def _named() -> Iterator[str]:
         yield file.read().strip()
     if not os.path.exists(_LINK):
         yield "UTC"
+
+
+def instant(moment: datetime) -> str:
+    """Return an instant of UTC as text, to a thousandth of a second."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed
 from pkdp_pipeline.certificates.differences import Difference, differences, is_word, refuse_altered
 from pkdp_pipeline.certificates.sentences import anyone, implies, stated_pair
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model import VERSION, VIEWS
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import moved, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
@@ -389,11 +390,11 @@ class Certificate(ABC):
         ConfigError
             If matplotlib is not installed.
         """
-        drawn: Axes = VIEWS["figures.plots.plot_certificate"](self, delta=delta, axes=ax)
+        drawn: Axes = plugins.view("plot.certificate")(self, delta=delta, axes=ax)
         return drawn
 
     def __str__(self) -> str:
         return self.sentence()
 
     def _repr_html_(self) -> str:
-        return str(VIEWS["explanation.statement_html"](self))
+        return str(plugins.view("statement.html")(self))

@@ -308,3 +308,15 @@ def in_words(declared: Iterable[str]) -> list[str]:
     first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
     listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
     return [*([f"Declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]
+
+
+BY_ITSELF = (
+    "Other releases about these people stand beside it: this is about the release by itself, and what they tell "
+    "together is stated by the ledger's total."
+)
+BY_NOISE = (
+    "Other releases about these people stand beside it, so that only its noise counts here: what its certificate says "
+    "about an attacker who is unsure of other people would hold only if nothing else were published."
+)
+OWN_CAVEATS = (BY_ITSELF, BY_NOISE)
+"""Caveats that a report adds to certificates: how a release stands beside others."""

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -17,12 +18,14 @@ from typer.models import OptionInfo
 
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import PkdpError, exit_code
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import with_arguments, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.jobs import Job, JobResult
     from pkdp_pipeline.jobs.backfilling import BackfillResult
+    from pkdp_pipeline.jobs.dry_run import Plan
 
 
 def print_document(document: dict[str, Any]) -> None:
@@ -89,6 +92,50 @@ def backfill_document(job: Job, days: Sequence[date], result: BackfillResult) ->
         "report": None if result.report is None else str(result.report),
         "unreported": None if result.unreported is None else error_document(result.unreported),
     }
+
+
+def plan_document(job: Job, days: Sequence[date], plan: Plan | None, error: PkdpError | None) -> dict[str, Any]:
+    """Return what a job would do; `pkdp_pipeline/schemas/plan_job.v1.json` describes it.
+
+    `plan`: None where the job's releases cannot stand together on any day. `error`: why it is refused.
+    """
+    from pkdp_pipeline.jobs.dry_run import DELTA
+
+    day = None if plan is None or plan.refused is None else plan.refused.day.isoformat()
+    return {
+        "schema": "pkdp-plan-job/1",
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
+        "job": Path(job.file).name,
+        "from": days[0].isoformat(),
+        "to": days[-1].isoformat(),
+        "days": len(days),
+        "delta": DELTA,
+        "refused": error and {"day": day, "error": type(error).__name__, "message": str(error)},
+        "short": False,
+        "target": None,
+        "releases": [
+            {
+                "day": planned.day.isoformat(),
+                "name": release.name,
+                "outcome": release.outcome,
+                "epsilon": release.epsilon if release.epsilon < math.inf else None,
+            }
+            for planned in (() if plan is None else plan.days)
+            if planned.refused is None
+            for release in planned.releases
+        ],
+        "total": epsilon_of(plan),
+        "tried_days": 0,
+        "offers": [],
+    }
+
+
+def epsilon_of(plan: Plan | None) -> float | None:
+    """Return the ε that what is planned about one period adds up to; None where there is none."""
+    from pkdp_pipeline.jobs.dry_run import DELTA
+
+    epsilon = math.inf if plan is None or plan.period is None else plan.period.epsilon(DELTA)
+    return epsilon if epsilon < math.inf else None
 
 
 def _total(total: Certificate | None) -> dict[str, Any] | None:

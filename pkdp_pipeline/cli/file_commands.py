@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
@@ -227,8 +228,8 @@ def _print_json(release: Any, delta: float, out: Path | None) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False, indent=1))
 
 
-def add_file_commands(app: typer.Typer) -> None:
-    """Give the command line ``histogram`` and ``count``."""
+def file_commands() -> dict[str, Callable[..., None]]:
+    """Return the commands ``histogram`` and ``count``."""
     kinds = {
         Histogram: (
             _OF_HISTOGRAMS,
@@ -236,7 +237,10 @@ def add_file_commands(app: typer.Typer) -> None:
         ),
         Count: ({}, "Publish how many people of a Parquet, CSV or Excel file satisfy a predicate."),
     }
+    commands: dict[str, Callable[..., None]] = {}
     for kind, (own, words) in kinds.items():
         command = taking("asked", _OF_BOTH | own, _asked)(file_options(evidence_option(_publish)))
         command = mechanism_options(kind)(attacker_options(kind)(command))
-        app.command(name=kind.__name__.lower(), help=words)(command)
+        command.__doc__ = words
+        commands[kind.__name__.lower()] = command
+    return commands

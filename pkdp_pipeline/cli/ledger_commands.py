@@ -14,6 +14,7 @@ import typer
 from pkdp_pipeline.cli.documents import print_document
 from pkdp_pipeline.cli.options import AsJson, AtDelta
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.plugins import view
 
 SECONDS = 1.5
 """How long `show`, `total` and `explain` work on the view over time and on budgets; after that it is coarser."""
@@ -48,8 +49,6 @@ def show(
 ) -> None:
     """Show what is published, and how the total grew with every period, with the budgets."""
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.report.ledger.showing import show as print_show
-    from pkdp_pipeline.extras.report.ledger.showing import show_document
     from pkdp_pipeline.ledger.history import read_history, spending, spent
     from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
     from pkdp_pipeline.ledger.words import changed_since, term_changes
@@ -68,9 +67,11 @@ def show(
         ]
         where, changed = ledger.location, changed_since(term_changes(ledger))
     if as_json:
-        _print([show_document(history, growth, delta=delta), "\n"])
+        _print([view("ledger.document")(history, growth, delta=delta), "\n"])
     else:
-        print_show(Screen(), history, where, growth, delta=delta, last=None if everything else last, changed=changed)
+        view("ledger.show")(
+            Screen(), history, where, growth, delta=delta, last=None if everything else last, changed=changed
+        )
 
 
 @ledger_app.command()
@@ -85,7 +86,6 @@ def total(
 ) -> None:
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.report.ledger.showing import print_total
     from pkdp_pipeline.ledger.account import unit_named
     from pkdp_pipeline.ledger.history import spent
     from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
@@ -110,7 +110,7 @@ def total(
         screen.title(f"{name} · {where}" if one == units[0] else "")
         if len(found) > 1:
             screen.head(f"Unit {unit_named(one)}")
-        print_total(screen, certificate, terms, budgets, delta=delta)
+        view("ledger.total")(screen, certificate, terms, budgets, delta=delta)
     if changed:
         screen.say(f"{changed} Which and when:", indent=0)
         screen.command(command("explain", where))
@@ -131,7 +131,6 @@ def explain(
 ) -> None:
     """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.report.ledger.explaining import explain_entry, explain_total, found_entry
     from pkdp_pipeline.ledger.history import read_history
     from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
 
@@ -140,11 +139,12 @@ def explain(
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         screen = Screen()
         if key is not None or entry is not None:
-            explain_entry(screen, ledger, found_entry(ledger, key=key, entry=entry), delta=delta)
+            found = view("ledger.find")(ledger, key=key, entry=entry)
+            view("ledger.entry")(screen, ledger, found, delta=delta)
             return
         history = read_history(ledger)
         units = chosen_units(history.units, unit or (), each_row=each_row)
-        explain_total(screen, ledger, history, units, delta=delta, seconds=SECONDS)
+        view("ledger.explain")(screen, ledger, history, units, delta=delta, seconds=SECONDS)
 
 
 @ledger_app.command()
@@ -159,12 +159,11 @@ def verify(
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.assurance.verification.ledgers import check
     from pkdp_pipeline.ledger.reading import open_for_reading
     from pkdp_pipeline.ledger.words import number_of, verify_command
 
     with open_for_reading(location, dataset) as ledger:
-        found = check(ledger, head=None if head is None else head.strip().lower())
+        found = view("ledger.check")(ledger, head=None if head is None else head.strip().lower())
         again, name = verify_command(ledger, found.head), ledger.dataset
     if as_json:
         print_document({"dataset": name, **asdict(found)})
@@ -193,7 +192,6 @@ def export(
 ) -> None:
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.report.ledger.registry import registry_text
     from pkdp_pipeline.ledger.reading import exported, open_for_reading, write_out
 
     if form not in ("json", "registry"):
@@ -205,7 +203,7 @@ def export(
             pieces: Iterable[str] = exported(ledger)
         else:
             plain = out is None and Screen().plain
-            pieces = [registry_text(ledger, unit or (), each_row=each_row, plain=plain)]
+            pieces = [view("ledger.registry")(ledger, unit or (), each_row=each_row, plain=plain)]
         if out is None:
             _print(pieces)
         else:

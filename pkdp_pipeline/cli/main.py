@@ -21,9 +21,10 @@ import typer
 from rich.console import Console
 from typer.models import OptionInfo
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.cli.documents import error_document, message_of, option_names, print_document
-from pkdp_pipeline.cli.file_commands import add_file_commands
-from pkdp_pipeline.cli.job_commands import backfill, report, run
+from pkdp_pipeline.cli.file_commands import file_commands
+from pkdp_pipeline.cli.job_commands import backfill, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import (
     INTERRUPTED,
@@ -35,12 +36,7 @@ from pkdp_pipeline.cli.options import (
     several,
     taking,
 )
-from pkdp_pipeline.errors import PkdpError, exit_code
-from pkdp_pipeline.extras.assurance.commands import audit_app, verify
-from pkdp_pipeline.extras.gate.commands import gate_app
-from pkdp_pipeline.extras.plan.commands import plan_app
-from pkdp_pipeline.extras.start.demo_command import demo
-from pkdp_pipeline.extras.start.init_command import init
+from pkdp_pipeline.errors import ConfigError, PkdpError, exit_code
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
@@ -73,13 +69,8 @@ def schema(
 
 
 _PUBLISHING = ("run", "backfill")
+_GUARDED = "_pkdp_has_exit_codes"
 
-app = typer.Typer(
-    name="pkdp",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
 certify_app = typer.Typer(help="Print the certificate of a mechanism; no data is needed.", no_args_is_help=True)
 
 
@@ -107,6 +98,7 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(exit_code(error)) from None
 
     signature = _checking_numbers(command)
+    setattr(run, _GUARDED, True)
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
     return run
@@ -145,7 +137,6 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
@@ -171,7 +162,6 @@ def _certify(
 ) -> None:
     from pkdp_pipeline.certificates.release_certificate import certify
     from pkdp_pipeline.errors import ArgumentError
-    from pkdp_pipeline.extras.report.statement.statement import Statement
     from pkdp_pipeline.model.wording import rounded_up
 
     if explain and as_json:
@@ -188,7 +178,7 @@ def _certify(
     if delta is not None or epsilon is None:
         console.print(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
     if explain:
-        _explain(Statement.of(certificate, at_delta).foundations)
+        _explain(plugins.view("statement").of(certificate, at_delta).foundations)
 
 
 def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
@@ -203,25 +193,66 @@ def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
             screen.item(sentence, indent=4)
 
 
-for command in (demo, init, run, backfill, report, schema, verify):
-    app.command()(command)
-add_file_commands(app)
-groups = {"certify": certify_app, "plan": plan_app, "audit": audit_app, "ledger": ledger_app, "gate": gate_app}
-for name, group in groups.items():
-    app.add_typer(group, name=name)
+_ORDER = (
+    "demo",
+    "init",
+    "run",
+    "backfill",
+    "report",
+    "schema",
+    "verify",
+    "histogram",
+    "count",
+    "certify",
+    "plan",
+    "audit",
+)
+"""The commands that help shows first, in this order; those of other packages come last."""
 
 
-def _guarded(commands: typer.Typer) -> None:
-    """Let the errors of every command have the exit codes of the whole command line."""
-    for one in (*commands.registered_commands, commands.registered_callback):
-        if one is not None and one.callback is not None:
-            one.callback = _with_exit_codes(one.callback)
-    for group in commands.registered_groups:
-        if group.typer_instance is not None:
-            _guarded(group.typer_instance)
+@functools.cache
+def application(asked: str | None = None) -> typer.Typer:
+    """Return the command line, or enough of it for one command: others of plugins are not imported.
+
+    Raises `ConfigError` if a plugin cannot be loaded, or adds a command that there is.
+    """
+    app = typer.Typer(
+        name="pkdp",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_with_exit_codes(_options))
+    own: dict[str, Callable[..., None] | typer.Typer] = {"run": run, "backfill": backfill, "schema": schema}
+    own |= file_commands() | {"certify": certify_app, "ledger": ledger_app}
+    places: dict[str, str] = {} if asked in own else dict(plugins.added("commands"))
+    if twice := own.keys() & places.keys():
+        raise ConfigError(f"a plugin adds the command {min(twice)!r}, which pkdp has: uninstall its package.")
+    places = {asked: places[asked]} if asked in places else places
+    commands = own | {name: plugins.loaded(place) for name, place in places.items()}
+    order = {name: place for place, name in enumerate(_ORDER)}
+    for name in sorted(commands, key=lambda name: order.get(name, len(order))):
+        command = commands[name]
+        if isinstance(command, typer.Typer):
+            app.add_typer(_guarded(command), name=name)
+        else:
+            app.command(name=name)(_with_exit_codes(command))
+    return app
 
 
-_guarded(app)
+def _guarded(group: typer.Typer) -> typer.Typer:
+    """Let the errors of every command of a group have the exit codes of the whole command line; once."""
+    for command in (*group.registered_commands, group.registered_callback):
+        if command is not None and command.callback is not None and not hasattr(command.callback, _GUARDED):
+            command.callback = _with_exit_codes(command.callback)
+    return group
+
+
+def __getattr__(name: str) -> Any:
+    """Load the whole command line, `app`, with the commands of all plugins, when it is first used."""
+    if name == "app":
+        return application()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
@@ -239,6 +270,12 @@ def main() -> None:
 
     warnings.showwarning = show
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it keeps its fonts is nothing to be mailed
+    asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    try:
+        app = application(asked)
+    except PkdpError as error:
+        _complain(str(error))
+        sys.exit(exit_code(error))
     app()
 
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Gate", "connect", "install"]
 
-_HOMES = {"Gate": "gate.gate", "connect": "gate.client", "install": "curator"}
+_HOMES = {"Gate": "extras.gate.gate", "connect": "extras.gate.client", "install": "sql.curator"}
 
 
 def __getattr__(name: str) -> Any:
     """Load what is used when it is first used: a gate's workers need little."""
     if name in _HOMES:
-        return getattr(import_module(f"pkdp_pipeline.duckdb.{_HOMES[name]}"), name)
+        return getattr(import_module(f"pkdp_pipeline.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

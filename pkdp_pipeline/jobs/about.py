@@ -7,7 +7,6 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pkdp_pipeline.extras.report.content import About
 from pkdp_pipeline.model.spelling import printable
 from pkdp_pipeline.model.wording import names_guarantee
 from pkdp_pipeline.releases.options import Name, Table
@@ -54,6 +53,6 @@ class AboutTable(Table):
             raise ValueError("is empty: say who publishes, or remove it.")
         return self
 
-    def content(self) -> About:
-        """Return it as reports have it."""
-        return About(**{name: printable(text) for name, text in self.model_dump(exclude_none=True).items()})
+    def words(self) -> dict[str, str]:
+        """Return what is said, printable, by key."""
+        return {name: printable(text) for name, text in self.model_dump(exclude_none=True).items()}

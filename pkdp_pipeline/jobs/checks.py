@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError, InputCheckError
 from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectations
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source, check_named, declared_columns
+from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.keys import Domain, sort_rank
 from pkdp_pipeline.model.margins import beside_groups
@@ -59,7 +59,7 @@ def check_input(
     """
     expectations = read_expectations(job.checks)
     kept = [] if verdicts is None else verdicts
-    check_named(job, source.columns)
+    job.needs().check_named(source.columns)
     columns = _of_columns(source.columns, job, expectations)
     if problems := _broken(columns):
         kept += columns
@@ -101,7 +101,7 @@ def stated_rules(job: Job, day: date) -> list[str]:
 def _of_columns(found: Mapping[str, Kind], job: Job, expectations: Sequence[Expectation]) -> list[Rule]:
     """Return what must hold of the columns before any row is read."""
     checks, fresh = job.checks, job.checks.fresh
-    named = [column for _, column in declared_columns(job)] + list(checks.columns)
+    named = [column for _, column in job.needs().declared] + list(checks.columns)
     named += [column for expectation in expectations for column in expectation.columns]
     named += [] if fresh is None else [fresh.column]
     rules = [(f"column {column!r} must exist", column in found) for column in dict.fromkeys(named)]

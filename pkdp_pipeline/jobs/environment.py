@@ -121,6 +121,10 @@ def _shown(value: str) -> str:
     return public_address(value) if "://" in value else value
 
 
+def _shown_any(value: str) -> str:
+    return public_url(value) if "://" in value else value
+
+
 def _placed(path: str, info: ValidationInfo) -> str:
     """Return a path from the folder that is the context of a validation; as it is written where there is none."""
     return path if info.context is None or "://" in path else str(Path(info.context, path))
@@ -146,6 +150,11 @@ AnyAddress = Annotated[
     Field(examples=["${PKDP_SOURCE}", "snowflake://statistics@account/database/schema?warehouse=small"]),
 ]
 """The address of a database that Ibis connects to; shown and written without user, password and options."""
+
+PluginText = Annotated[
+    str, StringConstraints(min_length=1), BeforeValidator(from_environment), PlainSerializer(_shown_any)
+]
+"""A text that a plugin reads; an address is shown and written without user, password and options."""
 
 LedgerName = Annotated[
     str,

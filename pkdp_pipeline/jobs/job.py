@@ -19,9 +19,10 @@ from pkdp_pipeline.certificates.target import Asked
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
-from pkdp_pipeline.jobs.expectations import check_expectations
+from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
 from pkdp_pipeline.jobs.places import misplaced
 from pkdp_pipeline.jobs.source_tables import AnySource
+from pkdp_pipeline.jobs.sources.source import Needs, Source
 from pkdp_pipeline.jobs.tables import (
     ChecksTable,
     OneCell,
@@ -36,6 +37,7 @@ from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.margins import asks_for_totals, beside_groups
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
+from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
@@ -284,6 +286,32 @@ class Job(Declarations):
         except ArgumentError as error:
             raise ArgumentError(f"release {release.name!r}: {error}") from error
 
+    def needs(self) -> Needs:
+        """Return what the job needs of its source."""
+        declared = [("period.column", self.period.column)]
+        named = [("unit", self.unit), ("order_by", self.order_by)]
+        for release in self.release:
+            named += [(f"by of release {release.name!r}", release.by)]
+            named += [(f"order_by of release {release.name!r}", release.order_by)]
+        declared += [(key, column) for key, columns in named for column in columns or ()]
+        compared = {column for expectation in read_expectations(self.checks) for column in expectation.columns}
+        compared |= set() if self.checks.fresh is None else {self.checks.fresh.column}
+        for predicate in (from_query(release.where) for release in self.release if release.where is not None):
+            compared |= set() if predicate is None else predicate.columns
+        return Needs(
+            engine=self.engine,
+            period=self.period,
+            unit=self.unit,
+            declared=tuple(declared),
+            checked=frozenset(self.checks.columns),
+            compared=frozenset(compared),
+        )
+
+    def misplaced(self) -> list[str]:
+        """Return what is wrong with where the files of the job lie; one line for each."""
+        names = [release.name for release in self.release]
+        return misplaced(self.source, self.output, self.retention, self.records, self.ledger, names)
+
     def attacker_model(self) -> AttackerModel:
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""
         return AttackerModel() if self.attacker is None else self.attacker.model()
@@ -293,6 +321,15 @@ class Job(Declarations):
         job = self.model_copy()
         job._file, job._digest = str(file), digest
         return job
+
+
+def open_source(job: Job) -> Source:
+    """Return what the job reads from, open for reading; it is one state of the data until it is closed.
+
+    Raises `ConfigError` if the data cannot be read, or what reads them is not installed; `TemporaryError` if the
+    database is locked or cannot be reached.
+    """
+    return job.source.open(job.needs())
 
 
 def load_job(path: str | os.PathLike[str]) -> Job:
@@ -311,7 +348,7 @@ def read_job(text: str, file: Path) -> Job:
     wrong: list[str] = []
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
-        wrong += misplaced(job)
+        wrong += job.misplaced()
         wrong += [
             f"release[{number}].by: 'period' is a column of the files that are written: rename it in the source."
             for number, release in enumerate(job.release, 1)

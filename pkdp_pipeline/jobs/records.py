@@ -17,14 +17,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline.clock import now
+from pkdp_pipeline.clock import instant, now
 from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
-from pkdp_pipeline.extras.connect.lineage import append_event, instant, need_openlineage
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.files import PERIOD, is_writable, make_folder, write_atomically
-from pkdp_pipeline.jobs.places import misplaced
-from pkdp_pipeline.jobs.sources import Source, needed_columns
+from pkdp_pipeline.jobs.sources import Source
+from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model import VERSION
@@ -192,44 +191,49 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 
 
 @contextmanager
-def recorded(result: JobResult) -> Iterator[None]:
-    """Record how what is done inside ends; a job without ``[records]`` writes nothing.
+def recorded(result: JobResult, steps: Sequence[PeriodStep]) -> Iterator[None]:
+    """Record how what is done inside ends, and tell the steps; a job without ``[records]`` writes nothing.
 
     Raises `ConfigError` if what went well cannot be recorded. An error from inside is passed on, recorded or not.
     """
-    append_event(result, "START")
+    for step in steps:
+        step.began(result)
     try:
         yield
     except BaseException as error:
         result.ended, result.error = now(), error
         with suppress(PkdpError):
-            result.write()
-            append_event(result, "FAIL")
+            _write(result, steps)
         raise
     result.ended = now()
     try:
-        result.write()
-        append_event(result, "COMPLETE")
+        _write(result, steps)
     except PkdpError as error:
         raise type(error)(
             f"{error} The releases themselves are published, charged once, and written: only the record is missing."
         ) from error
 
 
-def check_records(job: Job) -> None:
+def _write(result: JobResult, steps: Sequence[PeriodStep]) -> None:
+    result.write()
+    for step in steps:
+        step.ended(result)
+
+
+def check_records(job: Job, steps: Sequence[PeriodStep]) -> None:
     """Refuse what would keep a run from being recorded, before anything is charged; nothing is written.
 
-    Raises `ConfigError` if private places are inside the public one, records or lineage cannot be written, or
-    openlineage-python is not installed.
+    Raises `ConfigError` if private places are inside the public one, records or lineage cannot be written, or what a
+    step needs is not installed.
     """
-    if wrong := misplaced(job):  # a folder may have become a link since the file was read
+    if wrong := job.misplaced():  # a folder may have become a link since the file was read
         raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
     for key in ("directory", "lineage"):
         place = getattr(job.records, key, None)
         if place is not None and not is_writable(Path(place), folder=key == "directory"):
             raise ConfigError(f"records.{key} {place!r} cannot be written: choose another, or check its permissions.")
-    if job.records is not None and job.records.lineage is not None:
-        need_openlineage()
+    for step in steps:
+        step.check(job)
 
 
 _SUFFIX = ".rows.parquet"
@@ -257,7 +261,7 @@ def keep_rows(job: Job, source: Source, day: date) -> None:
         return
     check_retention(job)
     folder = Path(job.retention.directory)
-    rows = source.pandas(job.period, day, needed_columns(job, source.columns))
+    rows = source.pandas(job.period, day, job.needs().of(source.columns))
     content, problem, period = b"", "", job.period.text(day)
     try:
         content = rows.to_parquet(index=False)

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
-from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.job import Job, open_source
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, check_records, forget_rows, keep_rows, recorded
-from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, summarise, write_report
-from pkdp_pipeline.jobs.sources import Source, open_source
-from pkdp_pipeline.jobs.sources.source import check_named
+from pkdp_pipeline.jobs.sources import Source
+from pkdp_pipeline.jobs.steps import PeriodStep, steps_of
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
+from pkdp_pipeline.jobs.summary import Together, summarise
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
@@ -71,6 +70,7 @@ class JobSession:
         self._held = ExitStack()
         self._ledger: Ledger
         self._new_ledger = self._tried = False
+        self._steps: tuple[PeriodStep, ...] = ()
         self._source: Source | None = None
         self._announced: Sequence[date] = ()
         self._together: Sequence[date] = ()
@@ -85,11 +85,17 @@ class JobSession:
         except BaseException as error:
             if self._day is not None:
                 with suppress(PkdpError):
-                    check_records(job)
-                    with recorded(JobResult(job=job, day=self._day)):
+                    check_records(job, ())
+                    with recorded(JobResult(job=job, day=self._day), tuple(self._working_steps())):
                         raise error
             raise
         return self
+
+    def _working_steps(self) -> Iterator[PeriodStep]:
+        for step in self._steps:
+            with suppress(PkdpError):
+                step.check(self.job)
+                yield step
 
     def __exit__(self, *error: object) -> None:
         self._held.close()
@@ -98,9 +104,8 @@ class JobSession:
         """Open and check all but the source; that, too, where there is no ledger yet."""
         job, folder = self.job, Path(self.job.output.directory)
         check_together(job)  # nothing is opened to find out
-        check_records(job)
-        if job.output.report:
-            need_matplotlib()
+        self._steps = steps_of(job)
+        check_records(job, self._steps)
         if folder.is_dir():
             opening.enter_context(job_lock(folder))
         if is_begun(job.ledger):
@@ -119,7 +124,7 @@ class JobSession:
             with self.stopping.reading():
                 refused = plan_job(job, [self._day]).refused
             if refused is None:
-                check_named(job, self._opened_source().columns)
+                job.needs().check_named(self._opened_source().columns)
 
     def _opened_ledger(self, place: str) -> Ledger:
         """Open a ledger under the job's terms; what the job does not declare stays as the ledger has it."""
@@ -192,7 +197,7 @@ class JobSession:
         self.stopping.check()
         day = self.job.period.span(day)[0]
         result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
-        with recorded(result):
+        with recorded(result, self._steps):
             checked = None
             asked = [replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(day)]
             to_read = self._to_read(asked, day)
@@ -206,7 +211,7 @@ class JobSession:
                 to_read = self._to_read(asked, day)
             self._publish(asked, to_read, result, checked)
             self._new_ledger = False
-            self._write(asked[0].question, result, report=report and self.job.output.report)
+            self._write(asked[0].question, result, alone=report)
         return result
 
     def total(self) -> Certificate | None:
@@ -222,16 +227,12 @@ class JobSession:
     def write_report(self) -> Path | None:
         """Write the report of all that the job has published, where ``[output] report`` asks for it; return where.
 
-        None where it is not asked for, or nothing is published. Raises `PkdpError` if it cannot be made or written;
-        what is published stays published.
+        Other plugins take their last step, too. None where no report is asked for, or nothing is published. Raises
+        `PkdpError` if it cannot be made or written; what is published stays published.
         """
-        if not self.job.output.report:
-            return None
-        try:
-            with _published():
-                return write_report(self.job, None)
-        except NothingPublishedError:
-            return None
+        with _published():
+            reports = [step.all_published(self.job) for step in self._steps]
+        return next(filter(None, reports), None)
 
     def _to_read(self, asked: Sequence[Publication], day: date) -> list[Question]:
         """Refuse what may not be published, all of the day together; return the questions that need data."""
@@ -289,7 +290,7 @@ class JobSession:
                 check_output(release, table)
             result.releases += (JobRelease(asked=table, release=release),)
 
-    def _write(self, question: Question, result: JobResult, *, report: bool) -> None:
+    def _write(self, question: Question, result: JobResult, *, alone: bool) -> None:
         beside = self._ledger.beside(question.facts())
         head, result.together = beside[-1].hash, Together.of(beside)
         with _published():
@@ -297,8 +298,8 @@ class JobSession:
             _write_outputs(result)
             write_atomically(result.summary, summarise(result, head).encode())
             result.head = head
-            if report:
-                result.report = write_report(self.job, result.day)
+            for step in self._steps:
+                step.published(result, alone=alone)
 
     def _in_a_row(self, day: date, *, revise: bool) -> tuple[date, ...]:
         """Return the announced periods from this one to the last before one that was published, and not too many."""

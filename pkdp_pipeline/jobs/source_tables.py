@@ -1,6 +1,6 @@
-"""``source``: files, or a table of a DuckDB file, of a PostgreSQL database, or of one that Ibis connects to.
+"""``source``: files, or a table of a DuckDB file.
 
-Another source is a `SourceTable` in a file of its own, and a line in `SOURCES`.
+Other sources are plugins: each a `SourceTable` under the key by which a job file names it.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.engines.rows import quoted
-from pkdp_pipeline.jobs.environment import Address, AnyAddress, PathName, local
-from pkdp_pipeline.ledger.postgres import public_address, public_url
+from pkdp_pipeline.jobs.environment import PathName, local
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.sources import Source
+    from pkdp_pipeline.jobs.sources import Needs, Source
 
 Format = Literal["parquet", "csv", "excel"]
 
@@ -47,7 +44,7 @@ class SourceTable(Table):
         """The name that may be shown."""
         raise NotImplementedError
 
-    def open(self, job: Job) -> Source:
+    def open(self, needs: Needs) -> Source:
         """Return it open for reading; what reads it is imported now."""
         raise NotImplementedError
 
@@ -182,20 +179,18 @@ class FileSourceTable(SourceTable):
                 '"folder/*.parquet", and for another suffix source = { files = "…", format = "csv" }.'
             )
 
-    def open(self, job: Job) -> Source:
+    def open(self, needs: Needs) -> Source:
         """See `SourceTable.open`."""
-        if job.engine == "spark":
-            from pkdp_pipeline.extras.connect.spark_source import CsvForSpark, SparkSource
-
-            return SparkSource(job, self) if self.format == "parquet" else CsvForSpark(job, self)
+        if needs.engine != "duckdb":
+            source: Source = plugins.hook("sources", f"files:{needs.engine}")(needs, self)
+            return source
         if self.format != "parquet":
             from pkdp_pipeline.jobs.sources.csv_files import CsvSource
-            from pkdp_pipeline.jobs.sources.source import needed_columns
 
-            return CsvSource(self, partial(needed_columns, job), job.period)
+            return CsvSource(self, needs.of, needs.period)
         from pkdp_pipeline.jobs.sources.files import open_parquet
 
-        return open_parquet(job, self)
+        return open_parquet(needs, self)
 
     @property
     def public_name(self) -> str:
@@ -262,7 +257,7 @@ class DuckDBSourceTable(DatabaseTable):
         description="The file, relative to the job file; opened read-only.", examples=["warehouse.duckdb"]
     )
 
-    def open(self, job: Job) -> Source:
+    def open(self, needs: Needs) -> Source:
         """See `SourceTable.open`."""
         from pkdp_pipeline.jobs.sources.relations import open_duckdb
 
@@ -278,79 +273,10 @@ class DuckDBSourceTable(DatabaseTable):
         return f"{Path(self.duckdb).name}, {self._what}"
 
 
-class PostgresSourceTable(DatabaseTable):
-    """A table, a view or a query of a PostgreSQL database."""
-
-    postgres: Address = Field(
-        repr=False, description='The address, or "${NAME}": an environment variable that holds it.'
-    )
-
-    def open(self, job: Job) -> Source:
-        """See `SourceTable.open`."""
-        from pkdp_pipeline.extras.connect.postgres_source import PostgresSource
-
-        return PostgresSource(job, self)
-
-    @property
-    def postgres_database(self) -> str:
-        """See `DatabaseTable`."""
-        return public_address(self.postgres)
-
-    @property
-    def public_name(self) -> str:
-        """Host, database and table."""
-        return f"{self.postgres_database}, {self._what}"
-
-
-class IbisSourceTable(DatabaseTable):
-    """A table, a view or a query of a database that Ibis connects to; it is counted there."""
-
-    rows_stay: ClassVar[str] = (
-        "rows of a source that Ibis connects to stay in its database: remove retention and the expectations of "
-        "[checks], and write checks.rows, checks.columns and checks.fresh."
-    )
-    _levels: ClassVar[int] = 3
-
-    ibis: AnyAddress = Field(
-        repr=False, description='The address, as ibis.connect takes it, or "${NAME}": an environment variable.'
-    )
-
-    @property
-    def scheme(self) -> str:
-        """How the address begins: the name of the database's kind."""
-        return urlsplit(self.ibis).scheme.replace("postgresql", "postgres")
-
-    @property
-    def postgres_database(self) -> str:
-        """See `DatabaseTable`."""
-        return public_address(self.ibis) if self.scheme == "postgres" else ""
-
-    def open(self, job: Job) -> Source:
-        """See `SourceTable.open`."""
-        from pkdp_pipeline.extras.connect.ibis_source import IbisSource
-
-        return IbisSource(job, self)
-
-    def counted_by(self, engine: str) -> str:
-        """See `SourceTable.counted_by`; the database of the address is not asked by an audit."""
-        return "ibis"
-
-    def own_files(self) -> Iterator[Path]:
-        """See `SourceTable.own_files`."""
-        if self.scheme == "duckdb":
-            yield Path(self.ibis.removeprefix("duckdb://").partition("?")[0])
-
-    @property
-    def public_name(self) -> str:
-        """The kind of the database, its file's name or host and database, and the table."""
-        files = [f"duckdb://{file.name}" for file in self.own_files()]
-        return f"{(files or [public_url(self.ibis)])[0]}, {self._what}"
-
-
-SOURCES: Mapping[str, type[SourceTable]] = MappingProxyType(
-    {"files": FileSourceTable, "duckdb": DuckDBSourceTable, "postgres": PostgresSourceTable, "ibis": IbisSourceTable}
-)
-"""The sources that a job file can name, by the key that tells them apart."""
+def _sources() -> Mapping[str, type[SourceTable]]:
+    """Return the sources that a job file can name, by the key that tells them apart: ours, and those of plugins."""
+    others = {name: plugins.loaded(place) for name, place in plugins.added("sources") if ":" not in name}
+    return MappingProxyType({"files": FileSourceTable, "duckdb": DuckDBSourceTable} | others)
 
 
 def one_of(sources: Mapping[str, type[SourceTable]]) -> Any:
@@ -388,5 +314,5 @@ def one_of(sources: Mapping[str, type[SourceTable]]) -> Any:
 if TYPE_CHECKING:
     AnySource = SourceTable
 else:
-    AnySource = one_of(SOURCES)
+    AnySource = one_of(_sources())
 """The source of a job; a text or a list of texts stands for ``{ files = … }``."""

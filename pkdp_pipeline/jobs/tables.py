@@ -8,11 +8,12 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.jobs.environment import Address, PathName
+from pkdp_pipeline.jobs.environment import Address, PathName, PluginText
 from pkdp_pipeline.jobs.outputs.files import FORMATS
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.model.period import Every, Period
@@ -219,6 +220,10 @@ class RetentionTable(Table):
 class OutputTable(Table):
     """``[output]``: where the releases go. The certificate and summary.md are written beside every release."""
 
+    # Other keys are those of outputs that plugins add: each holds a text, such as an address.
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+    __pydantic_extra__: dict[str, PluginText] = Field(init=False)
+
     directory: PathName = Field(
         description="A folder, relative to the job file; each date has a folder of its own in it.", examples=["out"]
     )
@@ -250,6 +255,21 @@ class OutputTable(Table):
         "about all of them. Needs the extra report.",
     )
 
+    @classmethod
+    def _keys(cls) -> list[str]:
+        return [*super()._keys(), *(name for name, _ in plugins.added("outputs") if name not in cls.model_fields)]
+
+    def databases(self) -> list[str]:
+        """Return the keys of the databases to which the releases go."""
+        return [
+            *(name for name in ("duckdb", "postgres") if getattr(self, name) is not None),
+            *(self.model_extra or ()),
+        ]
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        # An address may hold a password.
+        return ((name, value) for name, value in super().__repr_args__() if name not in (self.model_extra or ()))
+
     def folder_name(self, period: str) -> str:
         """Return the name of a period's folder."""
         return f"period={period}" if self.layout == "hive" else period
@@ -258,7 +278,7 @@ class OutputTable(Table):
     def _fits_together(self) -> Self:
         if len(set(self.formats)) < len(self.formats):
             raise ValueError("formats names a format twice.")
-        if self.schema_ is not None and self.duckdb is None and self.postgres is None:
+        if self.schema_ is not None and not self.databases():
             raise ValueError("schema is for the tables of a database: add duckdb or postgres, or remove schema.")
         return self
 

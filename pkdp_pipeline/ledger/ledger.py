@@ -8,6 +8,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
@@ -19,7 +20,6 @@ from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import verify
-from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import dataset_name
@@ -212,7 +212,7 @@ class Ledger:
     def plot(self, *, unit: object = None, delta: float = 1e-6, ax: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `ax` for a plot."""
         with self.records.snapshot():
-            drawn: Axes = VIEWS["figures.plots.plot_ledger"](self, self.totals().asked_unit(unit), delta=delta, axes=ax)
+            drawn: Axes = plugins.view("plot.ledger")(self, self.totals().asked_unit(unit), delta=delta, axes=ax)
             return drawn
 
     def reserve(

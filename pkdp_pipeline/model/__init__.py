@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-__all__ = ["VERSION", "VIEWS"]
+__all__ = ["VERSION"]
 
 #: The version of the library, as written into certificates.
 VERSION = "0.3.0"
-
-#: How values draw and print themselves. The package enters it when it is imported: nothing here knows `display`.
-VIEWS: dict[str, Callable[..., Any]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import (
@@ -14,8 +15,6 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     PkdpError,
 )
-from pkdp_pipeline.extras.report.statement import Scenario, Statement, what_if
-from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
@@ -105,8 +104,8 @@ class Explanation:
     outcome: Outcome
     refused: PkdpError | None
     certificate: ReleaseCertificate | None
-    statement: Statement | None
-    scenarios: tuple[Scenario, ...]
+    statement: Any
+    scenarios: tuple[Any, ...]
     error: ExpectedError
     before: Certificate | None = None
     after: Certificate | None = None
@@ -128,13 +127,13 @@ class Explanation:
         return self.certificate.plot(delta=delta, ax=ax)
 
     def __repr__(self) -> str:
-        return f"<Explanation: {VIEWS['explanation.heading'](self)}>"
+        return f"<Explanation: {plugins.view('explanation.heading')(self)}>"
 
     def __str__(self) -> str:
-        return str(VIEWS["explanation.text_of"](self))
+        return str(plugins.view("explanation.text")(self))
 
     def _repr_html_(self) -> str:
-        return str(VIEWS["explanation.html_of"](self))
+        return str(plugins.view("explanation.html")(self))
 
 
 def explanation_of(publication: Publication) -> Explanation:
@@ -164,8 +163,8 @@ def explanation_of(publication: Publication) -> Explanation:
         outcome=outcome,
         refused=refused,
         certificate=certificate,
-        statement=None if certificate is None else Statement.of(certificate, DELTA),
-        scenarios=() if certificate is None else what_if(certificate.stated(DELTA), delta=DELTA),
+        statement=None if certificate is None else plugins.view("statement").of(certificate, DELTA),
+        scenarios=() if certificate is None else plugins.view("what_if")(certificate.stated(DELTA), delta=DELTA),
         error=expected_error(question.mechanism),
         **sums,
     )

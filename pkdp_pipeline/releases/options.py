@@ -32,11 +32,16 @@ class Table(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, strict=True)
 
+    @classmethod
+    def _keys(cls) -> list[str]:
+        """Return the keys that the table may have."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
     @model_validator(mode="before")
     @classmethod
     def _only_known_keys(cls, content: Any) -> Any:
         if isinstance(content, dict):
-            known = [field.alias or name for name, field in cls.model_fields.items()]
+            known = cls._keys()
             for key in content:
                 if key not in known:
                     close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)

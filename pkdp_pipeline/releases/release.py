@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger.parquet_sizes import ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
-from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import key_text
@@ -321,7 +321,7 @@ class Release:
         ConfigError
             If matplotlib is not installed.
         """
-        drawn: Axes = VIEWS["figures.plots.plot_release"](self, axes=ax)
+        drawn: Axes = plugins.view("plot.release")(self, axes=ax)
         return drawn
 
     def __repr__(self) -> str:
@@ -332,12 +332,10 @@ class Release:
         return f"{head}\n{_in_words(self.sealed.frame)}\n{promise}"
 
     def _repr_html_(self) -> str:
-        from pkdp_pipeline.extras.report.statement import Statement
-
         state = " It was replayed from the ledger." if self.replayed else ""
         return (
             f"<div>{_shown(self.sealed.frame)}<p>{escape(self.error.suppression)}</p>"
-            f'{Statement.of(self.certificate).to_html()}<p style="overflow-wrap:anywhere">'
+            f'{plugins.view("statement.html")(self.certificate)}<p style="overflow-wrap:anywhere">'
             f"<small>Release {self.id}.{state}</small></p></div>"
         )
 

@@ -13,7 +13,7 @@ from pkdp_pipeline import Ledger
 from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.checks import check_input
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.source import no_such_column
 
 DAY = date(2020, 1, 1)

@@ -17,7 +17,7 @@ from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.checks import check_input
 from pkdp_pipeline.jobs.expectations import ALLOWED, Expectation, judge
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 
 DAY = date(2020, 1, 1)
 SECRET = "Secretville"

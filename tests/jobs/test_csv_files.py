@@ -16,7 +16,7 @@ from source_jobs import job_of
 from thorough import few, spread
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2026, 2, 1)

@@ -8,8 +8,8 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.extras.report.content import About
+from pkdp_pipeline.extras.report.job_report import report_of
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.reporting import report_of
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of, run_missed
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.relations import RelationSource
 
 HEAD = """

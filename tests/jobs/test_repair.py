@@ -26,10 +26,11 @@ from pkdp_pipeline.errors import (
     PkdpError,
     exit_code,
 )
+from pkdp_pipeline.extras.plan import changes
 from pkdp_pipeline.extras.plan.changes import EPSILONS, _cross_tabulated
 from pkdp_pipeline.extras.plan.edits import Edit, at, edited
 from pkdp_pipeline.extras.plan.repair import Repairs, repair
-from pkdp_pipeline.jobs import changes, load_job, run_job
+from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.job import read_job

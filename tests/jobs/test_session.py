@@ -18,9 +18,9 @@ from pkdp_pipeline.errors import (
     TemporaryError,
     exit_code,
 )
+from pkdp_pipeline.extras.report.job_report import report_of
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job
-from pkdp_pipeline.jobs.reporting import report_of
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)

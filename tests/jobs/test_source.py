@@ -16,7 +16,7 @@ from local_spark import local_spark
 from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2013, 1, 2)
@@ -269,7 +269,7 @@ def test_missing_java_is_a_config_error_and_prints_nothing(tmp_path):
     path.touch()
     program = f"""
         from pkdp_pipeline.errors import ConfigError
-        from pkdp_pipeline.jobs.sources import open_source
+        from pkdp_pipeline.jobs.job import open_source
         from source_jobs import job_of
         try:
             open_source(job_of({str(path)!r}, "spark"))

@@ -11,7 +11,7 @@ import pytest
 from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 
 BY_CELL = [{"name": "a", "by": "cell", "k": 5}]
 

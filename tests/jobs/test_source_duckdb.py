@@ -11,7 +11,7 @@ import pytest
 from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2013, 1, 2)
@@ -121,7 +121,7 @@ def test_a_file_that_another_process_writes_to_is_a_temporary_error(warehouse):
     program = """
         import sys
         from pkdp_pipeline.errors import TemporaryError
-        from pkdp_pipeline.jobs.sources import open_source
+        from pkdp_pipeline.jobs.job import open_source
         from source_jobs import job_of
         try:
             open_source(job_of({"duckdb": sys.argv[1], "table": "stats.visits"}))
@@ -161,7 +161,7 @@ def test_a_file_of_a_newer_duckdb_is_a_config_error_that_says_so(tmp_path):
     program = """
         import sys
         from pkdp_pipeline.errors import ConfigError
-        from pkdp_pipeline.jobs.sources import open_source
+        from pkdp_pipeline.jobs.job import open_source
         from source_jobs import job_of
         try:
             open_source(job_of({"duckdb": sys.argv[1], "table": "t"}))

@@ -12,7 +12,7 @@ from source_jobs import job_of
 from thorough import one_in
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2013, 1, 2)

@@ -13,7 +13,7 @@ import pytest
 from source_jobs import job_of
 
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.relations import in_period, pandas_rows
 from pkdp_pipeline.jobs.tables import PeriodTable
 

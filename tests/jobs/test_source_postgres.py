@@ -17,8 +17,9 @@ from source_jobs import job_of
 from thorough import one_in
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.extras.connect import postgres_source as postgres
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.sources import open_source, postgres
+from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.relations import in_period
 from pkdp_pipeline.jobs.sources.source import period_kind
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible

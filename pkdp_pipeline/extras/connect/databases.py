@@ -47,7 +47,7 @@ _MOST_DIGITS = 38
 _ROWS = "__pkdp_rows"
 
 
-def in_duckdb(job: Job, work: Callable[[TableStore], None], *, writing: bool) -> None:
+def in_duckdb(job: Job, work: Callable[[TableStore], None], writing: bool) -> None:
     """Do `work` in one transaction of the job's DuckDB file; where there is none it is created by `writing` alone."""
     assert job.output.duckdb is not None
     file = Path(job.output.duckdb)
@@ -234,7 +234,7 @@ _FIXES = {
 }
 
 
-def in_postgres(job: Job, work: Callable[[TableStore], None], *, writing: bool) -> None:
+def in_postgres(job: Job, work: Callable[[TableStore], None], writing: bool) -> None:
     """Do `work` in one transaction of the job's PostgreSQL database."""
     if importlib.util.find_spec("psycopg") is None:
         raise ConfigError(f"{_POSTGRES} needs psycopg, which is not installed: {INSTALLED.format('postgres')}.")

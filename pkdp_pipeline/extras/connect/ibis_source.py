@@ -19,9 +19,8 @@ from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Kind,
+    Needs,
     check_unique,
-    declared_columns,
-    needed_columns,
     newest_kind,
     period_kind,
 )
@@ -30,8 +29,7 @@ from pkdp_pipeline.model.wording import INSTALLED
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.source_tables import IbisSourceTable
+    from pkdp_pipeline.extras.connect.source_tables import IbisSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
 
 Answer = TypeVar("Answer")
@@ -53,7 +51,7 @@ class IbisSource:
     query; `TemporaryError` if the database cannot be reached, or is locked.
     """
 
-    def __init__(self, job: Job, table: IbisSourceTable) -> None:
+    def __init__(self, needs: Needs, table: IbisSourceTable) -> None:
         self._table = table
         self._backend: Any = None
         try:
@@ -61,8 +59,8 @@ class IbisSource:
             schema = self._rows.schema()
             check_unique(schema.names)
             self.columns: Mapping[str, Kind] = {name: _kind(kind) for name, kind in schema.items()}
-            self._needed = needed_columns(job, self.columns)
-            self._check(column for key, column in declared_columns(job) if key != "period.column")
+            self._needed = needs.of(self.columns)
+            self._check(column for key, column in needs.declared if key != "period.column")
         except BaseException:
             self.close()
             raise

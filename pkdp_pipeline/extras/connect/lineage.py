@@ -11,28 +11,41 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from pkdp_pipeline.clock import midnight
+from pkdp_pipeline.clock import instant, midnight
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.outputs.files import make_folder
+from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
+    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.records import JobResult
 
 _PRODUCER = f"urn:pkdp-pipeline:{VERSION}"
 
 
-def instant(moment: datetime) -> str:
-    """Return an instant of UTC, to a thousandth of a second."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+class LineageStep(PeriodStep):
+    """Appends an event when the run of a period begins, and one when it ends."""
+
+    def check(self, job: Job) -> None:
+        """See `PeriodStep.check`."""
+        need_openlineage()
+
+    def began(self, result: JobResult) -> None:
+        """See `PeriodStep.began`."""
+        append_event(result, "START")
+
+    def ended(self, result: JobResult) -> None:
+        """See `PeriodStep.ended`."""
+        append_event(result, "COMPLETE" if result.error is None else "FAIL")
 
 
 def need_openlineage() -> None:

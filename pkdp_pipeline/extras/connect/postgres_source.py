@@ -14,9 +14,8 @@ from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
+    Needs,
     check_unique,
-    declared_columns,
-    needed_columns,
     newest_kind,
     period_kind,
 )
@@ -25,8 +24,7 @@ from pkdp_pipeline.model.wording import INSTALLED
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
 
-    from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
+    from pkdp_pipeline.extras.connect.source_tables import PostgresSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
 
 _PLAIN: Mapping[str, Kind] = {
@@ -123,7 +121,7 @@ class PostgresSource(FetchedSource):
     no such table or query; `TemporaryError` if the server cannot be reached.
     """
 
-    def __init__(self, job: Job, table: PostgresSourceTable) -> None:
+    def __init__(self, needs: Needs, table: PostgresSourceTable) -> None:
         self._rows = f"{table.rows_sql} AS pkdp_rows"
         self._address, self._name = _with_defaults(table.postgres), table.public_name
         self._server: Connection | None = None
@@ -135,12 +133,12 @@ class PostgresSource(FetchedSource):
             schema = self._ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
             check_unique(schema.names)
             self._described = {field.name: column_of(field) for field in schema}
-            self._check(column for key, column in declared_columns(job) if key != "period.column")
+            self._check(column for key, column in needs.declared if key != "period.column")
         except BaseException:
             self.close()
             raise
         self.columns = {name: column.kind for name, column in self._described.items()}
-        self._needed = [name for name in needed_columns(job, self.columns) if self.columns[name] != "other"]
+        self._needed = [name for name in needs.of(self.columns) if self.columns[name] != "other"]
 
     def close(self) -> None:
         """See `Source.close`."""

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +26,7 @@ from pkdp_pipeline.jobs.sources.files import (
     shown,
 )
 from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
-from pkdp_pipeline.jobs.sources.source import Kind, needed_columns, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import Kind, Needs, Source, newest_kind, period_kind
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
 
@@ -69,6 +67,11 @@ _DAY = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 
 
+def open_files(needs: Needs, table: FileSourceTable) -> Source:
+    """Return files that Spark reads, open for reading."""
+    return SparkSource(needs, table) if table.format == "parquet" else CsvForSpark(needs, table)
+
+
 class SparkSource:
     """Parquet data, open for reading until `close`; see `Source`.
 
@@ -76,15 +79,15 @@ class SparkSource:
     PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
     """
 
-    def __init__(self, job: Job, table: FileSourceTable) -> None:
+    def __init__(self, needs: Needs, table: FileSourceTable) -> None:
         self._path = shown(table.files)
         local = files_of([file for file in table.files if "://" not in file], folders=True)
         addresses = [file for file in table.files if "://" in file]
-        check_parquet_columns([path for path in local if Path(path).is_file()], partial(needed_columns, job), job.unit)
+        check_parquet_columns([path for path in local if Path(path).is_file()], needs.of, needs.unit)
         agreed: Sequence[str] = ()
         if len(local) > 1 and not addresses and all(Path(path).is_file() for path in local):
             with connect() as connection:
-                agreed = agreed_parquet_columns(connection, local, job, self._path)
+                agreed = agreed_parquet_columns(connection, local, needs, self._path)
         self._session = _QuietSession()
         problem = ""
         try:
@@ -158,10 +161,10 @@ class SparkSource:
 class CsvForSpark(CsvSource):
     """CSV files, read by DuckDB into memory and counted by Spark; see `CsvSource`."""
 
-    def __init__(self, job: Job, table: FileSourceTable) -> None:
+    def __init__(self, needs: Needs, table: FileSourceTable) -> None:
         self._session = _QuietSession()
         try:
-            super().__init__(table, partial(needed_columns, job), job.period, self._session.spark)
+            super().__init__(table, needs.of, needs.period, self._session.spark)
         except BaseException:
             self._session.close()
             raise

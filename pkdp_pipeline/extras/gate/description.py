@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, answers_total, find_tables
 from pkdp_pipeline.extras.gate.worker import open_vault
-from pkdp_pipeline.extras.plan import smallest_k
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
@@ -136,7 +136,7 @@ def threshold_warnings(policy: Policy) -> list[str]:
         if any(_certified(mechanism, attacker, protects)[0] for mechanism, protects in asked):
             continue
         try:
-            enough = smallest_k(attacker, epsilon=1.0, delta=1e-6, protects=table.protects)
+            enough = plugins.view("smallest_k")(attacker, epsilon=1.0, delta=1e-6, protects=table.protects)
             way = f"the smallest k that reaches ε = 1 at δ = 1e-6 is {enough}"
         except NotCertifiableError:
             way = "no k reaches ε = 1 at δ = 1e-6: declare another attacker, or a budget, under which noise may be used"

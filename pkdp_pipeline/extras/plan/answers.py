@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.release_certificate import certify
+from pkdp_pipeline.certificates.stronger import (
+    effort,
+    keys_of,
+    rests_on,
+    threshold_of,
+)
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.extras.plan import (
@@ -23,13 +30,6 @@ from pkdp_pipeline.extras.plan.offer import Offer
 from pkdp_pipeline.extras.plan.question import Question
 from pkdp_pipeline.extras.plan.searching import Goal
 from pkdp_pipeline.extras.plan.thresholds import least_k
-from pkdp_pipeline.extras.report.statement import Scenario, knowledge_curves, what_if
-from pkdp_pipeline.extras.report.statement.stronger import (
-    effort,
-    keys_of,
-    rests_on,
-    threshold_of,
-)
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, reason_of, worded_for
@@ -64,9 +64,10 @@ class Plan:
         return self.choices[self.chosen]
 
     @property
-    def scenarios(self) -> tuple[Scenario, ...]:
+    def scenarios(self) -> tuple[Any, ...]:
         """The numbers certified when the attacker differs from the declared one."""
-        return what_if(self.choice.together, delta=self.question.delta)
+        scenarios: tuple[Any, ...] = plugins.view("what_if")(self.choice.together, delta=self.question.delta)
+        return scenarios
 
     def choosing(self, place: int) -> Plan:
         """Return the same with another choice, counted from 1."""
@@ -157,7 +158,7 @@ def curves(plan: Plan) -> tuple[Curve, ...]:
     number = max(_FEWEST, (_POINTS if question.days == 1 else _POINTS_OF_SEVERAL) // _weight(plan))
     k = threshold_of(choice.certificate)
     found = [_against_k(plan, k, number)] if k is not None and choice.mechanism.k == k else []
-    moved = knowledge_curves(choice.together, delta=question.delta, points=number)
+    moved = plugins.view("knowledge_curves")(choice.together, delta=question.delta, points=number)
     return (*found, *(Curve(*(getattr(one, name) for name in Curve._fields)) for one in moved))
 
 

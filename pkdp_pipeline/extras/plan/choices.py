@@ -183,7 +183,7 @@ def choices(
     if counts is not None and not isinstance(counts, PublicCounts):
         raise ArgumentError(
             "counts must be PublicCounts, which say where they are from: write "
-            'pkdp_pipeline.extras.plan.PublicCounts.of({"North": 120}, source="the census of 2011").'
+            'pkdp_pipeline.planning.PublicCounts.of({"North": 120}, source="the census of 2011").'
         )
     bare, anyone = bare_mechanism(kind, cells_per_unit), model.against_anyone()
     goal = replace(goal, cells_per_unit=cells_per_unit)

@@ -108,7 +108,7 @@ def _plan(
     as_json: AsJson = False,
 ) -> None:
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.plan import printing as printing
+    from pkdp_pipeline.extras.plan import printing
     from pkdp_pipeline.extras.plan.answers import planned
     from pkdp_pipeline.extras.plan.question import Question
 
@@ -140,7 +140,7 @@ def _ask(context: typer.Context) -> None:
         )
     with leaving():
         from pkdp_pipeline.cli.screen import Screen
-        from pkdp_pipeline.extras.plan import printing as printing
+        from pkdp_pipeline.extras.plan import printing
         from pkdp_pipeline.extras.plan.dialogue import Asker, ask_choice, ask_question
 
         screen = Screen()

@@ -1,130 +1,16 @@
-"""Dialogue: what ``pkdp plan`` asks in plain words when nothing is given; plan_questions.toml has the questions."""
+"""The questions of ``pkdp plan`` where nothing is given, and what is made of the answers."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from pkdp_pipeline.certificates.composed import compose
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
-from pkdp_pipeline.cli.options import EVIDENCE, share
-from pkdp_pipeline.cli.screen import Screen
-from pkdp_pipeline.errors import ArgumentError, ConfigError, NoEvidenceError, NotCertifiableError
+from pkdp_pipeline.cli.dialogue import Asker, ask_attacker, ask_evidence, exact_certificate, whole
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.extras.plan.answers import Plan
 from pkdp_pipeline.extras.plan.question import Assumed, CountsFile, Question
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
-from pkdp_pipeline.model.mechanisms import MECHANISMS
-from pkdp_pipeline.model.wording import reason_of
-
-Answered = TypeVar("Answered")
-
-_LARGE = 1_000_000
-
-
-@cache
-def _questions() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(Path(__file__).with_name("plan_questions.toml").read_text(encoding="utf-8"))
-
-
-class _BackError(Exception):
-    """Somebody wants to answer the question before once more."""
-
-
-class Asker:
-    """Asks one question after another, each again until the answer keeps to the rule that is named.
-
-    Answers are kept as they were typed: a dialogue that is begun again gets those before, without a word. `read`:
-    prompt → the line that was typed; raises `EOFError` at the end of the input.
-    """
-
-    def __init__(self, screen: Screen, read: Callable[[str], str] = input) -> None:
-        self._screen = screen
-        self._read = read
-        self._answers: list[str] = []
-        self._place = 0
-        self._begun = False
-
-    def begin(self, title: str, *lines: str) -> None:
-        """Print what stands above the questions, once."""
-        if not self._begun:
-            self._screen.title(title)
-            for line in (
-                *lines,
-                "Enter takes what stands in brackets, ? explains, back asks the question before again, Ctrl-C leaves.",
-            ):
-                self._screen.say(line, indent=0)
-        self._begun = True
-
-    def replayed(self, dialogue: Callable[[], Answered]) -> Answered:
-        """Return what a dialogue returns; whenever somebody goes back, it is begun again without the last answer."""
-        while True:
-            self._place = 0
-            try:
-                return dialogue()
-            except _BackError:
-                self._answers.pop()
-
-    def __call__(
-        self,
-        name: str,
-        read: Callable[[str], Any] | None = None,
-        check: Callable[[Any], object] | None = None,
-        **words: Any,
-    ) -> Any:
-        """Return what a question's reader, or `read`, makes of the answer; `words` take the place of the file's.
-
-        A question is asked again where `check` raises an `ArgumentError`, or the reader refuses the answer.
-        """
-        usual: dict[str, Any] = {
-            "note": "",
-            "options": {},
-            "explained": {},
-            "default": None,
-            "empty": "cannot say",
-            "reads": "text",
-        }
-        asked = {**usual, **_questions()[name], **words}
-        options: dict[str, str] = asked["options"]
-        made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])
-        self._place += 1
-        if self._place <= len(self._answers):
-            return made(self._answers[self._place - 1])
-        self._screen.head(asked["question"].strip())
-        if asked["note"]:
-            self._screen.say(asked["note"])
-        self._list(options)
-        default = "1" if options else asked["default"]
-        prompt = "  > " if default is None else f"  [{default or asked['empty']}] > "
-        while True:
-            answer = self._read(prompt).strip()
-            if answer == "?":
-                self._screen.say(asked["help"], indent=4)
-                self._list({**options, **asked["explained"]})
-            elif answer.lower() == "back" and self._answers:
-                raise _BackError
-            elif answer.lower() == "back":
-                self._screen.say("This is the first question.", indent=4)
-            elif not answer and default is None:
-                self._screen.say("There is no default: this has to be answered; ? explains.", indent=4)
-            else:
-                try:
-                    value = made(answer or default or "")
-                    if check is not None:
-                        check(value)
-                except (ArgumentError, ConfigError) as error:
-                    self._screen.say(str(error), indent=4)
-                else:
-                    self._answers.append(answer or default or "")
-                    return value
-
-    def _list(self, options: dict[str, str]) -> None:
-        for place, meaning in enumerate(options.values(), start=1):
-            self._screen.hanging(f"{place}  {meaning.strip()}", margin=5)
+from pkdp_pipeline.model.evidence import Evidence
 
 
 def ask_question(asker: Asker) -> Question:
@@ -144,7 +30,7 @@ def ask_question(asker: Asker) -> Question:
     def adds_up(evidence: tuple[Evidence, ...]) -> None:
         try:
             if not noise:
-                compose([(_exact(kind, attacker, protects), 2)], evidence)
+                compose([(exact_certificate(kind, attacker, protects), 2)], evidence)
         except NoEvidenceError:
             raise ArgumentError(
                 "Then exact counts of several releases promise nothing together: answer what can be argued, or go back "
@@ -180,102 +66,6 @@ def ask_choice(asker: Asker, plan: Plan) -> Plan:
     return chosen
 
 
-def _exact(kind: str, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
-    """Return the certificate of exact counts whose k is as large as it need be."""
-    return certify(MECHANISMS[kind](k=attacker.known + _LARGE), attacker, protects=cast("Any", protects))
-
-
-def ask_attacker(asker: Asker, *, table: bool, protects: str, noise: bool) -> AttackerModel:
-    """Ask what can be argued; where noise is acceptable nothing has to be."""
-    name = asked = "p_max"
-    if table:
-        asked = "p_max_of_cells"
-        if protects == "value" and not asker("absent"):
-            name = asked = "p_max_between"
-    free = {}
-    if noise:
-        why = "If nothing can be argued, leave it out: noise protects without it."
-        free = {"default": "", "help": f"{_questions()[asked]['help']} {why}"}
-
-    def hides(attacker: AttackerModel) -> None:
-        try:
-            if not noise:
-                _exact("histogram" if table else "count", attacker, protects)
-        except NotCertifiableError as error:
-            why = reason_of(error).partition(", because ")[2].partition("; protects=")[0].rstrip(".")
-            raise ArgumentError(
-                f"Then no k hides anybody: {why}. Answer otherwise, or go back to allow noise."
-            ) from None
-
-    attacker = _declared(asker, asked, AttackerModel(), name, hides, **free)
-    if not table and attacker.p_max not in (None, 1.0):
-        attacker = _declared(asker, "p_min", attacker)
-        if attacker.p_min:
-            attacker = _declared(asker, "unknown", attacker)
-    if attacker.p_max is None and attacker.p_max_between is None:
-        return attacker  # one about whom nothing is argued may know everybody
-    return ask_known(asker, attacker, "in the table" if table else "counted")
-
-
-def ask_known(asker: Asker, attacker: AttackerModel, where: str) -> AttackerModel:
-    """Ask how many people the attacker knows, and why."""
-    known = asker("known", question=_questions()["known"]["question"].format(where=where))
-    return replace(attacker, known=known, influence=asker("influence")) if known else attacker
-
-
-def _declared(
-    asker: Asker,
-    asked: str,
-    attacker: AttackerModel,
-    name: str | None = None,
-    check: Callable[[AttackerModel], None] | None = None,
-    **words: str,
-) -> AttackerModel:
-    """Ask for one field of the attacker; without an answer it stays as it is."""
-    reader = _READERS[_questions()[asked]["reads"]]
-
-    def read(answer: str) -> AttackerModel:
-        return replace(attacker, **({name or asked: reader(answer)} if answer else {}))
-
-    made: AttackerModel = asker(asked, read, check, **words)
-    return made
-
-
-def ask_evidence(
-    asker: Asker, adds_up: Callable[[tuple[Evidence, ...]], None], every: str = "day", note: str = ""
-) -> tuple[Evidence, ...]:
-    """Ask for what is declared; where nothing can add up by the answer, the question is put again before any other.
-
-    `every`: the word for the period of a release. `note`: what stands above the question about habits.
-    """
-
-    def of_period(words: Any) -> Any:
-        if isinstance(words, dict):
-            return {key: of_period(text) for key, text in words.items()}
-        return words.replace("day", every)
-
-    def ask(name: str, **more: Any) -> Any:
-        asked = _questions()[name]
-        words = {key: of_period(asked[key]) for key in ("question", "help", "options", "explained") if key in asked}
-        return asker(name, **words, **more)
-
-    def check(kind: str) -> None:
-        if kind == "none" or not EVIDENCE[kind]:
-            adds_up(() if kind == "none" else evidence_from_dicts([{"kind": kind}]))
-
-    kind = ask("evidence", check=check)
-    if kind == "none":
-        return ()
-    capped = [{"kind": kind, **{name: ask(f"{kind}.{name}") for name in EVIDENCE[kind]}}]
-    if kind != "bounded_participation":
-        return evidence_from_dicts(capped)
-
-    def declared(habits: bool) -> tuple[Evidence, ...]:
-        return evidence_from_dicts([*capped, *([{"kind": "independent_given_habits"}] if habits else [])])
-
-    return declared(ask("habits", note=note, check=lambda habits: adds_up(declared(habits))))
-
-
 def _counts(asker: Asker, table: bool) -> CountsFile | Assumed | None:
     chosen = asker("counts")
     if chosen == "none":
@@ -285,7 +75,7 @@ def _counts(asker: Asker, table: bool) -> CountsFile | Assumed | None:
         return file if file.has("count") else asker("column", lambda name: _readable(replace(file, column=name)))
     if not table:
         return Assumed(cells=1, people=asker("people_counted"))
-    return Assumed(people=asker("people"), cells=asker("cells"), spread=asker("spread"))
+    return Assumed(people=asker("people"), cells=asker("cells", _cells), spread=asker("spread"))
 
 
 def _file(path: str) -> CountsFile:
@@ -299,76 +89,6 @@ def _readable(file: CountsFile) -> CountsFile:
     return file
 
 
-def _key(keys: list[str], answer: str) -> str:
-    if answer.isdecimal() and 1 <= int(answer) <= len(keys):
-        return keys[int(answer) - 1]
-    if answer.lower() in keys:
-        return answer.lower()
-    raise ArgumentError(f"Answer with a number from 1 to {len(keys)}; ? explains.")
-
-
-def _yes(answer: str) -> bool:
-    """Return whether the answer is yes."""
-    if answer.lower() in ("y", "yes", "n", "no"):
-        return answer.lower() in ("y", "yes")
-    raise ArgumentError("Answer yes or no; ? explains.")
-
-
-def real_number(answer: str) -> float:
-    """Return a finite number."""
-    try:
-        value = float(answer)
-    except ValueError:
-        raise ArgumentError("It must be a number, with a point before decimals; 1e-6 is a millionth.") from None
-    if not -1e300 < value < 1e300:
-        raise ArgumentError("It must be a finite number.")
-    return value
-
-
-def whole(least: int) -> Callable[[str], int]:
-    """Return the check for whole numbers of at least `least`."""
-
-    def check(answer: str) -> int:
-        text = answer.replace(",", "").replace("_", "")
-        if not text.isdecimal() or len(text) > 15 or int(text) < least:
-            raise ArgumentError(f"It must be a whole number of at least {least}.")
-        return int(text)
-
-    return check
-
-
-def _at_least_zero(answer: str) -> float:
-    """Return a number of at least 0."""
-    value = real_number(answer)
-    if value < 0.0:
-        raise ArgumentError("It must be at least 0.")
-    return value
-
-
-def _limit(answer: str) -> float | None:
-    """Return an ε that is not 0; None for no answer."""
-    value = _at_least_zero(answer) if answer else None
-    if value == 0.0:
-        raise ArgumentError("ε must be above 0: with 0 nothing could be published.")
-    return value
-
-
-def _above_zero(answer: str) -> float:
-    """Return a probability that is not 0."""
-    value = share(answer)
-    if value == 0.0:
-        raise ArgumentError("δ must be above 0: a threshold always leaves some probability; 1e-9 is small.")
-    return value
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    "text": str,
-    "yes": _yes,
-    "probability": share,
-    "epsilon": _at_least_zero,
-    "limit": _limit,
-    "delta": _above_zero,
-    "whole": whole(0),
-    "several": whole(1),
-    "cells": lambda answer: Assumed(cells=whole(1)(answer), people=0).cells,
-}
+def _cells(answer: str) -> int:
+    """Return a number of cells that counts may be assumed for."""
+    return Assumed(cells=whole(1)(answer), people=0).cells

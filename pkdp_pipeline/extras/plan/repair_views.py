@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.cli.documents import epsilon_of, plan_document
 from pkdp_pipeline.cli.job_views import print_plan, total_words
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.jobs.dry_run import DELTA, Plan
+from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.ledger.words import amount, number_of
-from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
@@ -23,8 +22,6 @@ from pkdp_pipeline.releases.derived import expected_error
 if TYPE_CHECKING:
     from pkdp_pipeline.extras.plan.edits import Offer
     from pkdp_pipeline.extras.plan.repair import Repairs
-
-SCHEMA = "pkdp-plan-job/1"
 
 _OTHERS = (
     ("less", "Or publish less", ""),
@@ -92,31 +89,10 @@ def print_repairs(repairs: Repairs) -> None:
 
 def repairs_document(repairs: Repairs) -> dict[str, Any]:
     """Return the same as a JSON-ready dictionary; `pkdp_pipeline/schemas/plan_job.v1.json` describes it."""
-    plan, error, target = repairs.plan, repairs.error, repairs.target
-    day = repairs.day and repairs.day.isoformat()
-    return {
-        "schema": SCHEMA,
-        "library": {"name": "pkdp_pipeline", "version": VERSION},
-        "job": Path(repairs.job.file).name,
-        "from": repairs.days[0].isoformat(),
-        "to": repairs.days[-1].isoformat(),
-        "days": len(repairs.days),
-        "delta": DELTA,
-        "refused": error and {"day": day, "error": type(error).__name__, "message": str(error)},
+    target = repairs.target
+    return plan_document(repairs.job, repairs.days, repairs.plan, repairs.error) | {
         "short": repairs.short,
         "target": target and {"epsilon": target.epsilon, "delta": target.delta},
-        "releases": [
-            {
-                "day": one.day.isoformat(),
-                "name": release.name,
-                "outcome": release.outcome,
-                "epsilon": release.epsilon if release.epsilon < math.inf else None,
-            }
-            for one in (() if plan is None else plan.days)
-            if one.refused is None
-            for release in one.releases
-        ],
-        "total": _epsilon(plan),
         "tried_days": len(repairs.tried_days),
         "offers": [_offer(offer) for offer in repairs.offers],
     }
@@ -174,15 +150,10 @@ def _days(repairs: Repairs, days: Sequence[date]) -> str:
 
 
 def _total(offer: Offer) -> str:
-    epsilon, at = _epsilon(offer.plan), f"δ = {exactly(DELTA)}"
+    epsilon, at = epsilon_of(offer.plan), f"δ = {exactly(DELTA)}"
     if epsilon is not None:
         return f"adds up to ε = {amount(epsilon)} at {at}"
     return f"has no ε at {at}: {total_words(None if offer.plan is None else offer.plan.period)}"
-
-
-def _epsilon(plan: Plan | None) -> float | None:
-    epsilon = math.inf if plan is None or plan.period is None else plan.period.epsilon(DELTA)
-    return epsilon if epsilon < math.inf else None
 
 
 def _offer(offer: Offer) -> dict[str, Any]:
@@ -196,5 +167,5 @@ def _offer(offer: Offer) -> dict[str, Any]:
         ],
         "fragment": offer.diff or None,
         "last_day": offer.last_day and offer.last_day.isoformat(),
-        "total": _epsilon(offer.plan),
+        "total": epsilon_of(offer.plan),
     }

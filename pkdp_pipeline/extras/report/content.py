@@ -10,30 +10,9 @@ from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import budget_words
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.releases.derived import ExpectedError
+from pkdp_pipeline.releases.printed import PublishedTable
 
 Audience = Literal["public", "auditor"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedTable:
-    """A published table, as text.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        The by-columns; none for a count.
-    keys : tuple of tuple of str
-        One tuple for each row, in the published order.
-    counts : tuple of (int or None)
-        None where the count is suppressed.
-    more : int
-        Rows that are left out here for their number; they are in the files.
-    """
-
-    columns: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...]
-    counts: tuple[int | None, ...]
-    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

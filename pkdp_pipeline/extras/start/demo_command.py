@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from pkdp_pipeline.cli.job_commands import backfill, report
+from pkdp_pipeline import plugins
+from pkdp_pipeline.cli.job_commands import backfill
 from pkdp_pipeline.errors import ArgumentError
 
 _FIRST = datetime.date(2026, 1, 5)
@@ -78,11 +79,9 @@ def demo(
     ] = None,
 ) -> None:
     """Publish invented data of a clinic for a quarter, and open the report: everything to see in a minute."""
-    from pkdp_pipeline.extras.report.figures import need_matplotlib
-
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ArgumentError("--out must be a new or an empty folder: nothing of yours is written over.")
-    need_matplotlib()
+    plugins.view("plot.needs")()
     folder = Path(tempfile.mkdtemp(prefix="pkdp-demo-")) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     job, page = folder / "clinic.toml", folder / "report.html"
@@ -90,7 +89,7 @@ def demo(
     _write_visits(folder / "visits.csv")
     job.write_text(_JOB.format(next_week=after), encoding="utf-8")
     backfill(job, first=_FIRST.isoformat(), last=(after - datetime.timedelta(days=1)).isoformat())
-    report(job, out=page)
+    plugins.hook("commands", "report")(job, out=page)
     typer.echo(
         f"\n{folder / 'visits.csv'} has the invented visits, {job} says what is published and against whom,\n"
         f"{folder / 'public'} is what everybody may see. One week is left for you to publish:\n"

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pkdp_pipeline import clock
+from pkdp_pipeline import clock, plugins
 from pkdp_pipeline.cli.file_commands import typed_cells
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
@@ -271,7 +271,6 @@ def _checked(answers: Mapping[str, Any]) -> list[str]:
 
 def _mechanism(answers: Mapping[str, Any]) -> list[str]:
     """Return the lines of the mechanism: noise, and where cells are found what hides them; or the smallest k."""
-    from pkdp_pipeline.extras.plan import smallest_k, smallest_release_threshold
     from pkdp_pipeline.jobs.toml_text import toml_text
     from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 
@@ -282,7 +281,7 @@ def _mechanism(answers: Mapping[str, Any]) -> list[str]:
             raise ArgumentError(f"{ONE_NUMBER}: name a column with --by, or use --noise.")
         epsilon = min(1.0, answers["budget"] or 1.0)
         try:
-            k = smallest_k(answers["attacker"], epsilon=epsilon, delta=_DELTA)
+            k = plugins.view("smallest_k")(answers["attacker"], epsilon=epsilon, delta=_DELTA)
         except NotCertifiableError:
             p_max = answers["attacker"].p_max
             why = (
@@ -308,7 +307,7 @@ def _mechanism(answers: Mapping[str, Any]) -> list[str]:
     if not answers["by"] or answers["domain"]:
         return lines
     hidden = Histogram(k=1, noise=noise, cells_per_unit=many)
-    threshold = smallest_release_threshold(hidden, epsilon=epsilon, delta=_DELTA)
+    threshold = plugins.view("smallest_release_threshold")(hidden, epsilon=epsilon, delta=_DELTA)
     return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]
 
 

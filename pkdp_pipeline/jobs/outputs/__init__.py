@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.extras.connect.databases import in_duckdb, in_postgres
+from pkdp_pipeline import plugins
 from pkdp_pipeline.jobs.outputs.files import (
     FORMATS,
     day_folders,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.tables import ReleaseTable
 
 __all__ = [
-    "DATABASES",
     "FORMATS",
+    "Output",
     "check_outputs",
     "day_folders",
     "make_folder",
@@ -36,8 +36,11 @@ __all__ = [
     "write_outputs",
 ]
 
-DATABASES = MappingProxyType({"duckdb": in_duckdb, "postgres": in_postgres})
-"""The databases that hold public tables, by their key in ``[output]``: each does work in one transaction."""
+Output = Callable[["Job", Callable[[TableStore], None], bool], None]
+"""A database that holds public tables, by its key in ``[output]``: it does work in one transaction.
+
+Its parameters are the job, the work, and whether this writes: a database is then created where there is none.
+"""
 
 
 def check_outputs(job: Job) -> None:
@@ -65,13 +68,14 @@ def write_outputs(
     folder = job.folder(day)
     make_folder(folder)
     remove_leftovers_in(folder)
-    files = {asked.name: write_files(job.output, folder, asked.name, release) for asked, release in releases}
+    written = partial(write_files, folder, formats=job.output.formats, named=job.output.layout == "plain")
+    files = {asked.name: written(asked.name, release) for asked, release in releases}
     named = [(asked.name, release) for asked, release in releases]
     _in_databases(job, lambda store: replace_period(store, job, day, named), writing=True)
     return files
 
 
 def _in_databases(job: Job, work: Callable[[TableStore], None], *, writing: bool = False) -> None:
-    for name, in_database in DATABASES.items():
-        if getattr(job.output, name) is not None:
-            in_database(job, work, writing=writing)
+    for name in job.output.databases():
+        in_database: Output = plugins.hook("outputs", name)
+        in_database(job, work, writing)

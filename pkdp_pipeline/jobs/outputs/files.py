@@ -9,21 +9,17 @@ import datetime
 import decimal
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.releases.release import Release
-
-if TYPE_CHECKING:
-    from pkdp_pipeline.jobs.tables import OutputTable
 
 PERIOD = r"\d{4}(-\d{2}-\d{2}|-W\d{2}|-\d{2}|-Q\d)?"
 """How the periods of a job are written, as a pattern."""
@@ -153,10 +149,15 @@ def job_lock(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def write_files(output: OutputTable, folder: Path, name: str, release: Release) -> tuple[Path, ...]:
-    """Write the files of a release, its certificate among them, and return where."""
-    certificate, named = f"{release.certificate.to_json().rstrip()}\n".encode(), output.layout == "plain"
-    contents = {suffix: content(release, named) for suffix, content in FORMATS.items() if suffix in output.formats}
+def write_files(
+    folder: Path, name: str, release: Release, *, formats: Collection[str], named: bool
+) -> tuple[Path, ...]:
+    """Write the files of a release, its certificate among them, and return where.
+
+    `named`: whether the files have a column ``period``.
+    """
+    certificate = f"{release.certificate.to_json().rstrip()}\n".encode()
+    contents = {suffix: content(release, named) for suffix, content in FORMATS.items() if suffix in formats}
     files = []
     for suffix, content in (contents | {"certificate.json": certificate}).items():
         files.append(folder / f"{name}.{suffix}")

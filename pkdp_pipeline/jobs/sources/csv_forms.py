@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.engines.rows import literal
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.source import DAYS, Kind, check_unique
@@ -161,8 +162,7 @@ class Utf8:
         """
         if self._table.format != "excel":
             return _read_header(file, self._table)
-        from pkdp_pipeline.extras.connect.excel import write_as_csv
-
+        write_as_csv = plugins.hook("sources", "files:excel")
         return self._write(file, partial(write_as_csv, file, self._table))
 
     def path(self, file: str) -> tuple[str, bool]:

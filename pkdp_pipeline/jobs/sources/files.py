@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -18,19 +17,18 @@ from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_forms import FORMS
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
-from pkdp_pipeline.jobs.sources.source import Kind, check_unique, needed_columns
+from pkdp_pipeline.jobs.sources.source import Kind, Needs, check_unique
 
 if TYPE_CHECKING:
     import duckdb
 
-    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _NO_COLUMNS: Mapping[str, Kind] = MappingProxyType({})
 
 
-def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
+def open_parquet(needs: Needs, table: FileSourceTable) -> RelationSource:
     """Return Parquet files, open for reading: one relation of the columns on which they agree.
 
     Raises `ConfigError` if they do not exist, are no Parquet files, disagree on what the job needs, or do not lie in
@@ -39,13 +37,13 @@ def open_parquet(job: Job, table: FileSourceTable) -> RelationSource:
     import duckdb
 
     name, files = shown(table.files), files_of(table.files)
-    check_parquet_columns(files, partial(needed_columns, job), job.unit)
+    check_parquet_columns(files, needs.of, needs.unit)
     _check_folders(files, table.hive)
     connection = connect()
     try:
         # A year of days is read from one connection: what the files say about themselves is read once.
         connection.execute("SET parquet_metadata_cache = true")
-        columns = agreed_parquet_columns(connection, files, job, name, table.hive)
+        columns = agreed_parquet_columns(connection, files, needs, name, table.hive)
         with suppress(duckdb.Error):
             relation = _read(connection, files, table.hive).project(", ".join(map(quoted, columns)))
             return RelationSource(connection, relation, no_parquet(name, "to its end "))
@@ -152,7 +150,7 @@ def check_parquet_columns(
 def agreed_parquet_columns(
     connection: duckdb.DuckDBPyConnection,
     files: Sequence[str],
-    job: Job,
+    needs: Needs,
     name: str,
     hive: Mapping[str, Kind] = _NO_COLUMNS,
 ) -> tuple[str, ...]:
@@ -169,7 +167,7 @@ def agreed_parquet_columns(
             schemas[file] = dict(zip(relation.columns, map(str, relation.types), strict=True))
         if file not in schemas:
             raise no_parquet(file)
-    return agreed_columns(schemas, partial(needed_columns, job), name)
+    return agreed_columns(schemas, needs.of, name)
 
 
 def _check_folders(files: Sequence[str], hive: Mapping[str, Kind]) -> None:

@@ -7,19 +7,17 @@ instead, so that a job's errors do not depend on its engine.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.expectations import read_expectations
 from pkdp_pipeline.model.predicate import twins
-from pkdp_pipeline.model.query import from_query
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.tables import PeriodTable
 
 Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
@@ -150,36 +148,43 @@ def check_unique(columns: Sequence[str], source: str = "the source") -> None:
         )
 
 
-def declared_columns(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield each column that the job names outside of predicates and checks, after the key that names it."""
-    yield "period.column", job.period.column
-    named = [("unit", job.unit), ("order_by", job.order_by)]
-    for release in job.release:
-        named += [(f"by of release {release.name!r}", release.by)]
-        named += [(f"order_by of release {release.name!r}", release.order_by)]
-    for key, columns in named:
-        for column in columns or ():
-            yield key, column
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a job needs of its source; `Job.needs` makes it.
 
-
-def check_named(job: Job, columns: Collection[str]) -> None:
-    """Raise `ConfigError` where the job names a column outside of predicates that its source does not have.
-
-    A column named in ``[checks]`` is left to the input check, by which it has become a rule about the data.
+    Parameters
+    ----------
+    engine : str
+        The engine of the job.
+    period : PeriodTable
+    unit : tuple of str
+        The columns of the privacy unit.
+    declared : tuple of (str, str)
+        Each column that the job names outside of predicates and checks, after the key that names it.
+    checked, compared : frozenset of str
+        Columns named by the checks of ``[checks] columns``, and by other checks and predicates.
     """
-    missing: dict[str, str] = {}
-    for key, column in declared_columns(job):
-        if column not in columns and column not in job.checks.columns:
-            missing.setdefault(column, key)
-    if missing:
-        raise no_such_column(missing, columns)
 
+    engine: str
+    period: PeriodTable
+    unit: tuple[str, ...]
+    declared: tuple[tuple[str, str], ...]
+    checked: frozenset[str]
+    compared: frozenset[str]
 
-def needed_columns(job: Job, columns: Collection[str]) -> tuple[str, ...]:
-    """Return those of a source's columns that the job names, its predicates included."""
-    named = {column for _, column in declared_columns(job)}.union(job.checks.columns)
-    named |= {column for expectation in read_expectations(job.checks) for column in expectation.columns}
-    named |= set() if job.checks.fresh is None else {job.checks.fresh.column}
-    for predicate in (from_query(release.where) for release in job.release if release.where is not None):
-        named |= set() if predicate is None else predicate.columns
-    return tuple(column for column in columns if column in named)
+    def check_named(self, columns: Collection[str]) -> None:
+        """Raise `ConfigError` where the job names a column outside of predicates that its source does not have.
+
+        A column named in ``[checks]`` is left to the input check, by which it has become a rule about the data.
+        """
+        missing: dict[str, str] = {}
+        for key, column in self.declared:
+            if column not in columns and column not in self.checked:
+                missing.setdefault(column, key)
+        if missing:
+            raise no_such_column(missing, columns)
+
+    def of(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Return those of a source's columns that the job names, its predicates included."""
+        named = {column for _, column in self.declared} | self.checked | self.compared
+        return tuple(column for column in columns if column in named)

@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.cli.dialogue import Asker, real_number, share, whole
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.plan.answers import planned
-from pkdp_pipeline.extras.plan.dialogue import Asker, ask_choice, ask_question, real_number, share, whole
+from pkdp_pipeline.extras.plan.dialogue import ask_choice, ask_question
 from pkdp_pipeline.extras.plan.question import Assumed, CountsFile, Question
 
 HABITS = pkdp.IndependentGivenHabits()

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import clock
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.plan.dialogue import Asker
+from pkdp_pipeline.cli.dialogue import Asker
 from pkdp_pipeline.extras.start import init_command
 from pkdp_pipeline.jobs import load_job
 

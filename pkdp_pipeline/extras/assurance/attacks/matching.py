@@ -9,6 +9,7 @@ from itertools import product
 from types import MappingProxyType
 
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.stronger import threshold_of
 from pkdp_pipeline.extras.assurance.attacks.crowd import (
     Crowd,
     Group,
@@ -18,7 +19,6 @@ from pkdp_pipeline.extras.assurance.attacks.crowd import (
     is_admitted,
     knows_total,
 )
-from pkdp_pipeline.extras.report.statement.stronger import threshold_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold

@@ -41,7 +41,7 @@ _Part = tuple[ReleaseCertificate, int]
 def attackers(release: ReleaseCertificate, epsilon: float) -> tuple[Schedule, ...]:
     """Return the attackers who should tell most about one release at `epsilon`, on all cells of a person.
 
-    See `pkdp_pipeline.extras.assurance.attacks.matching.matching`. Where a person may be in several cells, they are equal:
+    See `matching`. Where a person may be in several cells, they are equal:
     the target is in as many as she can be or absent, or in as many others.
     """
     if cells_per_unit(release.mechanism) == 1:
@@ -51,7 +51,7 @@ def attackers(release: ReleaseCertificate, epsilon: float) -> tuple[Schedule, ..
 
 
 def small_attackers(release: ReleaseCertificate) -> tuple[Schedule, ...]:
-    """Return all extreme attackers of small instances; see `pkdp_pipeline.extras.assurance.attacks.crowd.vertices`."""
+    """Return all extreme attackers of small instances; see `crowd.vertices`."""
     several = cells_per_unit(release.mechanism)
     if several == 1:
         return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in vertices(release))

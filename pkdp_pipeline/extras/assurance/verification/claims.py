@@ -17,8 +17,8 @@ from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.differences import REWORDED, Difference, described, is_word, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.sentences import OWN_CAVEATS
 from pkdp_pipeline.errors import PkdpError, TemporaryError
-from pkdp_pipeline.extras.report.pages.published import OWN_CAVEATS
 from pkdp_pipeline.ledger.words import number_of
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.context import Context

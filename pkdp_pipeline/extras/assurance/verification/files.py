@@ -9,8 +9,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.extras.assurance.verification.claims import (
@@ -22,8 +23,6 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
     UncheckedError,
     checked,
 )
-from pkdp_pipeline.extras.report.pages import Format, Reader
-from pkdp_pipeline.extras.report.pages.forms import carried
 from pkdp_pipeline.ledger.parquet_sizes import text_bytes
 from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
@@ -80,8 +79,8 @@ class Opened:
     table: Any = None
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     problem: str = ""
-    form: Format = "json"
-    reader: Reader = "everybody"
+    form: Literal["html", "md", "json"] = "json"
+    reader: Literal["everybody", "officer"] = "everybody"
 
 
 def opened(path: str | os.PathLike[str], rows: int) -> Opened:
@@ -100,7 +99,7 @@ def opened(path: str | os.PathLike[str], rows: int) -> Opened:
         )
     try:
         text = content.decode("utf-8")
-        inside = None if text.startswith("{") else carried(text)
+        inside = None if text.startswith("{") else plugins.view("report.carried")(text)
         document = read_json(text if inside is None else inside[0])
     except (ArgumentError, UnicodeError) as error:
         raise ArgumentError(
@@ -111,9 +110,10 @@ def opened(path: str | os.PathLike[str], rows: int) -> Opened:
     if inside is None and schema == "pkdp-certificate/1":
         return Opened(kind="certificate", name=name, content=content, document=document)
     if schema == "pkdp-report/1":
-        form: Format = "json" if inside is None else "html" if text.startswith("<!DOCTYPE") else "md"
-        reader = "everybody" if inside is None else inside[1]
-        return Opened(kind="report", name=name, content=content, document=document, form=form, reader=reader)
+        page = functools.partial(Opened, kind="report", name=name, content=content, document=document)
+        if inside is None:
+            return page()
+        return page(form="html" if text.startswith("<!DOCTYPE") else "md", reader=inside[1])
     raise ArgumentError(
         f"{name!r} is neither a certificate nor a report of a form that this version reads: the field 'schema' must "
         "say 'pkdp-certificate/1' or 'pkdp-report/1'."

@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
 from pkdp_pipeline.extras.assurance.verification.claims import (
     BrokenError,
     Claim,
     Kind,
-    UncheckedError,
     checked,
-    no_bolder,
 )
 from pkdp_pipeline.extras.assurance.verification.files import Opened
-from pkdp_pipeline.extras.report.pages.forms import document_of
-from pkdp_pipeline.extras.report.pages.gathering import published_table
-from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.chain import GENESIS, Event
-from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.sealed import Sealed, has_period_column, release_id
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.ledger.words import number_of, term_changes
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.spelling import joined, key_text, printable
-from pkdp_pipeline.model.wording import moved, rounded_up
-from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _AT = (0.1, 0.5, 1.0, 2.0, 5.0)
 _SPARE = 1.0 + 1e-9
-_SECONDS = 600.0
 _ANY_COUNTS = (
     "The file alone cannot tell: a changed count in a file that is sealed anew looks the same. The ledger can, with "
     "--ledger, and so can anyone who has the release as it was published: compare the ids."
@@ -183,123 +171,6 @@ def _is_total(ledger: Ledger, file: Opened) -> bool:
         if Certificate.from_json(json.dumps(file.document)) == total:
             return True
     return False
-
-
-def report_ledger_claims(ledger: Ledger, document: dict[str, Any]) -> Iterator[Claim]:
-    """Yield whether a report's releases, total and points are those of the ledger."""
-    with ledger.records.snapshot():
-        entries = {entry.release_id: entry for entry in ledger.entries() if entry.state == "published"}
-        history = read_history(ledger)
-        checks = {"ledger.holds": lambda: _releases(entries, document)}
-        checks["ledger.series"] = lambda: _series(entries.values(), document)
-        account = document["ledger"]
-        units = (unit for unit in history.units if ", ".join(map(printable, json.loads(unit))) == account["unit"])
-        unit = next(units, None)
-        yield from checked(checks)
-        yield from checked({"ledger.total": lambda: _total(ledger, history, unit, document)})
-        if unit is not None and account["head"] == history.head:
-            yield from checked({"ledger.points": lambda: _points(history, unit, document)})
-
-
-def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str:
-    for place, shown in enumerate(document["releases"]):
-        path, entry = f"releases[{place}]", entries.get(shown["id"])
-        if entry is None or entry.content is None:
-            raise BrokenError(f"{path} is not in the ledger: no published release has its id.")
-        if (entry.period, entry.revision) != (shown["period"], shown["revision"]):
-            raise BrokenError(f"{path} is about another period or revision there.")
-        fresh = document_of(published_table(Release.from_bytes(entry.content)))
-        no_bolder(differences(f"{path}.table", shown["table"], fresh))
-        stored, its = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
-        if its is None:
-            raise BrokenError(f"{path}: the report carries no certificate to compare with the ledger's.")
-        # Where others undo it, the report promises what the noise alone gives, against anyone.
-        anyone = AttackerModel.from_dict(stored["attacker"]).against_anyone().to_dict()
-        same = all(its[name] == stored[name] for name in ("mechanism", "protects"))
-        if not same or its["attacker"] not in (stored["attacker"], anyone):
-            raise BrokenError(f"{path}: its promise is about other terms than the ledger's certificate.")
-    return f"{len(document['releases'])} of them, each with its id, its table and its terms."
-
-
-_differences = functools.partial(differences, none_is_infinite=True, rounding=lambda path: SEARCHED)
-
-
-def _total(ledger: Ledger, history: History, unit: str | None, document: dict[str, Any]) -> str:
-    account = document["ledger"]
-    if account["head"] != history.head:
-        known = account["head"] in {event.hash for event in ledger.records.events()}
-        raise (UncheckedError if known else BrokenError)(
-            f"The report names {'an earlier head of' if known else 'no head of'} the ledger, so its total cannot be "
-            "compared: make the report again."
-        )
-    if unit is None:
-        raise BrokenError("The ledger holds no releases for the unit that the report names.")
-    stored = account["total"]
-    try:
-        total = ledger.totals().total(unit)
-    except NoEvidenceError:
-        if stored is None:
-            return "There is none: the releases do not add up."
-        raise BrokenError("The releases do not add up, and the report states a total.") from None
-    if stored is None:
-        raise BrokenError("The releases add up, and the report says that they do not.")
-
-    def rewritten(share: float) -> Any:
-        with moved(share):
-            return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
-
-    found = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
-    return f"Added up again from {account['releases']} releases: {no_bolder(found)}."
-
-
-def _points(history: History, unit: str, document: dict[str, Any]) -> str:
-    account, stored = document["ledger"], document["ledger"]["points"]
-    if not stored:
-        raise UncheckedError("The report has none.")
-    named = {printable(line.standing.period): line.standing.period for line in history.lines}
-    if any(point["period"] not in named for point in stored):
-        raise BrokenError("One is at a period of which the ledger holds nothing.")
-    periods = {named[point["period"]] for point in stored}
-    found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
-    fresh = [document_of(replace(point, period=printable(point.period))) for point in found]
-    return f"{len(stored)} points added up again: {no_bolder(_differences('ledger.points', stored, fresh))}."
-
-
-def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
-    """Return whether every period of every series has a published release that shows these counts."""
-    wanted = {period for series in document["series"] for period in series["periods"]}
-    tables: dict[str, list[pd.DataFrame]] = {period: [] for period in wanted}
-    for entry in entries:
-        if printable(entry.period) in wanted and entry.content is not None:
-            tables[printable(entry.period)].append(Release.from_bytes(entry.content).table)
-    rows = 0
-    for place, series in enumerate(document["series"]):
-        for period, counts in zip(series["periods"], series["counts"], strict=True):
-            row = dict(zip(series["cells"], counts, strict=True))
-            if not any(_shows(table, row, complete=not series["more_cells"]) for table in tables[period]):
-                raise BrokenError(
-                    f"series[{place}]: no published release about {period} has these counts.", period=period
-                )
-            rows += 1
-    return f"{rows} periods of series: each is in the ledger."
-
-
-def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -> bool:
-    """Return whether a table has the counts of a row, and, where all cells are said to be in it, no others."""
-    import pandas as pd
-
-    cells: list[tuple[str, str, int | None]] = []
-    for *cell, count in table.itertuples(index=False, name=None):
-        quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in cell])
-        plain = joined([key_text(value) for value in cell])
-        cells.append((plain or "count", quoted or "count", None if pd.isna(count) else int(count)))
-    # Where the plain names of two cells are the same, a series has the others.
-    often = Counter(plain for plain, _, _ in cells)
-    named = [({quoted, plain} if often[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
-    known = {name: count for names, count in named for name in names}
-    if any(known.get(name) != count for name, count in row.items()):
-        return False
-    return not complete or all(count is None or names & set(row) for names, count in named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.extras.report.content import PublishedTable, Series
+    from pkdp_pipeline.extras.report.content import Series
     from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.releases.printed import PublishedTable
     from pkdp_pipeline.releases.release import Release
 
 
@@ -54,7 +55,7 @@ def inline_svg(
     Parameters
     ----------
     draw : callable
-        Draws into the axes it is given, in colours of `pkdp_pipeline.extras.report.figures.style` only.
+        Draws into the axes it is given, in colours of `pkdp_pipeline.display.figures.style` only.
     name : str
         Starts every id in it: a different one for each picture of a page. ASCII letters, digits, ``-`` and ``_``.
     title, description : str
@@ -132,7 +133,7 @@ def _variable(found: re.Match[str]) -> str:
     variable = style.VARIABLES.get(found[0].lower())
     if variable is None:
         raise ArgumentError(
-            f"draw uses the colour {found[0]}: a page can only show those of pkdp_pipeline.extras.report.figures.style."
+            f"draw uses the colour {found[0]}: a page can only show those of pkdp_pipeline.display.figures.style."
         )
     return f"var({variable})"
 
@@ -152,7 +153,7 @@ def plot_certificate(certificate: Certificate, *, delta: float = 1e-6, axes: Axe
 
 def plot_release(release: Release, *, axes: Axes | None = None) -> Axes:
     """Draw a release's table as bars; see `Release.plot`."""
-    from pkdp_pipeline.extras.report.pages.gathering import published_table
+    from pkdp_pipeline.releases.printed import published_table
 
     drawn = new_axes() if axes is None else axes
     draw_counts(published_table(release), release.certificate.mechanism.k, drawn)

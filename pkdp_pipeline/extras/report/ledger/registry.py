@@ -69,7 +69,9 @@ def _written(history: History, unit: str, total: Certificate, *, plain: bool) ->
         epsilon, delta = 1.0, total.delta(1.0)
     parameters = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
     environment = Environment(
-        loader=PackageLoader("pkdp_pipeline.extras.report.ledger", ""), undefined=StrictUndefined, keep_trailing_newline=True
+        loader=PackageLoader("pkdp_pipeline.extras.report.ledger", ""),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
     )
     environment.filters |= {"q": partial(quoted, plain=plain), "number": number}
     return environment.get_template("registry.yaml.jinja").render(

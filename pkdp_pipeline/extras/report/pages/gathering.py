@@ -17,7 +17,6 @@ from pkdp_pipeline.extras.report.content import (
     BudgetLine,
     LedgerAccount,
     Provenance,
-    PublishedTable,
     ReleaseView,
     Report,
     Series,
@@ -38,16 +37,13 @@ from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.words import number_of, verify_command
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import joined, key_text, printable
-from pkdp_pipeline.model.wording import fitting
+from pkdp_pipeline.releases.printed import published_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pkdp_pipeline.releases.release import Release
 
-
-MOST_ROWS = 1000
-"""So many rows of a table are shown; the others are in the files."""
 
 MOST_CELLS = 40
 """So many cells of a series are shown, those that are published most often."""
@@ -59,18 +55,6 @@ Key = tuple[str, Hashable]
 """The kind of value a key is, and the value: texts, numbers and truths are never the same key."""
 
 Cell = tuple[Key, ...]
-
-
-def published_table(release: Release, most: int = MOST_ROWS) -> PublishedTable:
-    """Return a public table as text, with about `most` rows."""
-    rows = release.sealed.rows
-    number = fitting(len(rows), most)
-    return PublishedTable(
-        columns=tuple(key_text(name) for name, _ in release.sealed.cells.columns[:-1]),
-        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:number]),
-        counts=tuple(count for *_, count in rows[:number]),
-        more=len(rows) - number,
-    )
 
 
 def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int = 0) -> Series:

@@ -26,9 +26,9 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
     strength,
     sureness,
     whom,
+    withheld_in,
     worst_meaning,
 )
-from pkdp_pipeline.extras.report.pages.withheld import withheld_in
 from pkdp_pipeline.extras.report.statement import Scenario, Statement
 from pkdp_pipeline.ledger.words import amount, number_of
 from pkdp_pipeline.model.spelling import exactly

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.sentences import capital
-from pkdp_pipeline.extras.report.pages.withheld import SUPPRESSED, withheld_in
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.ledger.words import number_of
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import listed, rounded_up
+from pkdp_pipeline.releases.printed import SUPPRESSED, withheld
 
 if TYPE_CHECKING:
     from pkdp_pipeline.extras.report.content import About, LedgerAccount, Promise, ReleaseView, Report, Series
-    from pkdp_pipeline.model.mechanisms import Mechanism
-    from pkdp_pipeline.releases.derived import ExpectedError
 
 _IF = ", if what was declared is true"
 _ATTACKER = "The attacker is "
@@ -29,23 +27,6 @@ DECLARED = (
     "compares the people of one release with those of another."
 )
 """The caution that stands beside evidence."""
-
-
-def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:
-    """Return one sentence on what is counted, and what its mechanism does before it is published."""
-    subject, steps = "a cell" if by else "the count", []
-    if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
-        steps.append(f"a person is counted in at most {cells} cells")
-    if rules.k is not None:
-        steps.append(f"{subject} is published only when it is at least k = {rules.k}")
-    if (complement := getattr(rules, "k_complement", None)) is not None:
-        steps.append(f"{subject} is published only when the rest is at least {complement}")
-    if rules.noise is not None:
-        steps.append(f"two-sided geometric noise with epsilon = {rules.noise.epsilon!r} is added")
-    if rules.release_threshold is not None:
-        steps.append(f"it is shown only when the noisy number is at least {rules.release_threshold}")
-    counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
-    return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
 
 
 def plain_number(value: float) -> str:
@@ -312,21 +293,11 @@ def _leakage(certificate: Mapping[str, Any]) -> list[Leakage]:
     return [Leakage.from_dict(fields) for fields in certificate["attacker"].get("leakage", ())]
 
 
-_SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")
-
-
-def selected_from(error: ExpectedError) -> int | None:
-    """Return the noisy value from which on a count is published; None where noise decides nothing."""
-    found = _SELECTED.search(error.suppression)
-    return None if found is None else int(found[1])
-
-
-def noise_sentence(error: ExpectedError) -> str:
-    """Return how far noise may have moved the published counts."""
-    least = selected_from(error)
-    if least is None:
-        return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
-    return (
-        f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
-        f"those near {least} lean high."
-    )
+def withheld_in(report: Report, release: ReleaseView) -> list[str]:
+    """Return `withheld` of one of a report's tables, beside all about its period."""
+    beside = [
+        (other.table, report.promises[other.promise].certificate)
+        for other in report.releases
+        if other.period == release.period
+    ]
+    return withheld(release.table, report.promises[release.promise].certificate, beside)

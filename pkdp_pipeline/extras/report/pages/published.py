@@ -10,6 +10,7 @@ from typing import Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
+from pkdp_pipeline.certificates.sentences import BY_ITSELF, BY_NOISE
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.extras.report.content import About, CheckLine, Promise
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement, knowledge_curves, what_if
@@ -22,17 +23,6 @@ from pkdp_pipeline.releases.release import Release
 Holds = Literal["fully", "by_itself", "by_noise"]
 """How far a release's promise holds beside the others: in full; by itself, whatever stands beside it; or, since others
 undo its promise against an attacker who is unsure of other people, as far as its noise gives it."""
-
-_BY_ITSELF = (
-    "Other releases about these people stand beside it: this is about the release by itself, and what they tell "
-    "together is stated by the ledger's total."
-)
-_BY_NOISE = (
-    "Other releases about these people stand beside it, so that only its noise counts here: what its certificate says "
-    "about an attacker who is unsure of other people would hold only if nothing else were published."
-)
-OWN_CAVEATS = (_BY_ITSELF, _BY_NOISE)
-"""Caveats that a report adds to certificates: how a release stands beside others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +105,9 @@ class ReadRelease:
         """Return what is certified of it beside all else that the ledger holds."""
         certificate = release_certificate(self.entry.certificate)
         if self.holds == "by_noise":
-            return certificate.worst_case_only().with_caveats(_BY_NOISE)
+            return certificate.worst_case_only().with_caveats(BY_NOISE)
         said = certificate.context is not None and certificate.context.beside
-        return certificate if self.holds == "fully" or said else certificate.with_caveats(_BY_ITSELF)
+        return certificate if self.holds == "fully" or said else certificate.with_caveats(BY_ITSELF)
 
     def release(self) -> Release:
         """Return the release, read from the ledger's bytes and checked against its id."""

@@ -13,7 +13,7 @@ import numpy as np
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import OfSome, implies, named_pair
-from pkdp_pipeline.extras.report.statement.stronger import effort
+from pkdp_pipeline.certificates.stronger import effort
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects

@@ -11,7 +11,7 @@ from typing import Literal
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.extras.report.statement.stronger import (
+from pkdp_pipeline.certificates.stronger import (
     SLOW,
     Change,
     Reading,

@@ -316,7 +316,7 @@ class PrivacyLoss:
         Parameters
         ----------
         function : ConvexFunction
-            One of those in `pkdp_pipeline.extras.theory.privacy_loss`, or your own.
+            One of those in `pkdp_pipeline.theory.privacy_loss`, or your own.
         order : {"either", "first", "second"}
 
         Notes
@@ -326,7 +326,7 @@ class PrivacyLoss:
         """
         if not isinstance(function, ConvexFunction):
             raise ArgumentError(
-                "function must be a ConvexFunction: one of pkdp_pipeline.extras.theory.privacy_loss, such as HELLINGER, "
+                "function must be a ConvexFunction: one of pkdp_pipeline.theory.privacy_loss, such as HELLINGER, "
                 "or your own with its limits at 0 and infinity."
             )
         return self._worse(order, lambda first, second: divergence_above(first, second, function))

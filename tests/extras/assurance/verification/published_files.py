@@ -213,9 +213,9 @@ def page(kind: str = "quiet", day: int | None = None, audience: str = "public", 
     """Return the report of a job, about one day or about all of them, as it is published."""
     import datetime
 
+    from pkdp_pipeline.extras.report.job_report import report_of
     from pkdp_pipeline.extras.report.pages import render
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.jobs.reporting import report_of
 
     date = None if day is None else datetime.date(2020, 1, day)
     return render(report_of(load_job(job(kind)), date, audience=audience), form)

@@ -15,10 +15,10 @@ from pathlib import Path
 import pandas as pd
 
 from pkdp_pipeline.extras.report.content import Report
+from pkdp_pipeline.extras.report.job_report import report_of
 from pkdp_pipeline.extras.start.demo_command import demo
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import backfill
-from pkdp_pipeline.jobs.reporting import report_of
 
 __all__ = ["HOSTILE", "auditor_report", "clinic_report", "day_report", "hostile_report", "noisy_report", "year_report"]
 

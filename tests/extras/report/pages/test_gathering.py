@@ -14,12 +14,12 @@ from visit_jobs import BASIC, DAY, NOISY, TOWNS, dates, visits
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.extras.report.job_report import NothingPublishedError
 from pkdp_pipeline.extras.report.pages import gathering as module
 from pkdp_pipeline.extras.report.pages import published, render
 from pkdp_pipeline.extras.report.statement import Statement
-from pkdp_pipeline.jobs import reporting, run_job
+from pkdp_pipeline.jobs import run_job
 from pkdp_pipeline.jobs.backfilling import backfill
-from pkdp_pipeline.jobs.reporting import NothingPublishedError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise
@@ -33,7 +33,7 @@ def report_of(*arguments, **asked):
     """Return a report without its curves over what else may be assumed, which take nine tenths of its time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(published, "knowledge_curves", lambda *_, **__: ())
-        return reporting.report_of(*arguments, **asked)
+        return job_report.report_of(*arguments, **asked)
 
 
 def ledger_of(job):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.pages import gathering
-from pkdp_pipeline.extras.report.pages.gathering import published_table, series_of
+from pkdp_pipeline.extras.report.pages.gathering import series_of
+from pkdp_pipeline.releases.printed import published_table
 from pkdp_pipeline.releases.release import Release
 
 CERTIFICATE = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1))

@@ -10,12 +10,12 @@ import pytest
 from visit_jobs import BASIC, DAY, dates, visits
 
 from pkdp_pipeline.errors import BudgetExceededError, ConfigError, InputCheckError
+from pkdp_pipeline.extras.report import job_report as module
 from pkdp_pipeline.extras.report import pages as room
+from pkdp_pipeline.extras.report.job_report import report_of, report_place
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs import reporting as module
 from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.checks import stated_rules
-from pkdp_pipeline.jobs.reporting import report_of, report_place
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.ledger import Ledger
 

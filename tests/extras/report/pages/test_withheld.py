@@ -17,12 +17,10 @@ from visit_jobs import DAY
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.sentences import NOTHING_ASSUMED
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.report.content import PublishedTable
+from pkdp_pipeline.extras.report.job_report import report_of
 from pkdp_pipeline.extras.report.pages import render
-from pkdp_pipeline.extras.report.pages.gathering import published_table
-from pkdp_pipeline.extras.report.pages.withheld import withheld
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.reporting import report_of
+from pkdp_pipeline.releases.printed import PublishedTable, published_table, withheld
 
 JOB = """
     dataset = "survey"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from thorough import few, one_in
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificates.stronger import leaves, likelier
 from pkdp_pipeline.extras.report.statement import knowledge_curves, what_if
-from pkdp_pipeline.extras.report.statement.stronger import leaves, likelier
 from pkdp_pipeline.extras.report.statement.what_if import people_known
 from pkdp_pipeline.model.wording import rounded_up
 

@@ -29,7 +29,6 @@ from pkdp_pipeline.extras.assurance.verification.files import Opened, is_found, 
 from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.pages.forms import document_of, report_of_document
-from pkdp_pipeline.extras.report.pages.plain_words import asked_sentence
 from pkdp_pipeline.extras.report.pages.published import promise_of
 from pkdp_pipeline.ledger.words import budget_words
 from pkdp_pipeline.model import VERSION
@@ -38,6 +37,7 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import joined, printable
 from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
+from pkdp_pipeline.releases.printed import asked_sentence
 
 _EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""
@@ -55,7 +55,7 @@ Promised = Sequence[Certificate | None]
 """The certificate of each promise, made again; None where the report withholds it, or it cannot be certified."""
 
 
-def report_claims(file: Opened) -> Iterator[Claim]:
+def page_claims(file: Opened) -> Iterator[Claim]:
     """Yield whether a report is built as its schema says, and is what its content renders to."""
     document = file.document
     structure = next(checked({"report.structure": lambda: follows(document, "report.v1.json")}))

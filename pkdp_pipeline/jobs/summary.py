@@ -1,0 +1,134 @@
+"""The summary of a date, in Markdown: its public tables, their guarantees, and what everything about it adds up to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by
+from pkdp_pipeline.certificates.release_certificate import release_certificate
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger import Entry
+from pkdp_pipeline.ledger.rows import counted
+from pkdp_pipeline.model.evidence import SamePeople
+from pkdp_pipeline.model.spelling import in_markdown, printable, table_line
+from pkdp_pipeline.model.wording import fitting
+from pkdp_pipeline.releases.printed import asked_sentence, noise_sentence, published_table, withheld
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.jobs.job import Job
+    from pkdp_pipeline.jobs.records import JobResult
+    from pkdp_pipeline.jobs.tables import ReleaseTable
+    from pkdp_pipeline.releases.release import Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The total of everything that stands about some people in one period.
+
+    `total`: their sum; None when they protect different units, or do not add up. `reason`: why there is no
+    total; empty where there is one.
+    """
+
+    releases: int
+    total: ComposedCertificate | None
+    reason: str = ""
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Together | None:
+        """Add up ledger entries; None for a single one, whose own certificate says everything."""
+        if len(entries) < 2:
+            return None
+        total, reason = None, ""
+        if len({entry.unit for entry in entries}) > 1:
+            reason = "they protect different units, so their guarantees are not added up here"
+        else:
+            # An exact total takes nothing from the one release that is certified given it. Beside another release
+            # only the noise of a noised one stands.
+            single = sum(not entry.standing.total for entry in entries) == 1
+            try:
+                total = compose([_promised(entry, alone=single) for entry in entries], SamePeople())
+            except NoEvidenceError:
+                reason = "nothing declared says what they add up to"
+        return cls(releases=len(entries), total=total, reason=reason)
+
+    def sentence(self, period: str) -> str:
+        """Return the total of a period in words; numbers are rounded up."""
+        when = f"{'on' if period.count('-') == 2 else 'in'} {period}"
+        held = f"The ledger holds {self.releases} releases about these people {when}"
+        if self.total is None:
+            return f"{held}; {self.reason}."
+        return f"{held}. {self.total.sentence()} The ledger's total states what several periods add up to."
+
+
+def _promised(entry: Entry, *, alone: bool) -> Certificate:
+    """Return the largest promise that a release ever made; only that of its noise, where others stand beside it."""
+    counting = [release_certificate(text) for text in counted(entry.certificates)]
+    if alone or any(one.worst_case_bound is None for one in counting):
+        return promised_by(counting)
+    return promised_by([one.worst_case_only() for one in counting])
+
+
+def summarise(result: JobResult, head: str) -> str:
+    """Return the summary; it is made from what is public only, so a replay makes the same one.
+
+    `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
+    """
+    period = result.job.period.text(result.day)
+
+    def text(words: str) -> str:
+        # Names, predicates and labels stand in all of it.
+        return in_markdown(printable(words))
+
+    lines = [f"# {text(result.job.dataset)}, {period}", ""]
+    releases = [one.release for one in result.releases]
+    for asked, release in ((one.asked, one.release) for one in result.releases):
+        lines += [f"## {text(asked.name)}", "", text(describe(result.job, asked)), ""]
+        lines += markdown_table(release, beside=releases)
+        if noise := noise_line(release):
+            lines += ["", text(noise)]
+        lines += ["", text(release.certificate.sentence()), "", f"Release `{release.id}`.", ""]
+    if result.together is not None:
+        lines += ["## Together", "", text(result.together.sentence(period)), ""]
+    lines += [
+        f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
+        "before it: `pkdp ledger verify LEDGER --head` with this hash.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def markdown_table(release: Release, most: int | None = None, beside: Sequence[Release] = ()) -> list[str]:
+    """Return the lines of a public table in Markdown; see `public_rows`."""
+    header, rows, more = public_rows(release, len(release.sealed.rows) if most is None else most, beside)
+    listed = [header, ["---"] * (len(header) - 1) + ["---:"], *rows]
+    lines = [table_line([*map(in_markdown, cells)]) for cells in listed]
+    lines += [] if rows else ["", "Nothing reached the rule for publishing."]
+    return [*lines, "", f"{more} rows more are in the files."] if more else lines
+
+
+def describe(job: Job, asked: ReleaseTable) -> str:
+    """Return one sentence on what is counted and what is published."""
+    return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked.mechanism)
+
+
+def noise_line(release: Release) -> str:
+    """Return a sentence on how far noise may have moved the counts; nothing without noise."""
+    return "" if release.certificate.mechanism.noise is None else noise_sentence(release.error)
+
+
+def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> tuple[list[str], list[list[str]], int]:
+    """Return a public table as a report shows it: columns, about `most` rows, and how many rows more there are.
+
+    `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
+    """
+    tables = [(published_table(one, len(one.sealed.rows)), json.loads(one.certificate.to_json())) for one in beside]
+    table = published_table(release, len(release.sealed.rows))
+    words = withheld(table, json.loads(release.certificate.to_json()), tables)
+    counts = [word if count is None else str(count) for count, word in zip(table.counts, words, strict=True)]
+    number = fitting(len(counts), most)
+    rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]
+    return [*table.columns, "count"], rows, len(counts) - number

@@ -1,0 +1,148 @@
+"""A release as text: its public table, words in the place of suppressed counts, and sentences on what is counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, mechanism_from_dict
+from pkdp_pipeline.model.spelling import key_text
+from pkdp_pipeline.model.wording import fitting
+from pkdp_pipeline.releases.within import check_same_people, hidden_bounds
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.releases.derived import ExpectedError
+    from pkdp_pipeline.releases.release import Release
+
+SUPPRESSED = "suppressed"
+"""The word in the place of a count that is not published, where nothing else tells more of it."""
+
+MOST_ROWS = 1000
+"""So many rows of a table are shown; the others are in the files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """A published table, as text.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The by-columns; none for a count.
+    keys : tuple of tuple of str
+        One tuple for each row, in the published order.
+    counts : tuple of (int or None)
+        None where the count is suppressed.
+    more : int
+        Rows that are left out here for their number; they are in the files.
+    """
+
+    columns: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    counts: tuple[int | None, ...]
+    more: int = 0
+
+
+def published_table(release: Release, most: int = MOST_ROWS) -> PublishedTable:
+    """Return a public table as text, with about `most` rows."""
+    rows = release.sealed.rows
+    number = fitting(len(rows), most)
+    return PublishedTable(
+        columns=tuple(key_text(name) for name, _ in release.sealed.cells.columns[:-1]),
+        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:number]),
+        counts=tuple(count for *_, count in rows[:number]),
+        more=len(rows) - number,
+    )
+
+
+def withheld(
+    table: PublishedTable, certificate: Mapping[str, Any], beside: Iterable[tuple[PublishedTable, Mapping[str, Any]]]
+) -> list[str]:
+    """Return what stands in the place of each suppressed count: the word, and what exact totals tell; else nothing.
+
+    Parameters
+    ----------
+    table : PublishedTable
+    certificate : mapping
+        Its certificate's document.
+    beside : iterable of (PublishedTable, mapping)
+        Other tables about the same period, and their certificates' documents.
+    """
+    words = [SUPPRESSED if count is None else "" for count in table.counts]
+    mechanism, context = _terms(certificate)
+    if not any(words) or table.more or mechanism.k is None or not _adds_up(mechanism, context):
+        return words
+    bounds = [(0, mechanism.k - 1)] * len(words)
+    for other, document in beside:
+        exact, about = _terms(document)
+        if other.more or not _adds_up(exact, about) or not set(other.columns) < set(table.columns):
+            continue
+        places = [table.columns.index(name) for name in other.columns]
+        groups = [tuple(key[place] for place in places) for key in table.keys]
+        with suppress(ArgumentError):  # they are of other people, or suppressed themselves
+            check_same_people(context, about, counted=not other.columns)
+            found = hidden_bounds(groups, table.counts, mechanism.k, dict(zip(other.keys, other.counts, strict=True)))
+            bounds = [
+                (max(low, least), min(high, most)) for (low, high), (least, most) in zip(bounds, found, strict=True)
+            ]
+    return [
+        word
+        if not word or (least, most) == (0, mechanism.k - 1)
+        else f"{word}: {f'{least:,} follows exactly' if least == most else f'{least:,} to {most:,}'}"
+        for word, (least, most) in zip(words, bounds, strict=True)
+    ]
+
+
+def _terms(certificate: Mapping[str, Any]) -> tuple[Mechanism, Context | None]:
+    """Return the mechanism of a certificate's document, and its context without the period, which a group has not."""
+    context = certificate.get("context")
+    about = None if context is None else replace(Context.from_dict(context), period=None)
+    return mechanism_from_dict(certificate["mechanism"]), about
+
+
+def _adds_up(mechanism: Mechanism, context: Context | None) -> bool:
+    """Return whether what is published without noise adds up to the people of declared cells, or counts them."""
+    declared = isinstance(mechanism, Count) or (context is not None and context.cells == "declared")
+    return mechanism.noise is None and declared and cells_per_unit(mechanism) == 1
+
+
+def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:
+    """Return one sentence on what is counted, and what its mechanism does before it is published."""
+    subject, steps = "a cell" if by else "the count", []
+    if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
+        steps.append(f"a person is counted in at most {cells} cells")
+    if rules.k is not None:
+        steps.append(f"{subject} is published only when it is at least k = {rules.k}")
+    if (complement := getattr(rules, "k_complement", None)) is not None:
+        steps.append(f"{subject} is published only when the rest is at least {complement}")
+    if rules.noise is not None:
+        steps.append(f"two-sided geometric noise with epsilon = {rules.noise.epsilon!r} is added")
+    if rules.release_threshold is not None:
+        steps.append(f"it is shown only when the noisy number is at least {rules.release_threshold}")
+    counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
+    return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
+
+
+_SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")
+
+
+def selected_from(error: ExpectedError) -> int | None:
+    """Return the noisy value from which on a count is published; None where noise decides nothing."""
+    found = _SELECTED.search(error.suppression)
+    return None if found is None else int(found[1])
+
+
+def noise_sentence(error: ExpectedError) -> str:
+    """Return how far noise may have moved the published counts."""
+    least = selected_from(error)
+    if least is None:
+        return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
+    return (
+        f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
+        f"those near {least} lean high."
+    )

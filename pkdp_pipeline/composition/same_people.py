@@ -35,7 +35,7 @@ def same_people(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     if beside is None or exact[0].mechanism != Count():
         return total
     partial = tuple(
-        Applied(bound=Shifted(theorem="same_people", one=applied.bound, by=beside), attack=applied.attack)
+        Applied(bound=Shifted(theorem="same_people", base=applied.bound, by=beside), attack=applied.attack)
         for applied in exact[0].partial
     )
     return Total(rule="same_people", partial=partial, worst=None, protection=trajectory(parts))
@@ -122,7 +122,7 @@ class Shifted(Derived):
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         left = np.nextafter(epsilons - math.nextafter(2.0 * self.by, math.inf), -np.inf)
-        return np.zeros(len(epsilons)), np.minimum(1.0, both_sides(self.one, left))
+        return np.zeros(len(epsilons)), np.minimum(1.0, both_sides(self.base, left))
 
 
 _SENSITIVITY = "bounded_sensitivity"

@@ -196,7 +196,7 @@ def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
         return single
     steps = min(2 * most * at_once(parts), sum(part.times for part in parts))
     partial = tuple(
-        replace(applied, bound=GroupPrivacy(theorem=single.rule, one=applied.bound, steps=steps))
+        replace(applied, bound=GroupPrivacy(theorem=single.rule, base=applied.bound, steps=steps))
         for applied in single.partial
     )
     return _whole("group_privacy", parts, most, partial)

@@ -16,7 +16,7 @@ import numpy as np
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.composition.tilted_transform import Factor, Factors, Moments, make_rung, moments_of, reach_of
-from pkdp_pipeline.theorems.binomial_tails import LEAST_P, binomial_below, binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_below, binomial_weights
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
@@ -151,7 +151,7 @@ def _attacked(parts: tuple[tuple[Directions, int], ...], participation: int | No
     for part, times in parts:
         attack = part.attack
         count = int(min(times, left))
-        if attack is not None and count > 0 and attack.k >= 2 and LEAST_P < attack.p < 1.0:
+        if attack is not None and count > 0 and attack.k >= 2 and MIN_P < attack.p < 1.0:
             left -= count
             days[attack] = days.get(attack, 0) + count
     return list(days.items())

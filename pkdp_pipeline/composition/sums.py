@@ -274,7 +274,7 @@ class GroupPrivacy(Derived):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons / self.steps)
+        return self.base.rounding(epsilons / self.steps)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -287,7 +287,7 @@ class GroupPrivacy(Derived):
 
     def at_steps(self, single: Array) -> Array:
         """Return δ of the whole chain when every step has these ε, rounded up."""
-        pairs = zip(single.tolist(), Guarantee((self.one,)).delta(single).tolist(), strict=True)
+        pairs = zip(single.tolist(), Guarantee((self.base,)).delta(single).tolist(), strict=True)
         grown = np.array([min(1.0, value * self._factor(step)) if value > 0.0 else 0.0 for step, value in pairs])
         certified: Array = np.minimum(1.0, np.nextafter(grown, np.inf) * (grown > 0.0))
         return certified

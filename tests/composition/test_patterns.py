@@ -37,8 +37,8 @@ def at(convolved, epsilon):
 
 @pytest.fixture
 def nothing_enumerated(monkeypatch):
-    monkeypatch.setattr(convolution, "_MOST_WAYS", 1)
-    monkeypatch.setattr(convolution, "_SPARE", math.inf)
+    monkeypatch.setattr(convolution, "_MAX_CHOICES", 1)
+    monkeypatch.setattr(convolution, "_MAX_COVER_EXCESS", math.inf)
 
 
 days_of_release = st.lists(
@@ -52,7 +52,7 @@ days_of_release = st.lists(
 @given(days=days_of_release, epsilon=st.sampled_from([0.0, 0.03, 0.4, 1.1, 2.3]))
 def test_covered_choices_are_never_below_any_one_of_them(days, epsilon):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(convolution, "_MOST_WAYS", 1)
+        patched.setattr(convolution, "_MAX_CHOICES", 1)
         released = total(*((presence(k, p, k - 1 + more), 1) for k, p, more in days))
         assert all(factor.covered for factor in released._ladder().factors)
         value = at(released, epsilon)
@@ -93,13 +93,13 @@ def test_the_cover_is_as_good_as_the_best_choice(name):
 
 
 def test_envelopes_help_out_where_a_cover_says_too_little(monkeypatch):
-    monkeypatch.setattr(convolution, "_MOST_WAYS", 1)
+    monkeypatch.setattr(convolution, "_MAX_CHOICES", 1)
     kinds = DIFFERENT["laws of a few atoms"]
     released = total(*((presence(k, p), times) for k, p, times in kinds))
     enveloped = released._enveloped()
     for epsilon in (0.0, 0.3, 1.0, 3.0):
         assert at(released, epsilon) <= at(enveloped, epsilon) * 1.0201
-    monkeypatch.setattr(convolution, "_SPARE", math.inf)
+    monkeypatch.setattr(convolution, "_MAX_COVER_EXCESS", math.inf)
     assert at(total(*released.parts), 0.0) > 1.2 * at(enveloped, 0.0)
 
 

@@ -39,7 +39,7 @@ _NEGLIGIBLE_LOWER_MASS = 1e-20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tilted:
+class TiltedMoments:
     """Logarithm of the moment ``M = Σ w e^{λx}``, and mean and variance (in cells) of the masses ``w e^{λx}/M``."""
 
     log_moment: float
@@ -64,7 +64,7 @@ class GridLaw:
     start: int
     masses: Array
     infinite: float
-    _tilts: dict[float, Tilted] = field(default_factory=dict, repr=False)
+    _tilts: dict[float, TiltedMoments] = field(default_factory=dict, repr=False)
 
     @property
     def last(self) -> int:
@@ -76,7 +76,7 @@ class GridLaw:
         """Return at or above the P-mass, finite and infinite."""
         return (float(self.masses.sum()) + self.infinite) * (1.0 + 64.0 * UNIT)
 
-    def tilted(self, rate: float) -> Tilted:
+    def tilted(self, rate: float) -> TiltedMoments:
         """Return moment, mean and variance under the exponent `rate` per cell."""
         known = self._tilts.get(rate)
         if known is None:
@@ -87,7 +87,7 @@ class GridLaw:
             steps = np.arange(len(weights), dtype=np.float64)
             mean = float((weights * steps).sum()) / total
             variance = float((weights * (steps - mean) ** 2).sum()) / total
-            known = Tilted(log_moment=peak + math.log(total), mean=self.start + mean, variance=variance)
+            known = TiltedMoments(log_moment=peak + math.log(total), mean=self.start + mean, variance=variance)
             self._tilts[rate] = known
         return known
 

@@ -51,7 +51,7 @@ _MAX_DIRECT_FREQUENCIES = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Crowd:
+class LossTable:
     """The laws of some releases, in both orders, as rows of one table.
 
     Parameters
@@ -100,10 +100,10 @@ class Crowd:
         squares = np.maximum(squares[..., :-1], squares[..., 1:]) + ((math.pi / size) ** 2 * spread)[..., None]
         sizes = np.sqrt(squares.max(axis=0))
         bound = np.minimum(np.arange(period // 2 + 1) * size // period, sizes.shape[1] - 1)
-        return Spectrum(crowd=self, masses=masses, period=period, sizes=sizes, bound=bound, doubt=doubt.max(axis=0))
+        return Spectrum(table=self, masses=masses, period=period, sizes=sizes, bound=bound, doubt=doubt.max(axis=0))
 
 
-def crowds(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[Crowd, ...]:
+def loss_tables(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[LossTable, ...]:
     """Return tables of pairs of laws, each with the number of releases that have it; those of like length together."""
     ordered = sorted(pairs, key=lambda pair: max(len(law.masses) for law in pair[0]))
     tables = []
@@ -114,13 +114,13 @@ def crowds(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[Crowd, ...
             for order, law in enumerate(laws):
                 masses[order, row, : len(law.masses)] = law.masses
         starts = np.array([[[law.start] for law in order] for order in zip(*(laws for laws, _ in batch), strict=True)])
-        tables.append(Crowd(np.array([float(times) for _, times in batch]), starts, masses))
+        tables.append(LossTable(np.array([float(times) for _, times in batch]), starts, masses))
     return tuple(tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spectrum:
-    """Transforms of a crowd: bounds of their sizes everywhere, and their values where these are asked for.
+    """Transforms of a table: bounds of their sizes everywhere, and their values where these are asked for.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Spectrum:
         At or above the error of one value.
     """
 
-    crowd: Crowd
+    table: LossTable
     masses: Array
     period: int
     sizes: Array
@@ -142,12 +142,12 @@ class Spectrum:
 
     def log_sizes(self) -> Array:
         """Return at or above the logarithm of the magnitude of the product of every choice, at all frequencies."""
-        together: Array = ((self.crowd.times[:, None] * np.log(self.sizes)).sum(axis=0) + 1e-9)[self.bound]
+        together: Array = ((self.table.times[:, None] * np.log(self.sizes)).sum(axis=0) + 1e-9)[self.bound]
         return together
 
     def spoilt(self, kept: NDArray[np.int64]) -> Array:
         """Return how far the errors of all values spoil the product, as a share of its size, at each frequency."""
-        shares: Array = (self.crowd.times[:, None] * self.doubt / self.sizes).sum(axis=0)[self.bound[kept]]
+        shares: Array = (self.table.times[:, None] * self.doubt / self.sizes).sum(axis=0)[self.bound[kept]]
         return shares
 
     def values(self, kept: NDArray[np.int64]) -> Complex:
@@ -163,7 +163,7 @@ class Spectrum:
                 piece = self.masses[..., start : start + period]
                 folded[..., : piece.shape[2]] += piece
             values = np.fft.rfft(folded, axis=2)[..., kept]
-        result: Complex = values * turns[self.crowd.starts * kept % period]
+        result: Complex = values * turns[self.table.starts * kept % period]
         return result
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.patterns import _FFT_ERROR, Crowd, cover, crowds
+from pkdp_pipeline.composition.patterns import _FFT_ERROR, LossTable, cover, loss_tables
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]
@@ -71,16 +71,16 @@ class Moments:
     deviation: float
 
 
-def moments_of(factors: Factors, rate: float, tables: Sequence[Crowd] = ()) -> Moments:
+def moments_of(factors: Factors, rate: float, tables: Sequence[LossTable] = ()) -> Moments:
     """Return the moments of the product of all factors under the exponent `rate` per cell."""
     logs: list[float] = []
     low = high = variance = 0.0
-    for crowd in tables:
-        moments, means, variances = crowd.tilted(rate)
-        logs += (crowd.times * moments.max(axis=0)).tolist()
-        low += float((crowd.times * means.min(axis=0)).sum())
-        high += float((crowd.times * means.max(axis=0)).sum())
-        variance += float((crowd.times * variances.max(axis=0)).sum())
+    for table in tables:
+        moments, means, variances = table.tilted(rate)
+        logs += (table.times * moments.max(axis=0)).tolist()
+        low += float((table.times * means.min(axis=0)).sum())
+        high += float((table.times * means.max(axis=0)).sum())
+        variance += float((table.times * variances.max(axis=0)).sum())
     for factor in factors:
         if factor.covered:
             continue
@@ -169,7 +169,7 @@ class Rung:
         return values, error * (1.0 + 1e-6), spare
 
 
-def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd] = ()) -> Rung:
+def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[LossTable] = ()) -> Rung:
     """Multiply the transforms of all factors, for every choice of directions, drop frequencies, and bound the error.
 
     Beside the product `log_size` bounds its size at each frequency; `spoilt` is ``Σ (T ē/m)²`` over the factors: T
@@ -179,7 +179,7 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
     alone = [factor for factor in factors if not factor.covered]
-    spectra = [crowd.spectrum(rate, period) for crowd in tables]
+    spectra = [table.spectrum(rate, period) for table in tables]
     for spectrum in spectra:
         log_size += spectrum.log_sizes()
     for factor in alone:
@@ -204,7 +204,7 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd
     second, apart = product[kept][None, :], None
     if spectra:
         right, left = np.concatenate([spectrum.values(kept) for spectrum in spectra], axis=1)
-        times = np.concatenate([crowd.times for crowd in tables])
+        times = np.concatenate([table.times for table in tables])
         first, apart = cover(right, left, times, product[kept], sizes[kept])
         second = np.ones((1, len(kept)), dtype=np.complex128)
         spoiling += 2.0 * float((sizes[kept] * sum(spectrum.spoilt(kept) for spectrum in spectra)).sum())
@@ -319,14 +319,14 @@ class Ladder:
         return reach_of(self.factors)
 
     @remembered
-    def crowds(self) -> tuple[Crowd, ...]:
+    def loss_tables(self) -> tuple[LossTable, ...]:
         """Return tables of the factors whose choices are covered."""
-        return crowds([(factor.laws, factor.times) for factor in self.factors if factor.covered])
+        return loss_tables([(factor.laws, factor.times) for factor in self.factors if factor.covered])
 
     @property
     def steepest(self) -> float:
         """Return the largest exponent per cell that is used."""
-        return min((_MAX_RATE, *(crowd.steepest for crowd in self.crowds())))
+        return min((_MAX_RATE, *(table.steepest for table in self.loss_tables())))
 
     @remembered
     def rate(self, number: int) -> float:
@@ -342,7 +342,7 @@ class Ladder:
     @remembered
     def moments(self, number: int) -> Moments:
         """Return the moments at a rung."""
-        return moments_of(self.factors, self.rate(number), self.crowds())
+        return moments_of(self.factors, self.rate(number), self.loss_tables())
 
     def nearest(self, epsilon: float) -> int:
         """Return the rung with the smallest Chernoff bound at `epsilon`: mostly the one with the nearest mean."""
@@ -379,7 +379,7 @@ class Ladder:
             low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
         high = min(last, low + period - 1)
         log_above = self._log_above(number, high) if high < last else -math.inf
-        rung = make_rung(self.factors, rate, period, self.crowds())
+        rung = make_rung(self.factors, rate, period, self.loss_tables())
         large = rung.first.size + rung.second.size > _MAX_NUMBERS
         final = high == last or period >= _MAX_PERIOD or large
         return Level(rung=rung, low=low, high=high, log_above=log_above, final=final)

@@ -237,7 +237,7 @@ class PassiveSearch:
         result[0, self.gone[column]] = 0.0
         return Places(*result)
 
-    def _right(self, m: float, row: Row | None, epsilons: Array) -> Array:
+    def _right(self, m: float, row: BinomialRow | None, epsilons: Array) -> Array:
         """Return the columns of `Places` for m people in the right order."""
         t, first, slope = np.array([_right_form(int(m), self.p, epsilon) for epsilon in epsilons.tolist()]).T[
             :, :, None
@@ -262,7 +262,7 @@ class PassiveSearch:
             ]
         )
 
-    def _left(self, m: float, row: Row | None, epsilons: Array) -> Array:
+    def _left(self, m: float, row: BinomialRow | None, epsilons: Array) -> Array:
         """Return the columns of `Places` for m people in the left order."""
         forms = [_left_form(int(m), self.p, epsilon) for epsilon in epsilons.tolist()]
         u, first, second, slope = np.array(forms).T[:, :, None]
@@ -310,7 +310,7 @@ def between(fewest: Places, most: Places) -> Array:
     return result
 
 
-class Row(NamedTuple):
+class BinomialRow(NamedTuple):
     """``P[Bin(m, p) = x]`` at some counts x, within `budget` relatively; of more, and of fewer, a bound."""
 
     counts: Array
@@ -321,7 +321,7 @@ class Row(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _row(m: float, p: float) -> Row | None:
+def _row(m: float, p: float) -> BinomialRow | None:
     """Return the row of m coins; None where it would be too wide."""
     people, spread = int(m), math.sqrt(2.0 * _CUTOFF_EXPONENT * m * p * (1.0 - p)) + _CUTOFF_EXPONENT
     if spread > _MAX_COUNTS or (p > 0.5 and m > _MAX_EXACT_INTEGER):
@@ -343,7 +343,7 @@ def _row(m: float, p: float) -> Row | None:
         LEFT_OUT_MASS + float(weight) * ratio / (1.0 - ratio) * 1.01 if ratio < 1.0 else 1.0
         for weight, ratio in ((weights[-1], falls), (weights[0], sinks))
     )
-    return Row(counts, weights, above, below, (16.0 * len(counts) + 100.0) * UNIT)
+    return BinomialRow(counts, weights, above, below, (16.0 * len(counts) + 100.0) * UNIT)
 
 
 def _right_form(m: int, p: float, epsilon: float) -> tuple[float, float, float]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, Rows, Whole, row_of, rows_of
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, Whole, row_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array
 
 _SAMPLER_SLACK = 2.0**-40
@@ -93,6 +93,6 @@ class Divergences:
         kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + UNDERFLOW_MASS)
         return least, most, np.maximum(most.max(axis=0), kept) + self.doubt[column]
 
-    def left_out(self, column: Whole, rows: Rows) -> Array:
+    def left_out(self, column: Whole, rows: ChannelRows) -> Array:
         """Return at most how much the counts left out can add: from ε0 on only that of k - 1 people tells anything."""
         return np.where(self.noisy[column][:, None], rows.rest, UNDERFLOW_MASS)

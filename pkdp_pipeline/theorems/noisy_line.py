@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
-from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, Rows, Whole, rows_of
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, Whole, rows_of
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 
@@ -18,13 +18,15 @@ def between(part: Divergences, column: Whole, firsts: Whole, lasts: Whole, enoug
     """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
     people = np.concatenate([firsts, lasts])
     ends = rows_of(part.channel, people, np.zeros_like(people))
-    first, last = (Rows(*(values[half] for values in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :]))
+    first, last = (
+        ChannelRows(*(values[half] for values in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :])
+    )
     a, b = firsts[:, None].astype(float), lasts[:, None].astype(float)
     # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
     bounds: Array = last.present.sum(axis=1) * (1.0 + 2.0 * last.budget[:, 0]) + last.rest[:, 0]
     todo = np.flatnonzero(bounds > enough)
     if len(todo):
-        first, last = (Rows(*(values[todo] for values in rows)) for rows in (first, last))
+        first, last = (ChannelRows(*(values[todo] for values in rows)) for rows in (first, last))
         a, b, column = a[todo], b[todo], column[todo]
         closer = np.maximum(
             _right(part, first, last, a, b, column), _left(part, first, last, a, b, column, enough[todo])
@@ -33,7 +35,7 @@ def between(part: Divergences, column: Whole, firsts: Whole, lasts: Whole, enoug
     return bounds * (1.0 + 1e-10)
 
 
-def _right(part: Divergences, first: Rows, last: Rows, a: Array, b: Array, column: Whole) -> Array:
+def _right(part: Divergences, first: ChannelRows, last: ChannelRows, a: Array, b: Array, column: Whole) -> Array:
     """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]`` for all t and all numbers of coins in each block."""
     growth = part.growth[column][:, None]
     # Stochastic dominance bounds P[Y ≥ t] by its value with the most coins; the monotone likelihood ratio bounds gains
@@ -50,7 +52,9 @@ def _right(part: Divergences, first: Rows, last: Rows, a: Array, b: Array, colum
     return result
 
 
-def _left(part: Divergences, first: Rows, last: Rows, a: Array, b: Array, column: Whole, enough: Array) -> Array:
+def _left(
+    part: Divergences, first: ChannelRows, last: ChannelRows, a: Array, b: Array, column: Whole, enough: Array
+) -> Array:
     """Return bounds on the other order: events that hold less often with more coins, from the end of each block."""
     k, growth, turn = part.channel.k, part.growth[column][:, None], part.turn[column][:, None]
     cutoffs = _cutoffs(part.channel, last.present.shape[1] + 1)

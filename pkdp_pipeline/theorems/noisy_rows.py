@@ -67,12 +67,12 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChannelRow:
     """The law of the published number of coins: each within its `budget`, relatively, but for `rest` and `under`.
 
     `law` is that of the coins, from the count `start` on. `laws` has four rows. The first two are what is published in
     the target's two lives, from the least value on, values of the same likelihood ratio merged. The others are
-    ``P[S ≥ k, S + Z < t]`` for the same values t, and for t - 1. `numbers` are those of `Rows`.
+    ``P[S ≥ k, S + Z < t]`` for the same values t, and for t - 1. `numbers` are those of `ChannelRows`.
     """
 
     start: int
@@ -81,7 +81,7 @@ class Row:
     numbers: tuple[float, ...]
 
 
-class Rows(NamedTuple):
+class ChannelRows(NamedTuple):
     """Rows of several places below each other; what is a number of one row is a column here.
 
     `few` and `just` are P[S < k-1] and P[S = k-1]. Counts above `high` are left out, and so are very few: `rest` bounds
@@ -159,7 +159,7 @@ def _law(channel: Channel, low: int, high: int, ends: tuple[int, int]) -> _Coins
 
 
 @lru_cache(maxsize=16384)
-def row_of(channel: Channel, low: int, high: int) -> Row | None:
+def row_of(channel: Channel, low: int, high: int) -> ChannelRow | None:
     """Return the row of at least k - 1 coins, `low` at `p_min` and `high` at `p_max`; None where it is too wide."""
     k, release, noise, ends = channel.k, channel.release, channel.noise, ends_of(channel, low, high)
     if ends is None:
@@ -193,7 +193,7 @@ def row_of(channel: Channel, low: int, high: int) -> Row | None:
     laws = np.stack([present * factors, absent * factors, hidden, before])
     last = float(start + len(weights) - 1)
     numbers = (float(below[:-1].sum()), just, last, coins.rest, coins.under, budget)
-    return Row(start=start, law=weights, laws=laws, numbers=numbers)
+    return ChannelRow(start=start, law=weights, laws=laws, numbers=numbers)
 
 
 @lru_cache(maxsize=128)
@@ -221,7 +221,7 @@ def _noised(counts: Array, noise: float, size: int) -> Array:
     return result
 
 
-def rows_of(channel: Channel, low: Whole, high: Whole) -> Rows:
+def rows_of(channel: Channel, low: Whole, high: Whole) -> ChannelRows:
     """Return the rows of these numbers of coins, none of them too wide; shorter ones are continued."""
     rows, place = _distinct(channel, low, high)
     laws = np.zeros((4, len(rows), max(row.laws.shape[1] for row in rows)))
@@ -229,7 +229,7 @@ def rows_of(channel: Channel, low: Whole, high: Whole) -> Rows:
         laws[:, index, : row.laws.shape[1]] = row.laws
         laws[2:, index, row.laws.shape[1] :] = row.laws[2, -1]
     numbers = np.array([row.numbers for row in rows])
-    return Rows(*laws[:, place], *numbers[place].T[:, :, None])
+    return ChannelRows(*laws[:, place], *numbers[place].T[:, :, None])
 
 
 def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, Array, Array]:
@@ -244,7 +244,7 @@ def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, A
     return counts, laws[place], rest, under
 
 
-def _distinct(channel: Channel, low: Whole, high: Whole) -> tuple[list[Row], Whole]:
+def _distinct(channel: Channel, low: Whole, high: Whole) -> tuple[list[ChannelRow], Whole]:
     """Return the rows of all numbers that occur, and which of them is whose."""
     pairs = list(zip(low.tolist(), high.tolist(), strict=True))
     place = {pair: index for index, pair in enumerate(dict.fromkeys(pairs))}

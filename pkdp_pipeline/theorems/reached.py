@@ -56,7 +56,7 @@ def _gain(first: Array, second: Array, epsilon: float, axes: tuple[int, ...]) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Tried(Bound):
+class _Attained(Bound):
     """The divergence attained by attackers that are tried; nothing is certified."""
 
     def rounding(self, epsilons: Array) -> Array:
@@ -73,7 +73,7 @@ class _Tried(Bound):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached(_Tried):
+class Reached(_Attained):
     """Attackers who know nobody, with people of at most two kinds, on a count; nothing is certified.
 
     Parameters
@@ -103,7 +103,7 @@ class Reached(_Tried):
     release_threshold: int | None = None
 
     def _apart(self, epsilons: Array, attained: Array) -> Array:
-        apart, boxed = _Tried._apart(self, epsilons, attained), self._boxed()
+        apart, boxed = _Attained._apart(self, epsilons, attained), self._boxed()
         # A climb may end elsewhere on another processor, and nowhere above what is certified.
         return apart if boxed is None else np.maximum(apart, boxed.certified(epsilons) - attained)
 
@@ -217,7 +217,7 @@ def _outcome_laws(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedBetween(_Tried):
+class ReachedBetween(_Attained):
     """Attackers who know nobody, on two noised cells between which everybody tosses a coin.
 
     Parameters

@@ -71,7 +71,7 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Waves:
     """Characteristic functions at their nodes φ, re-centred on the whole number `centre`; `turn` is ``1 - e^{-iφ}``."""
 
     wave: NDArray[np.complex128]
@@ -143,7 +143,7 @@ class TwoCoinTails:
                 slope[rows] = self._slope(row, epsilons[rows], place[rows] - row.centre)
         return slopes
 
-    def _slope(self, row: _Row, epsilons: Array, offset: Array) -> Array:
+    def _slope(self, row: _Waves, epsilons: Array, offset: Array) -> Array:
         # A sum of independent coins has its mode within 1 of its mean (Darroch 1964).
         ends = (-2.0, 1.0) if self.noise is None else (row.window.lowest, row.window.highest)
         inside = np.clip(offset, *ends)
@@ -226,7 +226,7 @@ class TwoCoinTails:
             upper = np.maximum(upper, _scaled(log_scale + log_doubt, total + doubt))
         return np.maximum(0.0, lower * (1.0 - 16.0 * UNIT) - 1e-323), upper * (1.0 + 16.0 * UNIT) + 1e-323
 
-    def _waves(self, n_low: Array, n_high: Array, epsilons: Array) -> _Row:
+    def _waves(self, n_low: Array, n_high: Array, epsilons: Array) -> _Waves:
         q1, c1, q2, c2 = (column[:, None] for column in self._tilted(epsilons))
         window = self._window(n_low, n_high, epsilons)
         period, half = window.period, (window.period - 1.0) / 2.0
@@ -249,7 +249,7 @@ class TwoCoinTails:
         wave = np.where(node <= half[:, None], wave, 0.0)
         doubt = 100.0 * UNIT * (1.0 + np.abs(fading) + (low * q1 + high * q2 + np.abs(centre)[:, None]) * angle)
         aliases = tuple(self._aliases(n_low, n_high, epsilons, centre, window))
-        return _Row(wave, bend + 1j * sine, doubt, node, centre, window, aliases)
+        return _Waves(wave, bend + 1j * sine, doubt, node, centre, window, aliases)
 
     def _aliases(
         self, n_low: Array, n_high: Array, epsilons: Array, centre: Array, window: _Window
@@ -310,14 +310,14 @@ def _scaled(logarithm: Array, total: Array) -> Array:
     return product
 
 
-def _shift(row: _Row, offset: Array) -> NDArray[np.complex128]:
+def _shift(row: _Waves, offset: Array) -> NDArray[np.complex128]:
     """Return ``exp(-i φ offset)`` at every node, with the angle reduced in whole numbers."""
     turned: Array = np.fmod(row.node * offset[:, None], row.period[:, None]) / row.period[:, None]
     rotation: NDArray[np.complex128] = np.exp(-2j * np.pi * turned)
     return rotation
 
 
-def _inner_sum(row: _Row, epsilons: Array, offset: Array) -> tuple[Array, Array]:
+def _inner_sum(row: _Waves, epsilons: Array, offset: Array) -> tuple[Array, Array]:
     """Return ``I(centre + offset)`` and a bound on its error."""
     kernel = row.turn / (-np.expm1(-epsilons)[:, None] + np.exp(-epsilons)[:, None] * row.turn)
     values = row.wave * _shift(row, offset) * kernel
@@ -331,7 +331,7 @@ def _inner_sum(row: _Row, epsilons: Array, offset: Array) -> tuple[Array, Array]
     return total, doubt
 
 
-def _density(row: _Row, offset: Array) -> tuple[Array, Array, Array]:
+def _density(row: _Waves, offset: Array) -> tuple[Array, Array, Array]:
     """Return (g, g(·) - g(·+1), error bound of either) at ``centre + offset``."""
     turned = row.wave * _shift(row, offset)
     scale = 1.0 / row.period
@@ -369,7 +369,7 @@ def _guess_mode(window: _Window, epsilons: Array, noise: float) -> Array:
     return guess
 
 
-def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array]:
+def _search_mode(row: _Waves, epsilons: Array, noise: float) -> tuple[Array, Array]:
     """Return an offset at or below the last mode of the tilted law, and what stopping early may cost.
 
     A log-concave law rises up to its mode and falls after it. `_sides` decides only where densities differ by more
@@ -392,7 +392,7 @@ def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array
     return above, np.where(decided, cost, np.inf)
 
 
-def _sides(row: _Row, peak: Array, guess: Array, offset: Array) -> tuple[Decided, Decided]:
+def _sides(row: _Waves, peak: Array, guess: Array, offset: Array) -> tuple[Decided, Decided]:
     """Return where the law surely rises, and where it surely falls, from `offset` to the next number."""
     here, fall, doubt = _density(row, offset)
     # A log-concave law that is lower here than at `guess`, where it is `peak`, rises towards it on either side.

@@ -18,7 +18,7 @@ from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
-from pkdp_pipeline.composition.patterns import cover, crowds
+from pkdp_pipeline.composition.patterns import cover, loss_tables
 from pkdp_pipeline.composition.tilted_transform import Ladder
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
@@ -157,7 +157,7 @@ def test_a_table_of_laws_has_their_moments_and_transforms(seed, period, most):
     draw = np.random.default_rng(seed)
     pairs = [((law(draw, seed), law(draw, seed)), int(draw.integers(1, 4))) for _ in range(70)]
     rate = float(draw.choice([0.0, 0.01, 0.3]))
-    tables = crowds(pairs)
+    tables = loss_tables(pairs)
     assert sum(len(table.times) for table in tables) == len(pairs)
     ordered = sorted(pairs, key=lambda pair: max(len(one.masses) for one in pair[0]))
     kept = np.arange(period // 2 + 1)[:most]

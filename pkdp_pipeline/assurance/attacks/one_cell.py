@@ -32,7 +32,7 @@ _SPREADS = (1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 11.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tilted:
+class TiltedPeople:
     """Some people, looked at in some cells, with an exponent for each of these.
 
     `exponents`: θ of each cell; 0 everywhere is the true law.
@@ -113,7 +113,7 @@ class OneCell:
     ----------
     cell : Cell
         The steps of the mechanism.
-    unknown, known : Tilted
+    unknown, known : TiltedPeople
         Where noise is added known people are among the unknown: an attacker may forget what she knows.
     lives : tuple of (int, int)
         Whether the target is there (1) or not (0), in the first and in the second life.
@@ -126,8 +126,8 @@ class OneCell:
     """
 
     cell: Cell
-    unknown: Tilted
-    known: Tilted
+    unknown: TiltedPeople
+    known: TiltedPeople
     controlled: int
     lives: tuple[int, int]
     growth: float
@@ -219,7 +219,7 @@ class OneCell:
         return self.unknown.cells[0]
 
     @property
-    def _facts(self) -> _Facts:
+    def _facts(self) -> _GroupFacts:
         return _facts(self.unknown.groups, self._at, self.lives[0] == 1)
 
     def refined(self, state: OneCellState) -> Iterator[OneCell]:
@@ -275,7 +275,7 @@ def _odds(group: Group, index: int, present: bool) -> float:
     return float(chance / (1 - chance) if present else (1 - chance) / chance)
 
 
-class _Facts(NamedTuple):
+class _GroupFacts(NamedTuple):
     """How many people may be in the cell or not, how many surely are; the sum and the range of the odds."""
 
     open: int
@@ -285,10 +285,10 @@ class _Facts(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _facts(groups: tuple[Group, ...], index: int, present: bool) -> _Facts:
+def _facts(groups: tuple[Group, ...], index: int, present: bool) -> _GroupFacts:
     uncertain = [group for group in groups if _is_open(group, index)]
     odds = [_odds(group, index, present) for group in uncertain]
-    return _Facts(
+    return _GroupFacts(
         sum(group.people for group in uncertain),
         sum(group.people for group in groups if group.chances[index] == 1.0),
         sum(group.people * each for group, each in zip(uncertain, odds, strict=True)),
@@ -318,8 +318,8 @@ def one_cell_trials(
         for known_theta in (theta, 0.0) if known and theta else (theta,):
             trial = OneCell(
                 cell=cell,
-                unknown=Tilted(groups=unknown, cells=(index,), exponents=(theta,)),
-                known=Tilted(groups=known, cells=(index,), exponents=(known_theta,)),
+                unknown=TiltedPeople(groups=unknown, cells=(index,), exponents=(theta,)),
+                known=TiltedPeople(groups=known, cells=(index,), exponents=(known_theta,)),
                 controlled=controlled,
                 lives=lives,
                 growth=math.exp(epsilon),

@@ -22,7 +22,7 @@ from pkdp_pipeline.assurance.attacks.enumeration import Cell, cell_of
 from pkdp_pipeline.assurance.attacks.one_cell import (
     Array,
     OneCell,
-    Tilted,
+    TiltedPeople,
     Whole,
     exponent_for,
     mean_and_spread,
@@ -104,7 +104,7 @@ class _TwoCells:
 
     Parameters
     ----------
-    people : Tilted
+    people : TiltedPeople
         Everybody who is not controlled; an attacker may forget what she knows.
     lives : sequence of two (int, int)
         The target's addition to the two cells, in the first and in the second life.
@@ -113,7 +113,7 @@ class _TwoCells:
         which the same is published.
     """
 
-    people: Tilted
+    people: TiltedPeople
     controlled: Sequence[int]
     lives: Sequence[Sequence[int]]
     scores: Sequence[Array]
@@ -225,7 +225,7 @@ def _two_cell_trials(
     ]
     for tilts in product(*(_exponents(cell, groups, index, extra) for index, extra in places)):
         trial = _TwoCells(
-            people=Tilted(groups=groups, cells=tuple(cells), exponents=tilts),
+            people=TiltedPeople(groups=groups, cells=tuple(cells), exponents=tilts),
             controlled=controlled,
             lives=lives,
             scores=scores,

@@ -376,7 +376,7 @@ class Convolved(Bound):
         for factor, logs in factors[len(fixed) :]:
             ways = np.arange(factor.least, factor.most + 1, dtype=np.float64)[:, None]
             right, left = np.array(logs)
-            # Grouped as the transforms of a rung are.
+            # Choices come in the same order as the transforms of `make_rung`.
             first, second = joined(first, second, ways * right + (factor.times - ways) * left, np.add)
         if leading:
             first, second = first[-1:], second[-1:]

@@ -178,7 +178,7 @@ def split_ratios(ratios: Array, weights: Array, infinite: float, step: float) ->
         1.0, np.maximum(0.0, 1.0 - growth * ratios) * ((1.0 + 8.0 * UNIT) / -math.expm1(-step))
     )
     masses, filled = np.zeros((2, len(cells) + 1)), counts > 0
-    # Cells go down; so do those whose end is meant.
+    # Cells are in decreasing order: the share of a cell's upper end is entered one place before that of its lower end.
     masses[0, 1:][filled] = np.add.reduceat(weights - upper, first[filled])
     masses[1, :-1][filled] = np.add.reduceat(upper, first[filled])
     whole = masses.sum(axis=0)[::-1] * (1.0 + (2.0 * float(counts.max()) + 24.0) * UNIT)

@@ -89,7 +89,7 @@ def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, 
     least, upper = score_tail(
         [Factor(laws=(scores.second,), times=times) for scores, times in days], level, rate + step
     )
-    # What settles the matter on one day, and nothing else on the others.
+    # The chance that on some day the outcome excludes the other life.
     settled = -math.expm1(math.fsum(times * math.log1p(-min(scores.first.infinite, 0.5)) for scores, times in days))
     doubt = most - lower
     lower = (lower + settled * (1.0 - 1e-12)) * (1.0 - 4.0 * UNIT)

@@ -151,7 +151,7 @@ class BoxedThreshold(Counting):
         for start in range(0, len(others), _BATCH_SIZE):
             part = others[start : start + _BATCH_SIZE]
             lower[part], upper[part] = self._cover(epsilons[part], self._whole_box(epsilons[part]))[:2]
-        # Two thresholds together hide more than either of them alone.
+        # Beside a second threshold the attackers of one may tell less: nothing is attained.
         return lower if self.k_complement is None else np.zeros(len(epsilons)), upper
 
     def _directions(self) -> list[TwoCoinTails]:
@@ -199,12 +199,12 @@ class BoxedThreshold(Counting):
             points, high = epsilons[which[rows] % len(epsilons)], first[rows].astype(float)
             fewest, enough = self._others(way, tails, last[rows].astype(float), points)
             lower[rows], upper[rows] = tails.right_tails(fewest, high, points)
-            # What fewer people attain is attained only where the threshold does not forbid it.
+            # The lower side takes `enough` people: with `fewest` the threshold may forbid the best cutoff.
             apart = np.flatnonzero(enough > fewest)
             lower[rows[apart]] = tails.right_tails(enough[apart], high[apart], points[apart])[0]
             if self.k_complement is None:
                 lower[rows] = np.where(enough + high <= min(self.cap or MAX_PEOPLE, MAX_PEOPLE), lower[rows], 0.0)
-            # Of these is another one told more, and an inversion looks at them nevertheless.
+            # With fewer at `p_max` than the range has, one more tells more; an inversion may ask for them still.
             upper[rows] = np.where(high < self._range(way, points)[0], 0.0, upper[rows])
         return lower, upper
 
@@ -222,7 +222,7 @@ class BoxedThreshold(Counting):
         if self.noise is None:
             return t - 1.0, t
         # Tilted two-sided geometric noise is the difference of two geometric variables.
-        with np.errstate(over="ignore"):  # of whose reciprocal 0 is left
+        with np.errstate(over="ignore"):  # the reciprocal of an overflow is 0, its limit
             further, nearer = (np.expm1(self.noise + sign * epsilons) for sign in (1.0, -1.0))
         drift, spread = 1.0 / nearer - 1.0 / further, 2.0 + sum(1.0 / x + (1.0 / x) ** 2 for x in (further, nearer))
         # A unimodal law has its mode within √3 standard deviations of its mean; coins vary by no more than their mean.
@@ -252,7 +252,7 @@ class BoxedThreshold(Counting):
                 )
             below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _MEAN_ERROR)))
             fewest, enough = np.maximum(fewest, below + 1.0), np.maximum(enough, above)
-        # Of more people than are looked at, nothing is asked.
+        # More people than `MAX_PEOPLE` are never evaluated; this keeps the numbers finite.
         enough = np.minimum(enough, 2.0 * MAX_PEOPLE)
         last, sure = np.minimum(enough, most), enough <= most
         chances = np.array([self._shares(way, side, epsilons) for side, _ in self._thresholds()])

@@ -69,7 +69,7 @@ class Uncertain(Bound):
         shares = np.tile([inverted(int(people)) for people in most], (2, 1))
         if self.noise is None or np.all(most <= _MAX_PEOPLE_WITH_SURE_MODE):
             return shares
-        # What is certified anywhere is at or above what is attained here, and the other way round.
+        # Elsewhere what is attained is at most what is certified here, and what is certified at least what is attained.
         lower, upper = self.bracket(epsilons)
         apart = (upper - lower) / np.stack([np.maximum(lower, TINY), np.maximum(upper, TINY)])
         wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
@@ -179,7 +179,7 @@ class Counting(Uncertain):
                 certain >= (1.0 - _TARGET_TOLERANCE) * target or epsilon >= (1.0 - 1e-2 * _TARGET_TOLERANCE) * best
             )
             best = min(best, epsilon) if certain <= target else best
-            # Blocks are small next to the worst vertices, also to those of an ε nearby.
+            # The first vertices of the final blocks lie close to the worst one, also at an ε nearby: good cuts.
             vertices.update(
                 zip([*ways.tolist(), *leaders[0].tolist()], [*firsts.tolist(), *leaders[1].tolist()], strict=True)
             )

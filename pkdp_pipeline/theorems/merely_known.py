@@ -119,7 +119,7 @@ class PassiveSearch:
     def __init__(self, k: int, p: float, known: int, epsilons: Array) -> None:
         self.k, self.p, self.known, self.many = k, p, known, len(epsilons)
         self.epsilons = np.append(np.minimum(epsilons, MAX_RIGHT_EPSILON), np.minimum(epsilons, MAX_LEFT_EPSILON))
-        # There the left order is bounded by a smaller ε's, which attains nothing.
+        # Beyond `MAX_LEFT_EPSILON` the left order is bounded by its value there, which attains nothing.
         self.gone = np.append(np.zeros(self.many, dtype=bool), epsilons > MAX_LEFT_EPSILON)
         self.low, weights, beyond = likely_counts(known, p)
         budget, sure = (len(weights) + 8.0) * UNIT, weights_below(weights)
@@ -133,7 +133,7 @@ class PassiveSearch:
         columns = np.arange(2 * self.many)
         result = PassiveOptimum(*np.zeros((4, self.many)))
         start = max(0, self.k - 1 - self.known)
-        # Larger numbers are not told apart.
+        # A cap beyond exact floats is dropped: to allow more people only raises the bound.
         cap = None if cap is None or cap > _MAX_EXACT_INTEGER else cap
         if cap is not None and start > cap:
             return result
@@ -273,7 +273,7 @@ class PassiveSearch:
         beside, others = row.counts - u, row.weights / (m + 1.0 - row.counts)
         with np.errstate(over="ignore"):
             exact = np.where(beside <= 0.0, others * (first - slope * beside), 0.0).sum(axis=1)
-            # What a cutoff beyond the best one leaves of that.
+            # How far L has fallen at each cutoff beyond the best one, by positive terms.
             falls = np.cumsum(np.where(beside > 0.0, others * (second + slope * (beside - 1.0)), 0.0), axis=1)
         sides = exact * (1.0 - row.budget), exact * (1.0 + row.budget) + row.below
         # The same as f(x) - (e^ε - 1) P[S < x], which is more accurate where little is left.
@@ -287,7 +287,7 @@ class PassiveSearch:
         where = offset[inside].astype(np.int64)
         lower = least[:, inside] @ self.sure[where] + self._counted(self.below, u[:, 0]) * sides[0]
         upper = most[:, inside] @ self.weights[where] + free * sides[1]
-        # No cutoff beyond all counts that are looked at tells more than that there may be more.
+        # At cutoffs beyond the window L is at most its last value there, and at most the mass above.
         beyond = np.where(u[:, 0] > row.counts[-1], sides[1], np.minimum(most[:, -1], row.above))
         upper += beyond * (row.counts[-1] < min(m, self.k - 1.0))
         return np.stack([lower * (1.0 - row.budget), upper * (1.0 + row.budget) + LEFT_OUT_MASS, *sides, free])

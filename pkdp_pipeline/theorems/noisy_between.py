@@ -18,7 +18,7 @@ MAX_ENUMERATED = 150
 """At most this many people are looked at one by one."""
 
 MIN_ENUMERATED_NOISE = 0.2
-"""With noise of a smaller ε0 what one look can show is too much to look at."""
+"""With noise of a smaller ε0 a look has too many values to enumerate."""
 
 _CUTOFF_EXPONENT = 50.0
 """Values of a look less likely than e^-50 are added as full disclosure."""

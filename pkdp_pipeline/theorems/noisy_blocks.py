@@ -100,7 +100,7 @@ def between(part: Divergences, blocks: Blocks, corners: Array, enough: Array) ->
     `corners` bounds the divergences at the corners, one corner a row.
     """
     largest = rows_of(part.channel, *blocks.corner(1, 1))
-    # More coins publish more often.
+    # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
     bounds: Array = largest.present.sum(axis=1) * (1.0 + 2.0 * largest.budget[:, 0]) + largest.rest[:, 0]
     todo = np.flatnonzero(bounds > enough)
     if len(todo) and part.channel.noise >= _MIN_BOUNDED_NOISE:
@@ -126,14 +126,14 @@ class _Block:
         beyond = np.hstack([tails[:, 1:], rest[many:]])
         heads = np.hstack([np.zeros((many, 1)), np.cumsum(low_law, axis=1)[:, :-1] * _ROUNDED_UP]) + under[:many]
         self.few = (high_law * (self.counts < k - 1)).sum(axis=1, keepdims=True) / _ROUNDED_UP
-        # Counts at which nothing happens are left out.
+        # Counts of negligible probability in every block are left out; heads and tails are summed already.
         small = _LOSS_TAIL_SHARE * self.enough / self.growth
         first = int((heads <= small).all(axis=0).sum()) - 2
         last = int((beyond > small).any(axis=0).sum()) + 2
         kept = slice(max(0, min(first, k - 2 - int(self.counts[0]))), max(last, k + 1 - int(self.counts[0])))
         self.counts, self.low_law, high_law = self.counts[kept], low_law[:, kept], high_law[:, kept]
         self.tails, self.beyond, self.heads = tails[:, kept], beyond[:, kept], heads[:, kept]
-        # Between these are all P[S = x - 1] / P[S = x] that a step meets.
+        # By log-concavity all ratios P[S = x - 1] / P[S = x] in a block lie between those at these two corners.
         least, most = np.zeros_like(high_law), np.full_like(high_law, _UNKNOWN_RATIO)
         sure, known = high_law > _MIN_EXACT, self.low_law > _MIN_EXACT
         np.divide(high_law[:, :-1], high_law[:, 1:] * _ROUNDED_UP, out=least[:, 1:], where=sure[:, :-1] & sure[:, 1:])
@@ -185,7 +185,8 @@ class _Block:
         """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]``: gains, then losses from beyond some x on."""
         k, release = self.channel.k, self.channel.release
         first, least = -math.inf if release is None else float(release), k if release is None else max(k, release)
-        # Values have ratios of at most e^(ε0) but for what a count that has just reached k adds.
+        # Values have likelihood ratios of at most e^(ε0), so an event gains at most `pull` of its chance, and what a
+        # count that has just reached k adds.
         appearing = self.channel.above(np.arange(published.shape[1], dtype=np.float64) + (least - k))
         gains = self.pull * published + np.where(appearing > 0.0, self.just * appearing, 0.0)
         last = (gains > self.enough).sum(axis=1, keepdims=True) - 1.0
@@ -219,7 +220,7 @@ class _Block:
         first = k - 1.0 if self.channel.release is None else np.maximum(k - 1.0, self.channel.release - 1.0 - self.turn)
         start = np.where(self.inside, np.maximum(first, z), k - 1.0)
         loss_cutoff = np.minimum(loss_cutoff, start - 1.0)
-        # Beyond this too few people count.
+        # Larger counts are too unlikely to gain what is enough.
         end = np.where(self.inside, np.maximum(start, self._upper(self.enough / self.pull)[0]), start)
         left_out = np.where(self.inside & (z > first), self.pull * left_out, 0.0)
         alpha = math.exp(-self.channel.noise)
@@ -263,7 +264,7 @@ def _swell(steps: Array, smaller: _Rates, larger: _Rates) -> Array:
         np.maximum(0.0, up) * np.maximum(0.0, larger_up), np.maximum(0.0, down) * np.maximum(0.0, larger_down)
     )
     gap = steps * (larger.least - smaller.most)
-    # How far the two counts are apart decides what a curved path between the ends can add.
+    # A log-concave path between the ends exceeds its chord by at most a quarter of the steps times the change of slope.
     bent, larger_bent = (_up(0.25 * steps * (rates.most - rates.least)) for rates in (smaller, larger))
     rising = np.where(up > 0.0, up / np.where(gap > 0.0, np.expm1(np.minimum(gap, _MAX_EXPONENT)), 0.0), 0.0)
     falling = np.where(larger_down > 0.0, larger_down / np.where(gap > 0.0, -np.expm1(-gap), 0.0), 0.0)

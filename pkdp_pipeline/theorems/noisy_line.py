@@ -111,7 +111,7 @@ def _falling_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
     peak = np.clip(np.floor(x / p), a, b)
     # By convexity in i (Jensen's inequality) the middle of the range bounds the sum of -log(1 - x/i) from below.
     rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
-    # As large a ratio makes more than 1 of whatever may be lost in rounding.
+    # At this clip the ratio times the allowance for underflow exceeds 1, so the bound stays true.
     ratio = np.exp(np.minimum(700.0, (peak - b) * rate)) * (1.0 + 1e-12 * (b - a + 1.0))
     return np.where(x > b, 0.0, ratio)
 

@@ -276,7 +276,7 @@ class NoisySearch:
 
     def _at_corners(self, blocks: Blocks, optimum: NoisyOptimum) -> Array:
         """Look at the corners of each block; return bounds on the divergence of every channel there, in this order."""
-        # Along a line they are not needed, and where a block ends another begins, or the ends are known.
+        # On a line the first corner is enough: where a block ends another begins, or the end is evaluated already.
         corners = blocks.corners[: 1 if self.is_line else 4]
         low, high = (np.concatenate(part) for part in zip(*corners, strict=True))
         known = self._known(np.tile(blocks.column, len(corners)), low, high, optimum)

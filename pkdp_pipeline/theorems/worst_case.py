@@ -235,7 +235,7 @@ class WorstBesidePrivate(BesidePrivate, WorstCase):
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained, certified = BesidePrivate.bracket(self, epsilons)
-        # Where nothing is left, rounding leaves something.
+        # From ε1 + ε2 on the sum of both δ holds, which rounding may have exceeded.
         epsilon, delta = self.parameters
         certified = np.where(epsilons >= epsilon, np.minimum(certified, delta), certified)
         return np.minimum(attained, certified), certified

@@ -333,8 +333,8 @@ class Certificate(ABC):
                 "the certificate was written by another version of pkdp_pipeline, whose wording this one cannot check: "
                 "verify it with the version that its field 'library' names."
             )
-        found = self.differences(stored)
-        refuse_altered([one for one in found if not (foreign and is_word(one))])
+        deviations = self.differences(stored)
+        refuse_altered([difference for difference in deviations if not (foreign and is_word(difference))])
         return True
 
     def differences(
@@ -365,8 +365,8 @@ class Certificate(ABC):
             return dict(zip(("attained", "delta"), self.rounding(epsilons), strict=True))
 
         def rounding(path: str) -> float:
-            found = _POINT.search(path)
-            return EVALUATED if found is None else float(shares(bool(found[1]))[found[3]][int(found[2])])
+            match = _POINT.search(path)
+            return EVALUATED if match is None else float(shares(bool(match[1]))[match[3]][int(match[2])])
 
         return rounding
 

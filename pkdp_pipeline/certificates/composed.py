@@ -31,7 +31,7 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
-_MOST_TIMES = 10**9
+_MAX_TIMES = 10**9
 
 
 def compose(
@@ -65,10 +65,10 @@ def compose(
         raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
     often: dict[Certificate, int] = {}
     for part in certificates:
-        one, times = part if isinstance(part, tuple) and len(part) == 2 else (part, 1)
-        if not isinstance(one, Certificate):
+        certificate, times = part if isinstance(part, tuple) and len(part) == 2 else (part, 1)
+        if not isinstance(certificate, Certificate):
             raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
-        often[one] = often.get(one, 0) + _number_of_times(times)
+        often[certificate] = often.get(certificate, 0) + _number_of_times(times)
     declared = read_evidence(evidence)
     return ComposedCertificate(protects=_protected_by(often, declared), parts=tuple(often.items()), evidence=declared)
 
@@ -100,25 +100,25 @@ class ComposedCertificate(Certificate):
     _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.protects != _protected_by((one for one, _ in self.parts), self.evidence):
+        if self.protects != _protected_by((part for part, _ in self.parts), self.evidence):
             raise ArgumentError("a total protects what its parts do: 'value' only where every part does.")
-        one_day = tuple(one.key for one in self.evidence) == ("one_day_protected",)
+        one_day = tuple(item.key for item in self.evidence) == ("one_day_protected",)
         if not one_day and any(isinstance(part, ComposedCertificate) and not part.whole for part, _ in self.parts):
             raise NoEvidenceError(
                 "a part protects one day of a person, and cannot be added to statements about everything a person did: "
                 "compose its parts themselves, or declare OneDayProtected for all."
             )
-        contexts = [one.context for part, _ in self.parts for one in releases_in(part)]
+        contexts = [release.context for part, _ in self.parts for release in releases_in(part)]
         if len({context.unit for context in contexts if context is not None}) > 1:
             raise NoEvidenceError(
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
-        parts, one_histogram = self.parts, any(one.key == "once_per_unit" for one in self.evidence)
-        if one_histogram and self.releases > 1 and any(one.cells is not None for one in releases_in(self)):
-            parts = tuple((among_others(one), times) for one, times in parts)
+        parts, one_histogram = self.parts, any(item.key == "once_per_unit" for item in self.evidence)
+        if one_histogram and self.releases > 1 and any(release.cells is not None for release in releases_in(self)):
+            parts = tuple((among_others(part), times) for part, times in parts)
         # Of one table each certificate counts with all that it says, though some may protect more than the whole.
-        facts = tuple(part_of(one, times, one.protects if self.is_table else self.protects) for one, times in parts)
+        facts = tuple(part_of(part, times, part.protects if self.is_table else self.protects) for part, times in parts)
         object.__setattr__(self, "_facts", facts)
         object.__setattr__(self, "_leakage", leakage_of(facts, self.evidence))
         object.__setattr__(self, "_total", total_beside(facts, self.evidence))
@@ -138,7 +138,7 @@ class ComposedCertificate(Certificate):
         """How many releases were added up, those in parts that are totals themselves included."""
         if self.is_table:
             return 1
-        return sum(times * (one.releases if isinstance(one, ComposedCertificate) else 1) for one, times in self.parts)
+        return sum(n * (part.releases if isinstance(part, ComposedCertificate) else 1) for part, n in self.parts)
 
     @property
     def whole(self) -> bool:
@@ -154,14 +154,14 @@ class ComposedCertificate(Certificate):
     @property
     def of_some(self) -> tuple[OfSome, ...]:
         """The assumptions and limits that are true of some of the releases only."""
-        return tuple(one for said in self._of_releases() for one in said if isinstance(one, OfSome))
+        return tuple(text for said in self._of_releases() for text in said if isinstance(text, OfSome))
 
     def _of_releases(self) -> tuple[list[str | OfSome], list[str | OfSome]]:
         """Return the releases' assumptions and their limits."""
         # Exact totals, and what only noise protects, assume nothing of their own beside the others.
-        assuming = sum(times for table, times in tables_in(self) if any(one.has_partial_knowledge for one in table))
-        assumed = self._said(lambda one: one.assumed if one.has_partial_knowledge else (), assuming)
-        return assumed, self._said(lambda one: one.own_limits, self.releases)
+        assuming = sum(times for table, times in tables_in(self) if any(leaf.has_partial_knowledge for leaf in table))
+        assumed = self._said(lambda leaf: leaf.assumed if leaf.has_partial_knowledge else (), assuming)
+        return assumed, self._said(lambda leaf: leaf.own_limits, self.releases)
 
     def _caveats(self) -> Iterator[str]:
         """Yield the limits of parts that are totals themselves."""
@@ -175,7 +175,7 @@ class ComposedCertificate(Certificate):
         """Return what is said of the releases: of all of `among` as it stands, else with how many it is true of."""
         often: dict[str, int] = {}
         for table, times in tables_in(self):
-            for text in dict.fromkeys(text for one in table for text in about(one)):
+            for text in dict.fromkeys(text for release in table for text in about(release)):
                 often[text] = often.get(text, 0) + times
         return [OfSome(text, times, self.releases) if times < among else text for text, times in often.items()]
 
@@ -222,7 +222,7 @@ class ComposedCertificate(Certificate):
             nothing = [sentences.NOTHING_ASSUMED] if self.parts else []
             return tuple(dict.fromkeys((*listed, *nothing, *sentences.leaking(self.leakage))))
         if self.releases > 1:
-            conditional = (one.attacker for one in releases_in(self) if one.attacker.secret == "conditional")
+            conditional = (leaf.attacker for leaf in releases_in(self) if leaf.attacker.secret == "conditional")
             listed += map(sentences.same_in_all, conditional)
         assumed, _ = self._of_releases()
         return tuple(dict.fromkeys((*listed, *map(str, assumed), *sentences.leaking(self.leakage))))
@@ -242,7 +242,7 @@ class ComposedCertificate(Certificate):
         if stated is not self:
             others = "Other numbers of this certificate rest on all that was declared."
             return " ".join((replace(stated, caveats=()).sentence(target), others, *self.caveats))
-        said = {text for one in below for text in (*one.assumptions, *one.limits)}
+        said = {text for certificate in below for text in (*certificate.assumptions, *certificate.limits)}
         statements, subject = [], self._subject_in_words()
         declared = sentences.in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
@@ -260,7 +260,7 @@ class ComposedCertificate(Certificate):
                 statements.append(f"No part of it rests on what an attacker does not know: {self._total.reason}.")
         elif numbers:
             statements.append(f"The noise alone gives {numbers} against {self.anyone}.")
-        of_each = {str(one): one.text for one in self.of_some}
+        of_each = {str(item): item.text for item in self.of_some}
         limits = (text for text in self.limits if of_each.get(text, text) not in said)
         return " ".join((*statements, self._total.protection, *limits))
 
@@ -280,7 +280,7 @@ class ComposedCertificate(Certificate):
         if self.releases == 1:
             return "1 release"
         # A part that is a total is protected as one: all that was published about the period.
-        nested = any(isinstance(one, ComposedCertificate) and not one.is_table for one, _ in self.parts)
+        nested = any(isinstance(part, ComposedCertificate) and not part.is_table for part, _ in self.parts)
         one_of = "Any one period of" if nested else "Any one of"
         return f"{self.releases} releases together" if self.whole else f"{one_of} {self.releases} releases"
 
@@ -339,15 +339,15 @@ def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
 def _number_of_times(value: object) -> int:
     """Return how often a part occurs, checked."""
     number = whole_number("times", value, least=1)
-    if number > _MOST_TIMES:
-        raise ArgumentError(f"times must be at most {_MOST_TIMES}: more releases than that are not added up.")
+    if number > _MAX_TIMES:
+        raise ArgumentError(f"times must be at most {_MAX_TIMES}: more releases than that are not added up.")
     return number
 
 
 def tables_in(certificate: Certificate) -> Iterator[tuple[tuple[ReleaseCertificate, ...], int]]:
     """Yield the certificates of each table, several under `SameTable`, and how often it occurs, at any depth."""
     if isinstance(certificate, ComposedCertificate) and certificate.is_table:
-        yield tuple(one for part, _ in certificate.parts for one in releases_in(part)), 1
+        yield tuple(release for part, _ in certificate.parts for release in releases_in(part)), 1
     elif isinstance(certificate, ComposedCertificate):
         for part, times in certificate.parts:
             yield from ((table, times * inside) for table, inside in tables_in(part))
@@ -357,7 +357,7 @@ def tables_in(certificate: Certificate) -> Iterator[tuple[tuple[ReleaseCertifica
 
 def releases_in(certificate: Certificate) -> Iterator[ReleaseCertificate]:
     """Yield the releases' own certificates, of parts of any depth."""
-    return (one for table, _ in tables_in(certificate) for one in table)
+    return (release for table, _ in tables_in(certificate) for release in table)
 
 
 def _protected_by(parts: Iterable[Certificate], evidence: tuple[Evidence, ...]) -> Protects:
@@ -365,7 +365,7 @@ def _protected_by(parts: Iterable[Certificate], evidence: tuple[Evidence, ...]) 
 
     A value guarantee of noise, or of theorem B, is at least as strong as the presence guarantee.
     """
-    listed = [one.protects for one in parts]
+    listed = [part.protects for part in parts]
     if evidence == (SameTable(),) and listed:
         return listed[0]
     return "value" if set(listed) == {"value"} else "presence"
@@ -387,13 +387,13 @@ def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
 
 def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, None]:
     """Return what was declared about parts of any depth; without `numbers` only what a worst case rests on."""
-    found: dict[str, None] = {}
-    for one in certificate.evidence if certificate.rule != "single" else ():
-        found.setdefault(one.declares if numbers else one.declares_for_noise)
-        if one.key == "bounded_participation" and rests_on_own_periods(certificate._facts):
-            found.setdefault(sentences.OWN_PERIODS)
+    declarations: dict[str, None] = {}
+    for item in certificate.evidence if certificate.rule != "single" else ():
+        declarations.setdefault(item.declares if numbers else item.declares_for_noise)
+        if item.key == "bounded_participation" and rests_on_own_periods(certificate._facts):
+            declarations.setdefault(sentences.OWN_PERIODS)
     for part, _ in certificate.parts:
         if isinstance(part, ComposedCertificate):
             inside = _declared(part, numbers=numbers and part.has_partial_knowledge)
-            found |= {text: None for text in inside if text not in (SamePeople().declares, SameTable().declares)}
-    return {text: None for text in found if text}
+            declarations |= {text: None for text in inside if text not in (SamePeople().declares, SameTable().declares)}
+    return {text: None for text in declarations if text}

@@ -26,11 +26,11 @@ _UP = frozenset({"certified", "delta", "delta_at_one", "epsilon", "epsilons", "f
 
 _PROBABILITIES = frozenset({"certified", "delta", "delta_at_one"})
 
-_ASKED = re.compile(r"\b(grid|numbers|curve)\b.*\.epsilons?\b[^.]*$")
+_REQUESTED = re.compile(r"\b(grid|numbers|curve)\b.*\.epsilons?\b[^.]*$")
 """An ε at which something is stated is no promise."""
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
-_MOST = 3
+_MAX_LISTED = 3
 
 REWORDED = (
     "An earlier state of this version wrote other words, or somebody altered them: do not rely on them. Certify the "
@@ -70,7 +70,7 @@ class Difference:
             return False
         if self._name in _DOWN:
             return bool(self.stored >= 0)
-        if self._name not in _UP or _ASKED.search(self.path):
+        if self._name not in _UP or _REQUESTED.search(self.path):
             return False
         return self._name not in _PROBABILITIES or self.stored <= 1
 
@@ -117,11 +117,11 @@ def differences(
         `fresh` once more, with all numbers in its texts moved by a share, either way: a number that is printed with
         few digits changes where it lies that near to the end of its last one.
     """
-    found = list(_walk(path, (), stored, fresh, skip, none_is_infinite, rounding))
-    if rewritten is not None and any(one.direction == "words" for one in found):
+    deviations = list(_walk(path, (), stored, fresh, skip, none_is_infinite, rounding))
+    if rewritten is not None and any(difference.direction == "words" for difference in deviations):
         moved = [rewritten(-SEARCHED), rewritten(SEARCHED)]
-        found = [one for one in found if not _is_reprinted(one, moved)]
-    return found
+        deviations = [difference for difference in deviations if not _is_reprinted(difference, moved)]
+    return deviations
 
 
 def _walk(
@@ -148,7 +148,7 @@ def _walk(
                 yield from _walk(inner, (*steps, name), stored[name], fresh[name], skip, none_is_infinite, rounding)
     elif isinstance(fresh, list) and isinstance(stored, list):
         if len(fresh) != len(stored):  # which of them is missing, cannot be told
-            words = all(isinstance(one, str) for one in (*fresh, *stored))
+            words = all(isinstance(item, str) for item in (*fresh, *stored))
             yield different("words" if words else "length", len(stored), len(fresh))
             return
         for place, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
@@ -168,22 +168,22 @@ def _walk(
         yield different("other")
 
 
-def described(found: Collection[Difference]) -> str:
+def described(deviations: Collection[Difference]) -> str:
     """Return the first of several differences in words, the bold ones before the harmless."""
-    ordered = sorted(found, key=lambda one: not one.overclaims)
-    more = len(ordered) - _MOST
-    listed = [str(one) for one in ordered[:_MOST]]
+    ordered = sorted(deviations, key=lambda difference: not difference.overclaims)
+    more = len(ordered) - _MAX_LISTED
+    listed = [str(difference) for difference in ordered[:_MAX_LISTED]]
     return "; ".join(listed) + (f"; and {more} more" if more > 0 else "")
 
 
-def is_word(one: Difference) -> bool:
+def is_word(difference: Difference) -> bool:
     """Return whether a difference is in what a certificate says, and in none of its numbers or facts."""
-    return one.direction == "words" and "rule" not in one.steps
+    return difference.direction == "words" and "rule" not in difference.steps
 
 
-def refuse_altered(found: Collection[Difference]) -> None:
+def refuse_altered(deviations: Collection[Difference]) -> None:
     """Raise `ArgumentError` at the first difference that no processor can have produced, words last."""
-    altered = sorted((one for one in found if not one.is_weaker), key=is_word)
+    altered = sorted((difference for difference in deviations if not difference.is_weaker), key=is_word)
     if altered and is_word(altered[0]):
         raise ArgumentError(
             f"the certificate's numbers are right, but {altered[0].path} is worded otherwise than this version words "
@@ -196,11 +196,11 @@ def refuse_altered(found: Collection[Difference]) -> None:
         )
 
 
-def outcome_of(found: Collection[Difference]) -> str:
+def outcome_of(deviations: Collection[Difference]) -> str:
     """Return that numbers are the same, or which of them are weaker than necessary and so differ from what is ours."""
-    if not found:
+    if not deviations:
         return "all the same"
-    return f"all true, {len(found)} of them weaker than necessary: {described(found)}"
+    return f"all true, {len(deviations)} of them weaker than necessary: {described(deviations)}"
 
 
 def _is_near(stored: float, fresh: float, path: str, rounding: Rounding) -> bool:
@@ -214,14 +214,14 @@ def _is_near(stored: float, fresh: float, path: str, rounding: Rounding) -> bool
     return bool(fresh) and apart <= Fraction(rounding(path)) * size + Fraction(TINY)
 
 
-def _is_reprinted(one: Difference, moved: Collection[Any]) -> bool:
+def _is_reprinted(difference: Difference, moved: Collection[Any]) -> bool:
     """Say whether a text differs only in numbers, each as it is printed for one of the documents in `moved`."""
-    if one.direction != "words" or not isinstance(one.stored, str):
+    if difference.direction != "words" or not isinstance(difference.stored, str):
         return False
-    texts = [one.fresh, *(_leaf(document, one.steps) for document in moved)]
-    if not all(isinstance(text, str) and _NUMBER.split(text) == _NUMBER.split(one.stored) for text in texts):
+    texts = [difference.fresh, *(_leaf(document, difference.steps) for document in moved)]
+    if not all(isinstance(text, str) and _NUMBER.split(text) == _NUMBER.split(difference.stored) for text in texts):
         return False
-    return all(number in may for number, *may in zip(*map(_NUMBER.findall, (one.stored, *texts)), strict=True))
+    return all(number in may for number, *may in zip(*map(_NUMBER.findall, (difference.stored, *texts)), strict=True))
 
 
 def _leaf(document: Any, steps: tuple[str | int, ...]) -> Any:

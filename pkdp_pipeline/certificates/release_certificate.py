@@ -47,13 +47,13 @@ from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 from pkdp_pipeline.theorems.worst_case import Leaked
 
-_BEYOND = 700.0
+_MAX_EPSILON = 700.0
 """An ε beyond any use; its exponential is still a float."""
 
 _ALL_DECLARED = "Other numbers of this certificate hold against anyone who fits everything declared about the attacker."
 """For a certificate that takes the smallest of bounds against different attackers: its sentence names one of them."""
 
-_FEW = 64
+_MAX_CACHED_POINTS = 64
 """This many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
 
 
@@ -79,34 +79,34 @@ class ReleaseCertificate(Certificate):
     attacker: AttackerModel
     cells: int | None = None
     context: Context | None = None
-    _found: Applicable = field(init=False, repr=False, compare=False)
+    _applicable: Applicable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.cells is not None:
             object.__setattr__(self, "cells", whole_number("cells", self.cells, least=1))
             if not isinstance(self.mechanism, Histogram):
                 raise ArgumentError("cells is how many cells a histogram declares; a count has none: leave it out.")
-        found = bounds_of(self.mechanism, self.attacker, self.protects, self.cells)
-        if not found.partial and found.worst is None:
-            raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, found.obstacles))
-        if isinstance(found.worst, Leaked) and self.context is not None and self.context.where is not None:
+        applicable = bounds_of(self.mechanism, self.attacker, self.protects, self.cells)
+        if not applicable.partial and applicable.worst is None:
+            raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, applicable.obstacles))
+        if isinstance(applicable.worst, Leaked) and self.context is not None and self.context.where is not None:
             raise NotCertifiableError(
                 f"a count of {self.context.where} is not the number of people present: which cell a person is in may "
                 "decide whether she is counted. Count everybody, without where; or leave the total out of the leakage, "
                 "where it is not known, and use protects='presence'."
             )
-        object.__setattr__(self, "_found", found)
-        object.__setattr__(self, "cells", found.cells)
+        object.__setattr__(self, "_applicable", applicable)
+        object.__setattr__(self, "cells", applicable.cells)
 
     @property
     def partial_bounds(self) -> tuple[Applied, ...]:
         """The bounds that rest on the attacker model."""
-        return self._found.partial
+        return self._applicable.partial
 
     @property
     def worst_case_bound(self) -> WorstCase | None:
         """The bound that noise gives against any attacker, given what leaks beside it."""
-        return self._found.worst
+        return self._applicable.worst
 
     @property
     def leakage(self) -> tuple[Leakage, ...]:
@@ -197,7 +197,7 @@ class ReleaseCertificate(Certificate):
             least = self.worst_case_bound.parameters[1]
             if not self.partial_bounds or rounded_up(least) != "1":
                 return least
-        return float(self.delta(_BEYOND))
+        return float(self.delta(_MAX_EPSILON))
 
     def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
         """Return the statement against the declared attacker and the theorem that gives its number."""
@@ -214,7 +214,7 @@ class ReleaseCertificate(Certificate):
 
     def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
         partial, worst = self.partial_bounds, self.worst_case_bound
-        if epsilons.size > _FEW:
+        if epsilons.size > _MAX_CACHED_POINTS:
             return bracketed(partial, worst, epsilons)
         try:
             attained, certified = _remembered(partial, cast("Any", worst), tuple(epsilons.tolist()))
@@ -332,7 +332,7 @@ def among_others(certificate: Certificate) -> Certificate:
         # In these cells nobody is in more than there are.
         return replace(certificate, mechanism=within_table(certificate.mechanism, certificate.cells), cells=None)
     total = cast("Any", certificate)
-    return cast("Certificate", replace(total, parts=tuple((among_others(one), times) for one, times in total.parts)))
+    return cast("Certificate", replace(total, parts=tuple((among_others(part), times) for part, times in total.parts)))
 
 
 def release_certificate(text: str) -> ReleaseCertificate:

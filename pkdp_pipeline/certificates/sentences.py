@@ -25,7 +25,7 @@ FIXED_BEFOREHAND = (
 )
 NOTHING_ASSUMED = "Nothing is assumed about what the attacker knows."
 OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
-_NAMED = 3
+_MAX_NAMED = 3
 """Up to this many different attackers are described in a sentence."""
 
 
@@ -72,26 +72,26 @@ def anyone(leakage: tuple[Leakage, ...]) -> str:
 def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     """Return what a statement beside these leakages means and does not mean, as plain sentences."""
     exact = [leak.name for leak in leakage if not leak.is_private]
-    told = []
+    sentences = []
     groups = list(dict.fromkeys(column for leak in leakage for column in leak.by))
     if groups:
         columns = _columns(groups)
-        told.append(
+        sentences.append(
             f"Only cells with the same {columns} are compared, since the people of each group may be counted exactly: "
             f"a person's {columns} {'is' if len(groups) == 1 else 'are'} not protected."
         )
     if exact:
         tell, by = ("it tells", "itself") if len(exact) == 1 else ("they tell", "themselves")
-        told.append(
+        sentences.append(
             f"{capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two "
             f"possibilities for a person that {tell} apart to somebody who knows everybody else."
         )
-    told += [
+    sentences += [
         f"{capital(leak.name)} may be known as well, and counts in these numbers."
         for leak in leakage
         if leak.is_private
     ]
-    return tuple(told)
+    return tuple(sentences)
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -127,35 +127,37 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     """Return what is assumed about leakages, one plain sentence each."""
     if not leakage:
         return ()
-    told = [f"Nothing else is published or leaks about these people than {listed([leak.name for leak in leakage])}."]
+    sentences = [
+        f"Nothing else is published or leaks about these people than {listed([leak.name for leak in leakage])}."
+    ]
     for leak in leakage:
         name = capital(leak.name)
         if leak.tells == "people_present":
             who = "who is in the table at all, whichever cells they are in"
             if leak.by:
                 who = f"who is in the table at all and from everybody's {_columns(leak.by)}, and nothing else"
-            told.append(f"{name} follows from {who}.")
+            sentences.append(f"{name} follows from {who}.")
         if leak.epsilon is not None:
-            told.append(
+            sentences.append(
                 f"{name} is itself differentially private at ε = {rounded_up(leak.epsilon)}, "
                 f"δ = {rounded_up(leak.delta)} when one record is replaced by any other, absence included."
             )
         elif leak.tells != "people_present" or leak.is_shared("presence"):
             lives = {"presence": "in the table or absent from it", "value": "in one cell or in another"}
-            ways = [lives[one] for one in leak.shared_by]
-            told.append(
+            ways = [lives[aim] for aim in leak.shared_by]
+            sentences.append(
                 f"{name} can be the same whether a person is {', or '.join(ways)}."
                 if ways
                 else f"{name} may be different for any two lives of a person."
             )
         if leak.is_dependent:
-            told.append(
+            sentences.append(
                 f"{name} depends on the release's noise by at most ε = {rounded_up(leak.dependence_epsilon)}, "
                 f"δ = {rounded_up(leak.dependence_delta)}."
             )
         else:
-            told.append(f"{name} does not depend on the release's noise: it has no randomness, or its own.")
-    return tuple(told)
+            sentences.append(f"{name} does not depend on the release's noise: it has no randomness, or its own.")
+    return tuple(sentences)
 
 
 def against(theorem: str, attacker: AttackerModel) -> str:
@@ -177,7 +179,7 @@ def against_several(described: Mapping[str, int], *, one_of: bool) -> str:
     """
     if len(described) == 1:
         return next(iter(described))
-    if not 0 < len(described) <= _NAMED:
+    if not 0 < len(described) <= _MAX_NAMED:
         return _OF_ONE if one_of else _AS_DECLARED
     if one_of:
         return f"anyone who fits one of these descriptions. {'. Or: '.join(map(capital, described))}"
@@ -187,10 +189,10 @@ def against_several(described: Mapping[str, int], *, one_of: bool) -> str:
 
 def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
     """Return what the statement protects and what it does not, in plain English."""
-    told = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
+    sentences = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
     if attacker is not None:
-        told += [following(mechanism, attacker), depending(attacker)]
-    return " ".join(filter(None, told))
+        sentences += [following(mechanism, attacker), depending(attacker)]
+    return " ".join(filter(None, sentences))
 
 
 def declared_cells(mechanism: Mechanism) -> str:

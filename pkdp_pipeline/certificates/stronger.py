@@ -46,7 +46,7 @@ class Reading:
 
 def leaves(certificate: Certificate) -> tuple[ReleaseCertificate, ...]:
     """Return the different releases of a certificate whose guarantee rests on what the attacker does not know."""
-    return tuple(dict.fromkeys(one for one in releases_in(certificate) if one.has_partial_knowledge))
+    return tuple(dict.fromkeys(release for release in releases_in(certificate) if release.has_partial_knowledge))
 
 
 def keys_of(leaf: ReleaseCertificate) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def threshold_of(leaf: ReleaseCertificate) -> int | None:
     return getattr(leaf.mechanism, "k_complement", None) if "thresholding_complement" in keys else None
 
 
-def are_surely_there(found: tuple[ReleaseCertificate, ...]) -> bool:
+def are_surely_there(releases: tuple[ReleaseCertificate, ...]) -> bool:
     """Return whether attackers of these releases who know more people shall know that those count.
 
     They shall where nobody is known before, or where known people are chosen: that is what "knows five people" says,
@@ -83,7 +83,7 @@ def are_surely_there(found: tuple[ReleaseCertificate, ...]) -> bool:
         is_averaged = any(THEOREMS[key].averages for key in keys_of(leaf))
         return is_averaged and attacker.known > 0 and attacker.influence == "passive"
 
-    return not any(averages(leaf) for leaf in found)
+    return not any(averages(leaf) for leaf in releases)
 
 
 def again(certificate: Certificate, change: Change, *, with_evidence: bool = True) -> Certificate | None:
@@ -165,11 +165,11 @@ def likelier(p: float, factor: Fraction | None) -> float:
     if factor is None:
         return 1.0
     odds = exact / (1 - exact) * factor
-    found = odds / (1 + odds)
+    chance = odds / (1 + odds)
     is_up = factor > 1
-    if found < Fraction(1, 2):
-        return float(_short(found, up=is_up))
-    return float(1 - _short(1 - found, up=not is_up))
+    if chance < Fraction(1, 2):
+        return float(_short(chance, up=is_up))
+    return float(1 - _short(1 - chance, up=not is_up))
 
 
 def _short(share: Fraction, *, up: bool) -> Fraction:
@@ -186,7 +186,7 @@ SLOW = 4
 
 _MANY_UNKNOWN = 100_000
 _MANY_KNOWN = 100
-_LARGE = 500
+_LARGE_K = 500
 
 
 def effort(certificate: Certificate, *, more_known: bool = False) -> int:
@@ -215,4 +215,4 @@ def effort(certificate: Certificate, *, more_known: bool = False) -> int:
     if {"noisy_thresholding", "noisy_presence"} & set(keys):
         return 3
     largest = max(mechanism.k or 0, getattr(mechanism, "k_complement", None) or 0)
-    return SLOW if largest > _LARGE else 3 if max(largest, attacker.known) > _MANY_KNOWN else 2
+    return SLOW if largest > _LARGE_K else 3 if max(largest, attacker.known) > _MANY_KNOWN else 2

@@ -39,12 +39,12 @@ _BY_THRESHOLD: Mapping[Protects, frozenset[str]] = MappingProxyType(
     }
 )
 _AIM = (1.0, 1e-6)
-_MOST = 1_000_000
-_MOST_CELLS = 4000
+_MAX_K = 1_000_000
+_MAX_CELLS = 4000
 """Where a person is in more cells than this times 1 - p_max, no k is looked for: too many atoms would be composed."""
 
-_MANY = 200
-_RARE = 0.01
+_MAX_AVERAGED = 200
+_MIN_P = 0.01
 """A smaller p_max takes pairs of so many atoms that a k is named that is enough, if not the least."""
 
 
@@ -131,15 +131,15 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     declared = attacker.p_max if absent and attacker.p_max is not None and attacker.p_max < 1.0 else None
     people = f" and known = {attacker.known}" if attacker.known else ""
     if protects == "value" and (attacker.p_max_between is not None or declared is None):
-        found = _between(mechanism, attacker, aim)
-        return None if found is None else lambda say: f"k = {found[0]} {found[1]}{people}"
+        threshold = _between(mechanism, attacker, aim)
+        return None if threshold is None else lambda say: f"k = {threshold[0]} {threshold[1]}{people}"
     if declared is None and not _by_k(mechanism):
         return None
     low = attacker.p_min or 0.0
     # An example that does not contradict what is declared.
     share = declared if declared is not None else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
     # Many known people are set aside as if they were controlled: k is then enough, if not the least.
-    aside = attacker.known if attacker.known > (0 if protects == "value" and share < _RARE else _MANY) else 0
+    aside = attacker.known if attacker.known > (0 if protects == "value" and share < _MIN_P else _MAX_AVERAGED) else 0
     least = _least(
         ValueThroughAbsence if protects == "value" else Thresholding,
         "k",
@@ -164,19 +164,19 @@ def _by_threshold_of_cells(
     if not declared and not _by_k(mechanism):
         return None
     share = attacker.p_max if attacker.p_max is not None and declared else 0.1
-    if mechanism.cells_per_unit > _MOST_CELLS * (1.0 - share):
+    if mechanism.cells_per_unit > _MAX_CELLS * (1.0 - share):
         return None
-    rare = share < _RARE
+    rare = share < _MIN_P
     aside = attacker.known if rare else 0
     argued = replace(
-        attacker, p_max=max(share, _RARE) if share else share, known=attacker.known - aside, independent_cells=True
+        attacker, p_max=max(share, _MIN_P) if share else share, known=attacker.known - aside, independent_cells=True
     )
 
     def enough(k: int) -> bool:
         partial = bounds_of(Histogram(k=k, cells_per_unit=mechanism.cells_per_unit), argued, protects).partial
         return any(_reaches(applied.bound, aim) for applied in partial)
 
-    least = least_whole(enough, 2, _MOST)
+    least = least_whole(enough, 2, _MAX_K)
     if least is None:
         return None
     cells = "" if attacker.independent_cells else ", and independent_cells if that can be argued too"
@@ -246,8 +246,8 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
     if mechanism.k is None:
         return lambda say: f"{say.noise(noise)}, {whatever}"
-    told = {"noise": noise, "cells": curve.cells, "moves": curve.moves}
-    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", **told)
+    arguments = {"noise": noise, "cells": curve.cells, "moves": curve.moves}
+    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", **arguments)
     if gap is None:
         return None
     reached = mechanism.k + gap
@@ -259,10 +259,10 @@ def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, 
     left = Surviving(attacker, noised=False).theorems
     if not attacker.leakage or protects == "value" or "histogram_between" not in left:
         return None
-    found = _between(mechanism, attacker, aim)
-    way = None if found is not None else _by_noise(Histogram(), attacker, "value", aim)
-    if found is not None:
-        k, condition = found
+    threshold = _between(mechanism, attacker, aim)
+    way = None if threshold is not None else _by_noise(Histogram(), attacker, "value", aim)
+    if threshold is not None:
+        k, condition = threshold
 
         def way(say: Speech) -> str:
             return f"{say.setting('k', k)} {condition}"
@@ -288,7 +288,7 @@ def _least(
             bound = surviving.against_anyone(bound) if isinstance(bound, NoiseCurve) else surviving.beside(bound)
         return _reaches(bound, aim)
 
-    return least_whole(enough, first, _MOST)
+    return least_whole(enough, first, _MAX_K)
 
 
 @lru_cache

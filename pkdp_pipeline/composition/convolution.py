@@ -26,15 +26,15 @@ from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 
-_MOST_WAYS = 2_000
+_MAX_CHOICES = 2_000
 """Most ways to choose directions that are all looked at."""
 
-_WAYS_OF_MANY = 60_000
+_MAX_CHOICES_OF_MANY = 60_000
 """The same for many releases, whose transforms vanish but at a few frequencies."""
 
-_MANY = 100
+_MANY_RELEASES = 100
 
-_LATTICE_CELLS = 2**18
+_MAX_LATTICE_CELLS = 2**18
 
 
 def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | None, *, covering: bool = True) -> Ladder:
@@ -62,7 +62,7 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
     else:
         open_ways = [Factor(laws=laws, times=times, most=times) for laws, times in groups.items() if len(laws) > 1]
         ways = math.prod(factor.times + 1 for factor in open_ways)
-        if ways > (_WAYS_OF_MANY if total >= _MANY else _MOST_WAYS):
+        if ways > (_MAX_CHOICES_OF_MANY if total >= _MANY_RELEASES else _MAX_CHOICES):
             open_ways = [
                 replace(factor, covered=True)
                 if covering
@@ -73,7 +73,7 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
     step = grid_step(taken)
     factors = [
         Factor(
-            laws=tuple(_law(one, step) for one in laws),
+            laws=tuple(_law(losses, step) for losses in laws),
             times=factor.times,
             least=factor.least,
             most=factor.most,
@@ -87,7 +87,7 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
 
 def _factors(laws: tuple[Losses, ...]) -> list[tuple[Losses, ...]]:
     """Return a law, or each of those that it is the product of, by itself."""
-    return [(one,) for losses in laws for one in (losses.factors if isinstance(losses, ProductLosses) else (losses,))]
+    return [(law,) for losses in laws for law in (losses.factors if isinstance(losses, ProductLosses) else (losses,))]
 
 
 def _taking_part(groups: dict[tuple[Losses, ...], int], total: int, most: int) -> list[Factor[Losses]]:
@@ -99,9 +99,9 @@ def _taking_part(groups: dict[tuple[Losses, ...], int], total: int, most: int) -
         if len(laws) == 1:
             return [Factor(laws=laws, times=most if values else times)]
         if 2 * most <= total:
-            return [Factor(laws=(one,), times=most) for one in laws]
+            return [Factor(laws=(losses,), times=most) for losses in laws]
         return [Factor(laws=laws, times=total, least=total - most, most=most)]
-    singles = dict.fromkeys(one for laws in groups for each in (_factors(laws) if values else [laws]) for one in each)
+    singles = dict.fromkeys(law for laws in groups for each in (_factors(laws) if values else [laws]) for law in each)
     return [Factor(laws=(EnvelopeLosses(members=tuple(singles)),), times=times)]
 
 
@@ -141,7 +141,7 @@ def _lattice(noises: list[float], losses: Sequence[tuple[Losses, int]]) -> float
     whole = sum(count * each.noise * each.cells for each, count in losses if isinstance(each, NoiseLosses))
     for parts in range(1, 65):
         step = noises[0] / parts
-        if whole / step > _LATTICE_CELLS:
+        if whole / step > _MAX_LATTICE_CELLS:
             break
         if all(abs(float(Fraction(noise) / Fraction(step) - round(noise / step))) < 1e-12 for noise in noises):
             return step
@@ -158,15 +158,15 @@ def _spread(losses: Losses) -> float:
     return losses.spread()
 
 
-_SLACK = 1e-6
+_RELATIVE_SLACK = 1e-6
 
-_SPARE = 0.02
+_MAX_COVER_EXCESS = 0.02
 """Share of δ from which on envelopes are looked at as well, where a cover of choices may be too large by so much."""
 
-_NEGLIGIBLE = 1e-9
+_NEGLIGIBLE_SHARE = 1e-9
 """Share of δ above the window at which that is not widened any more."""
 
-_NOTHING = -800.0
+_LOG_OF_ZERO = -800.0
 """Stands for the logarithm of 0: its exponential does not show beside 1."""
 
 
@@ -201,7 +201,7 @@ class Convolved(Bound):
     @property
     def slack(self) -> float:
         """Return how far δ may jump where one tilt takes over from another."""
-        return _SLACK
+        return _RELATIVE_SLACK
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -239,35 +239,36 @@ class Convolved(Bound):
         releases = sum(times for _, times in self.parts)
         if self.participation is not None:
             releases = min(releases, 2 * self.participation)
-        each = [one.rounding() for part, _ in self.parts for one in (part.right, part.left) if one is not None]
+        each = [order.rounding() for part, _ in self.parts for order in (part.right, part.left) if order is not None]
         masses, losses, left = (max(column) for column in zip(*each, strict=True))
         laws: float = releases * (masses + losses * (1.0 + steepest) + left / upper)
         return wide / attained if attained else 0.0, min(1.0, laws + raised + doubt / upper)
 
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε at which the certified δ is at most `target`, as small as can be found, or `math.inf`."""
-        found = smallest_epsilon(lambda epsilon: self._towards(target, epsilon), target, _SLACK)
-        if math.isinf(found):
-            return found
-        if self._at(found) > target:
-            found = smallest_epsilon(self._at, target, _SLACK)
+        crossing = smallest_epsilon(lambda epsilon: self._towards(target, epsilon), target, _RELATIVE_SLACK)
+        if math.isinf(crossing):
+            return crossing
+        if self._at(crossing) > target:
+            crossing = smallest_epsilon(self._at, target, _RELATIVE_SLACK)
         # The largest finite loss is known exactly; a search only comes close to it.
         ladder = self._ladder()
         fixed = any(len(factor.laws) == 1 for factor in ladder.factors)
-        end = math.nextafter(max(0.0, ladder.step * ladder.reach()[1]), math.inf) if fixed else found
-        return end if end < found and self._at(end) <= target else found
+        end = math.nextafter(max(0.0, ladder.step * ladder.reach()[1]), math.inf) if fixed else crossing
+        return end if end < crossing and self._at(end) <= target else crossing
 
     def _towards(self, target: float, epsilon: float) -> float:
         """Return the certified δ of the leading choice, or, far from `target`, a number on the same side of it."""
-        ladder, told = self._ladder(), float(self._disclosed(True).max())
+        ladder, disclosed = self._ladder(), float(self._disclosed(True).max())
         step = ladder.step
-        if target > 0.0 and told <= target and 0.0 < epsilon < ladder.reach()[1] * step:
+        if target > 0.0 and disclosed <= target and 0.0 < epsilon < ladder.reach()[1] * step:
             number = ladder.nearest(epsilon)
             moments, position, rate = ladder.moments(number), epsilon / step, ladder.rate(number)
             exponent = moments.log_moment - rate * position
-            # Chernoff's bound, and about what δ is for a normal tilted law.
-            if exponent + told / target < math.log(target) - 3.0:
-                return told + math.exp(exponent)
+            # Far from the crossing a cheap number on the right side will do: Chernoff's bound well below the target, or
+            # e^4 times it by the δ of a normal tilted law. What is found is evaluated afterwards.
+            if exponent + disclosed / target < math.log(target) - 3.0:
+                return disclosed + math.exp(exponent)
             apart = (position - moments.high) / max(moments.deviation, 1e-300)
             width = 2.5 * moments.deviation * step
             guess = exponent - 0.5 * apart * apart - math.log1p(rate / step * (1.0 + rate / step) * width)
@@ -293,15 +294,16 @@ class Convolved(Bound):
     def _evaluated(self, epsilon: float, leading: bool) -> tuple[float, float]:
         """Return `_at`, and how much less the product of the laws on the grid may give at the least."""
         ladder = self._ladder()
-        told = self._disclosed(leading)
+        disclosed = self._disclosed(leading)
         # Beyond the largest finite loss only infinite ones are left; compared exactly.
         if not ladder.factors or Fraction(epsilon) >= Fraction(ladder.step) * ladder.reach()[1]:
-            return min(1.0, float(told.max())), EVALUATED * float(told.max())
+            return min(1.0, float(disclosed.max())), EVALUATED * float(disclosed.max())
         if (laws := self._alone(leading)) is not None:
             alone = max(profile_at(law, ladder.step, epsilon) for law in laws)
             return alone, EVALUATED * alone
         position = epsilon / ladder.step
         number, doublings = ladder.nearest(epsilon), 0
+        # The window is doubled until Chernoff's bound on the mass above it, which is added, is negligible.
         while True:
             level = ladder.level(number, doublings)
             if level.low > position:
@@ -311,14 +313,14 @@ class Convolved(Bound):
                 number -= 1
                 continue
             finite, above, doubt, spare = self._finite(level, ladder.moments(number), position, leading)
-            certain = float((finite + told).max())
-            if level.final or above <= _NEGLIGIBLE * certain or certain >= self._differing():
+            certain = float((finite + disclosed).max())
+            if level.final or above <= _NEGLIGIBLE_SHARE * certain or certain >= self._differing():
                 break
             doublings += 1
-        total = float((finite + above + told).max()) * (1.0 + 8.0 * UNIT)
+        total = float((finite + above + disclosed).max()) * (1.0 + 8.0 * UNIT)
         result = min(self._differing(), math.nextafter(total, math.inf)), doubt + above + EVALUATED * total
-        # Laws of a few atoms, whose transforms do not vanish, are not covered well.
-        return min(result, self._enveloped()._evaluated(epsilon, leading)) if spare > _SPARE else result
+        # The transforms of laws of a few atoms do not vanish, and their cover is loose; both bounds hold.
+        return min(result, self._enveloped()._evaluated(epsilon, leading)) if spare > _MAX_COVER_EXCESS else result
 
     def _finite(
         self, level: Level, moments: Moments, position: float, leading: bool
@@ -374,16 +376,16 @@ class Convolved(Bound):
         for factor, logs in factors[len(fixed) :]:
             ways = np.arange(factor.least, factor.most + 1, dtype=np.float64)[:, None]
             right, left = np.array(logs)
-            # Grouped as the transforms of a rung are.
+            # Choices come in the same order as the transforms of `make_rung`.
             first, second = joined(first, second, ways * right + (factor.times - ways) * left, np.add)
         if leading:
             first, second = first[-1:], second[-1:]
         together = first[:, None, :] + second[None, :, :]
-        told: Array = -np.expm1(together[..., 0]) * np.exp(together[..., 1]) * (1.0 + 1e-12)
-        return told
+        disclosed: Array = -np.expm1(together[..., 0]) * np.exp(together[..., 1]) * (1.0 + 1e-12)
+        return disclosed
 
 
 def _logs_of_rest(law: GridLaw) -> tuple[float, float]:
     """Return ``log(1 - infinite)`` and the logarithm of what the mass exceeds 1 by."""
-    rest = math.log1p(-law.infinite) if law.infinite < 1.0 else _NOTHING
+    rest = math.log1p(-law.infinite) if law.infinite < 1.0 else _LOG_OF_ZERO
     return rest, math.log(max(1.0, law.total * (1.0 + 4.0 * UNIT)))

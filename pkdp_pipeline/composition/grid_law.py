@@ -25,21 +25,21 @@ from pkdp_pipeline.theorems.bound import Bound, Guarantee
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-_FARTHEST = 400.0
+_MAX_FINITE_LOSS = 400.0
 """Larger losses are counted as infinite where profiles are compared."""
 
 _UNDERFLOW = 1e-120
-"""The most that underflow may take away from a profile at losses up to `_FARTHEST`, with room to spare."""
+"""The most that underflow may take away from a profile at losses up to `_MAX_FINITE_LOSS`, with room to spare."""
 
-_LOST = 1e-100
+_NEGLIGIBLE_UPPER_MASS = 1e-100
 """Mass of the largest losses that may be counted as infinite to keep a law short."""
 
-_LOW = 1e-20
+_NEGLIGIBLE_LOWER_MASS = 1e-20
 """Mass of the smallest losses that may be moved up to keep a law short; at no ε does that show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tilted:
+class TiltedMoments:
     """Logarithm of the moment ``M = Σ w e^{λx}``, and mean and variance (in cells) of the masses ``w e^{λx}/M``."""
 
     log_moment: float
@@ -64,7 +64,7 @@ class GridLaw:
     start: int
     masses: Array
     infinite: float
-    _tilts: dict[float, Tilted] = field(default_factory=dict, repr=False)
+    _tilts: dict[float, TiltedMoments] = field(default_factory=dict, repr=False)
 
     @property
     def last(self) -> int:
@@ -76,7 +76,7 @@ class GridLaw:
         """Return at or above the P-mass, finite and infinite."""
         return (float(self.masses.sum()) + self.infinite) * (1.0 + 64.0 * UNIT)
 
-    def tilted(self, rate: float) -> Tilted:
+    def tilted(self, rate: float) -> TiltedMoments:
         """Return moment, mean and variance under the exponent `rate` per cell."""
         known = self._tilts.get(rate)
         if known is None:
@@ -87,7 +87,7 @@ class GridLaw:
             steps = np.arange(len(weights), dtype=np.float64)
             mean = float((weights * steps).sum()) / total
             variance = float((weights * (steps - mean) ** 2).sum()) / total
-            known = Tilted(log_moment=peak + math.log(total), mean=self.start + mean, variance=variance)
+            known = TiltedMoments(log_moment=peak + math.log(total), mean=self.start + mean, variance=variance)
             self._tilts[rate] = known
         return known
 
@@ -178,7 +178,7 @@ def split_ratios(ratios: Array, weights: Array, infinite: float, step: float) ->
         1.0, np.maximum(0.0, 1.0 - growth * ratios) * ((1.0 + 8.0 * UNIT) / -math.expm1(-step))
     )
     masses, filled = np.zeros((2, len(cells) + 1)), counts > 0
-    # Cells go down; so do those whose end is meant.
+    # Cells are in decreasing order: the share of a cell's upper end is entered one place before that of its lower end.
     masses[0, 1:][filled] = np.add.reduceat(weights - upper, first[filled])
     masses[1, :-1][filled] = np.add.reduceat(upper, first[filled])
     whole = masses.sum(axis=0)[::-1] * (1.0 + (2.0 * float(counts.max()) + 24.0) * UNIT)
@@ -189,23 +189,24 @@ def _trimmed(start: int, masses: Array, infinite: float) -> GridLaw:
     """Count the largest losses as infinite and lift the smallest, as far as their mass is negligible."""
     slack = 1.0 + (len(masses) + 8.0) * UNIT
     above = np.cumsum(masses[::-1])
-    drop = min(int(np.searchsorted(above, _LOST)), len(masses) - 1)
+    drop = min(int(np.searchsorted(above, _NEGLIGIBLE_UPPER_MASS)), len(masses) - 1)
     if drop:
         infinite += float(above[drop - 1]) * slack
         masses = masses[:-drop]
     below = np.cumsum(masses)
-    lift = min(int(np.searchsorted(below, _LOW)), len(masses) - 1)
+    lift = min(int(np.searchsorted(below, _NEGLIGIBLE_LOWER_MASS)), len(masses) - 1)
     if lift:
         masses = masses[lift:].copy()
         masses[0] = (masses[0] + below[lift - 1]) * slack
     return GridLaw(start=start + lift, masses=masses, infinite=min(1.0, infinite * (1.0 + 8.0 * UNIT)))
 
 
-def product(one: GridLaw, other: GridLaw) -> GridLaw:
+def product(first: GridLaw, second: GridLaw) -> GridLaw:
     """Return a law at or above the product of two, as one factor."""
-    masses = np.convolve(one.masses, other.masses) * (1.0 + (min(len(one.masses), len(other.masses)) + 8.0) * UNIT)
-    both = one.infinite + other.infinite
-    return _trimmed(one.start + other.start, masses, min(1.0, both * (1.0 + 4.0 * UNIT)) + TINY * (both > 0.0))
+    terms = min(len(first.masses), len(second.masses))
+    masses = np.convolve(first.masses, second.masses) * (1.0 + (terms + 8.0) * UNIT)
+    both = first.infinite + second.infinite
+    return _trimmed(first.start + second.start, masses, min(1.0, both * (1.0 + 4.0 * UNIT)) + TINY * (both > 0.0))
 
 
 def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
@@ -219,7 +220,7 @@ def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
     left) is added: positive terms only. *Guarantee*: at every ``ε ≥ 0`` the profile is at or above that of each law,
     at every ``ε < 0`` at or above that of each law reversed. *Rounding*: up.
     """
-    most = max(1, math.floor(_FARTHEST / step))
+    most = max(1, math.floor(_MAX_FINITE_LOSS / step))
     size = min(most, max(1, *(law.last for law in laws))) + 2
     finite, constants = np.zeros((len(laws), size)), np.zeros(len(laws))
     for row, law in enumerate(laws):
@@ -273,11 +274,11 @@ def profile_at(law: GridLaw, step: float, epsilon: float) -> float:
     return min(1.0, math.nextafter(total * (1.0 + 4.0 * UNIT), math.inf))
 
 
-_GONE = 1e-60
+_NEGLIGIBLE_DELTA = 1e-60
 """A profile that has fallen below this is cut off there; what is left is counted as disclosed at every ε."""
 
 
-_NO_LESS = 0.99
+_TRIVIAL_DELTA = 0.99
 """A profile that is above this at ε = 0 may begin to fall only farther out, as that of a shifted bound does."""
 
 
@@ -290,9 +291,9 @@ def where_it_falls(bounds: tuple[Bound, ...]) -> tuple[float, float]:
     start = float(profile.delta(np.zeros(1))[0])
     # erf(x) is about sqrt(1 - exp(-4x²/π)).
     scale = min(40.0, max(1e-7, 2.0 * math.sqrt(-0.5 * math.pi * math.log1p(-min(start * start, 1.0 - 1e-16)))))
-    if start < _NO_LESS:
+    if start < _TRIVIAL_DELTA:
         return 0.0, scale
-    first, half = profile.epsilon(_NO_LESS), profile.epsilon(0.5)
+    first, half = profile.epsilon(_TRIVIAL_DELTA), profile.epsilon(0.5)
     if half == math.inf:
         return 0.0, scale
     return first, min(scale, max(1e-7, half - first, 1e-3 * half))
@@ -317,6 +318,7 @@ def hull_atoms(bounds: tuple[Bound, ...]) -> tuple[Array, Array, float]:
     masses = np.zeros(len(points))
     masses[1:] = falls / -np.expm1(-gaps)
     masses[:-1] -= falls / np.expm1(gaps)
+    # Differences of nearly equal slopes may come out negative: they are cut at 0, and the check below makes up for it.
     masses, points = np.maximum(0.0, masses[1:]), points[1:]
     infinite = float(values[-1])
     knots = np.concatenate([[0.0], points])
@@ -336,31 +338,32 @@ def hull_atoms(bounds: tuple[Bound, ...]) -> tuple[Array, Array, float]:
 def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     """Return points that are dense where the profile bends, and its values there, not increasing."""
     first, scale = where_it_falls(bounds)
-    most = math.ceil(math.log2(_FARTHEST / scale)) + 1
-    ladder = np.minimum(_FARTHEST, first + scale * 2.0 ** np.arange(1, most + 1))
-    seen = np.minimum.accumulate(Guarantee(bounds).delta(ladder))
-    ended = (seen <= _GONE) | (seen <= float(seen[-1]) * (1.0 + 1e-9))
+    most = math.ceil(math.log2(_MAX_FINITE_LOSS / scale)) + 1
+    ladder = np.minimum(_MAX_FINITE_LOSS, first + scale * 2.0 ** np.arange(1, most + 1))
+    deltas = np.minimum.accumulate(Guarantee(bounds).delta(ladder))
+    ended = (deltas <= _NEGLIGIBLE_DELTA) | (deltas <= float(deltas[-1]) * (1.0 + 1e-9))
     end = float(ladder[int(ended.argmax())])
-    near = first + scale * np.concatenate([np.arange(0.0, 6.0, 0.08), np.arange(6.0, 12.0, 0.25)])
+    dense = first + scale * np.concatenate([np.arange(0.0, 6.0, 0.08), np.arange(6.0, 12.0, 0.25)])
     decades = math.ceil(math.log(max(1.0, (end - first) / scale / 12.0)) / math.log(1.1)) + 1
-    far = first + scale * 12.0 * 1.1 ** np.arange(0, max(1, decades))
+    sparse = first + scale * 12.0 * 1.1 ** np.arange(0, max(1, decades))
     curves = [bound for bound in bounds if isinstance(bound, NoiseCurve)]
     kinks = [cells * curve.noise for curve in curves for cells in range(1, curve.changes + 1)]
-    points = np.unique(np.concatenate([[0.0], near, far, kinks, [end]]))
+    points = np.unique(np.concatenate([[0.0], dense, sparse, kinks, [end]]))
     points = points[points <= end]
     return points, np.minimum.accumulate(np.minimum(1.0, Guarantee(bounds).delta(points)))
 
 
 def _lower_hull(points: Array, values: Array) -> list[int]:
     """Return the corners of the largest convex function of ``e^ε`` below the points."""
+    # Monotone chain: a corner is dropped where the slope in e^ε does not increase, so the chain stays convex.
     corners: list[int] = []
-    for at in range(len(points)):
+    for index in range(len(points)):
         while len(corners) >= 2:
             a, b = corners[-2], corners[-1]
             before = (values[a] - values[b]) / -math.expm1(points[a] - points[b])
-            after = (values[b] - values[at]) / math.expm1(points[at] - points[b])
+            after = (values[b] - values[index]) / math.expm1(points[index] - points[b])
             if before > after:
                 break
             corners.pop()
-        corners.append(at)
+        corners.append(index)
     return corners

@@ -29,27 +29,27 @@ from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 Order = Literal["right", "left"]
 
-_LOST = 1e-90
+_DROPPED_MASS = 1e-90
 """Mass of a waiting time that may be left out of its atoms and counted as disclosed."""
 
-_SPREAD = 1e-20
+_DROPPED_FOR_SPREAD = 1e-20
 """The same where only the width of the law is asked for."""
 
-_ATOMS = 3e6
+_MAX_ATOMS = 3e6
 """Most atoms of a pair that is an average over known people."""
 
-_RARE = 1e-100
+_NEGLIGIBLE_MASS = 1e-100
 """Losses with less mass do not count for the width of a law."""
 
-_TRIVIAL = 1e-9
+_RELATIVE_TOLERANCE = 1e-9
 """Two bounds this close, relatively, count as equal when one of them is dropped."""
 
 
-_GRIDDED = 1e-10
+_GRID_ROUNDING = 1e-10
 """The relative rounding that products, envelopes and hulls on a grid of some thousand cells add to the masses'."""
 
 
-_FAR = 1e-30
+_MIN_RELATIVE_DELTA = 1e-30
 """Below this the rounding of a profile is counted absolutely."""
 
 
@@ -116,12 +116,12 @@ class PairLosses(Losses):
             return Losses.spread(self)
         if self.cap is None and apart > 16.0:
             return 1.0 / math.sqrt(apart)
-        return _deviation(*pair_atoms(waiting_pair(self.k - 1, self.p, self.cap, _SPREAD), self.order)[:2])
+        return _deviation(*pair_atoms(waiting_pair(self.k - 1, self.p, self.cap, _DROPPED_FOR_SPREAD), self.order)[:2])
 
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
         budget = _pair(self.k, self.p, self.cap, self.known).budget + 64.0 * UNIT
-        return 4.0 * budget, 4.0 * budget, 2.0 * _LOST
+        return 4.0 * budget, 4.0 * budget, 2.0 * _DROPPED_MASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class ProductLosses(Losses):
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
         masses, losses, left = zip(*(factor.rounding() for factor in self.factors), strict=True)
-        return math.fsum(masses) + _GRIDDED, math.fsum(losses), math.fsum(left)
+        return math.fsum(masses) + _GRID_ROUNDING, math.fsum(losses), math.fsum(left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class EnvelopeLosses(Losses):
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
         masses, losses, left = zip(*(member.rounding() for member in self.members), strict=True)
-        return max(masses) + _GRIDDED, max(losses), max(left)
+        return max(masses) + _GRID_ROUNDING, max(losses), max(left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +184,10 @@ class ProfileLosses(Losses):
         points = np.unique(np.abs(losses))
         shares = coarsest(self.bounds, points)[1]
         values = (np.maximum(0.0, -np.expm1(points[:, None] - losses)) * weights).sum(axis=1) + infinite
-        # Far in the tail a share may be large, and is one of next to nothing.
-        near = values > _FAR
-        masses, left = float(shares[near].max(initial=0.0)), float((shares * values)[~near].max(initial=0.0))
-        return masses + _GRIDDED, 64.0 * UNIT, left + 2.0 * _LOST
+        # Far in the tail a share may be large, and is one of next to nothing: it is counted absolutely.
+        relative = values > _MIN_RELATIVE_DELTA
+        masses, left = float(shares[relative].max(initial=0.0)), float((shares * values)[~relative].max(initial=0.0))
+        return masses + _GRID_ROUNDING, 64.0 * UNIT, left + 2.0 * _DROPPED_MASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,7 @@ class Directions:
     @property
     def averages(self) -> bool:
         """Whether its pairs average over how many known people count, each number of them with its own worst crowd."""
-        return any(isinstance(one, PairLosses) and one.known > 0 for one in self.orders)
+        return any(isinstance(losses, PairLosses) and losses.known > 0 for losses in self.orders)
 
 
 def directions(bounds: tuple[Bound, ...], protects: str) -> Directions:
@@ -297,11 +297,11 @@ def pair_atoms(pair: Pair, order: Order) -> Atoms:
 
 def _ratios(pair: Pair, order: Order) -> Atoms:
     """Return ratios ``e^{-loss}``, increasing, none above the exact ones, with masses and infinite mass."""
-    seen = pair.ratio > 0.0
+    finite = pair.ratio > 0.0
     lowered = 1.0 - 1.1 * pair.budget - 4.0 * UNIT
-    ratio, weight = pair.ratio[seen], pair.weight[seen] * (1.0 + 1.1 * pair.budget)
+    ratio, weight = pair.ratio[finite], pair.weight[finite] * (1.0 + 1.1 * pair.budget)
     if order == "right":
-        infinite = pair.first_only + float(pair.weight[~seen].sum()) * (1.0 + 1.1 * pair.budget + 4.0 * UNIT)
+        infinite = pair.first_only + float(pair.weight[~finite].sum()) * (1.0 + 1.1 * pair.budget + 4.0 * UNIT)
         return ratio * lowered, weight, min(1.0, infinite * (1.0 + 4.0 * UNIT))
     masses = weight * ratio * (1.0 + 1.1 * pair.budget + 4.0 * UNIT)
     return (lowered / ratio)[::-1], masses[::-1], min(1.0, pair.second_only)
@@ -310,11 +310,11 @@ def _ratios(pair: Pair, order: Order) -> Atoms:
 @lru_cache(maxsize=8)
 def _pair(k: int, p: float, cap: int | None, known: int) -> Pair:
     if known == 0:
-        return waiting_pair(k - 1, p, cap, _LOST)
+        return waiting_pair(k - 1, p, cap, _DROPPED_MASS)
     if p in (0.0, 1.0):
-        return waiting_pair(k - 1 - (known if p == 1.0 else 0), p, cap, _LOST)
+        return waiting_pair(k - 1 - (known if p == 1.0 else 0), p, cap, _DROPPED_MASS)
     atoms = 40.0 * math.sqrt(k) / max(p, 1e-9)
-    return averaged_pair(k, p, cap, (known, p), _LOST, int(min(400.0, max(16.0, _ATOMS / atoms))))
+    return averaged_pair(k, p, cap, (known, p), _DROPPED_MASS, int(min(400.0, max(16.0, _MAX_ATOMS / atoms))))
 
 
 def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
@@ -327,14 +327,14 @@ def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
     kept = list(range(len(bounds)))
     for row, value in enumerate(values):
         others = [values[other] for other in kept if other != row]
-        if others and (np.min(others, axis=0) <= value * (1.0 + _TRIVIAL) + TINY).all():
+        if others and (np.min(others, axis=0) <= value * (1.0 + _RELATIVE_TOLERANCE) + TINY).all():
             kept.remove(row)
     return tuple(bounds[row] for row in kept)
 
 
 def _deviation(losses: Array, weights: Array) -> float:
     """Return the standard deviation, or a hundredth of the range where nearly all mass is at one loss."""
-    losses, weights = losses[weights > _RARE], weights[weights > _RARE]
+    losses, weights = losses[weights > _NEGLIGIBLE_MASS], weights[weights > _NEGLIGIBLE_MASS]
     if len(losses) == 0:
         return 0.0
     # Not as inner products: threads of a BLAS cost more here than they save.

@@ -119,7 +119,7 @@ def hides_presence(parts: Sequence[Part]) -> bool:
     """
     if any(part.leaks_presence for part in parts):
         return False
-    several = (applied for part in parts for one in part.promises for applied in one.partial)
+    several = (applied for part in parts for promise in part.promises for applied in promise.partial)
     return all(THEOREMS[applied.bound.theorem].hides_presence_too for applied in several)
 
 
@@ -200,9 +200,9 @@ def _periods(part: Part) -> tuple[frozenset[str], bool]:
     if part.mechanism is not None:
         period = None if part.context is None else part.context.period
         return (frozenset(), False) if period is None else (frozenset({period}), True)
-    inside = [_periods(one) for one in part.inside]
-    found = frozenset().union(*(periods for periods, _ in inside))
-    return found, bool(found) and all(complete for _, complete in inside)
+    inside = [_periods(inner) for inner in part.inside]
+    union = frozenset().union(*(periods for periods, _ in inside))
+    return union, bool(union) and all(complete for _, complete in inside)
 
 
 def _overlapping(dated: list[tuple[frozenset[str], tuple[Part, ...]]]) -> list[tuple[Part, ...]]:
@@ -211,9 +211,11 @@ def _overlapping(dated: list[tuple[frozenset[str], tuple[Part, ...]]]) -> list[t
     if len(shapes) > 1 or not shapes <= _CALENDAR:
         return [tuple(part for _, group in dated for part in group)]
     groups: list[tuple[frozenset[str], tuple[Part, ...]]] = []
+    # Connected components: a group that overlaps several of those before it unites them.
     for periods, group in dated:
-        near = [other for other in groups if other[0] & periods]
+        touching = [other for other in groups if other[0] & periods]
         groups = [other for other in groups if not other[0] & periods]
-        near.append((periods, group))
-        groups.append((frozenset().union(*(one for one, _ in near)), tuple(part for _, some in near for part in some)))
+        touching.append((periods, group))
+        together = frozenset().union(*(days for days, _ in touching))
+        groups.append((together, tuple(part for _, members in touching for part in members)))
     return [group for _, group in groups]

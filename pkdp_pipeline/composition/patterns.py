@@ -33,25 +33,25 @@ from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]
 
-_POINTS = 33
+_GRID_POINTS = 33
 """Values of x that are looked at."""
 
-_FFT = 10.0
+_FFT_ERROR = 10.0
 """A transform of N numbers errs in the l2 norm by at most this many ``log2(N)·2^-53``, relatively."""
 
 
-_TOGETHER = 64
+_BATCH_SIZE = 64
 """This many releases share a table."""
 
-_HIGHEST = 600.0
+_MAX_EXPONENT = 600.0
 """Largest exponent of one mass."""
 
-_FEW = 512
+_MAX_DIRECT_FREQUENCIES = 512
 """Up to this many frequencies are summed directly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Crowd:
+class LossTable:
     """The laws of some releases, in both orders, as rows of one table.
 
     Parameters
@@ -70,7 +70,7 @@ class Crowd:
     @property
     def steepest(self) -> float:
         """Return the largest exponent per cell that keeps all numbers finite."""
-        return _HIGHEST / int(self.masses.shape[2])
+        return _MAX_EXPONENT / int(self.masses.shape[2])
 
     def tilted(self, rate: float) -> tuple[Array, Array, Array]:
         """Return logarithms of moments, means and variances under the exponent `rate` per cell, shape (2, n)."""
@@ -92,7 +92,7 @@ class Crowd:
         lengths = np.sqrt(np.square(masses).sum(axis=2, keepdims=True)) * (1.0 + width * UNIT)
         size = 2 ** math.ceil(math.log2(width + 1))
         longer = max(size, period)
-        doubt = UNIT * ((_FFT * math.log2(longer) + width // period + 2.0) * math.sqrt(longer) * lengths)
+        doubt = UNIT * ((_FFT_ERROR * math.log2(longer) + width // period + 2.0) * math.sqrt(longer) * lengths)
         doubt = np.maximum(doubt, 2.0 * (width + 32.0) * UNIT * totals)
         squares = (np.abs(np.fft.rfft(masses, size, axis=2)) + doubt) ** 2
         # Between two frequencies |T|² exceeds the larger one by its curvature, at most 2 m² times the variance.
@@ -100,27 +100,27 @@ class Crowd:
         squares = np.maximum(squares[..., :-1], squares[..., 1:]) + ((math.pi / size) ** 2 * spread)[..., None]
         sizes = np.sqrt(squares.max(axis=0))
         bound = np.minimum(np.arange(period // 2 + 1) * size // period, sizes.shape[1] - 1)
-        return Spectrum(crowd=self, masses=masses, period=period, sizes=sizes, bound=bound, doubt=doubt.max(axis=0))
+        return Spectrum(table=self, masses=masses, period=period, sizes=sizes, bound=bound, doubt=doubt.max(axis=0))
 
 
-def crowds(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[Crowd, ...]:
+def loss_tables(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[LossTable, ...]:
     """Return tables of pairs of laws, each with the number of releases that have it; those of like length together."""
     ordered = sorted(pairs, key=lambda pair: max(len(law.masses) for law in pair[0]))
     tables = []
-    for at in range(0, len(ordered), _TOGETHER):
-        some = ordered[at : at + _TOGETHER]
-        masses = np.zeros((2, len(some), max(len(law.masses) for law in some[-1][0])))
-        for row, (laws, _) in enumerate(some):
+    for start in range(0, len(ordered), _BATCH_SIZE):
+        batch = ordered[start : start + _BATCH_SIZE]
+        masses = np.zeros((2, len(batch), max(len(law.masses) for law in batch[-1][0])))
+        for row, (laws, _) in enumerate(batch):
             for order, law in enumerate(laws):
                 masses[order, row, : len(law.masses)] = law.masses
-        starts = np.array([[[law.start] for law in order] for order in zip(*(laws for laws, _ in some), strict=True)])
-        tables.append(Crowd(np.array([float(times) for _, times in some]), starts, masses))
+        starts = np.array([[[law.start] for law in order] for order in zip(*(laws for laws, _ in batch), strict=True)])
+        tables.append(LossTable(np.array([float(times) for _, times in batch]), starts, masses))
     return tuple(tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spectrum:
-    """Transforms of a crowd: bounds of their sizes everywhere, and their values where these are asked for.
+    """Transforms of a table: bounds of their sizes everywhere, and their values where these are asked for.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Spectrum:
         At or above the error of one value.
     """
 
-    crowd: Crowd
+    table: LossTable
     masses: Array
     period: int
     sizes: Array
@@ -142,28 +142,28 @@ class Spectrum:
 
     def log_sizes(self) -> Array:
         """Return at or above the logarithm of the magnitude of the product of every choice, at all frequencies."""
-        together: Array = ((self.crowd.times[:, None] * np.log(self.sizes)).sum(axis=0) + 1e-9)[self.bound]
+        together: Array = ((self.table.times[:, None] * np.log(self.sizes)).sum(axis=0) + 1e-9)[self.bound]
         return together
 
     def spoilt(self, kept: NDArray[np.int64]) -> Array:
         """Return how far the errors of all values spoil the product, as a share of its size, at each frequency."""
-        shares: Array = (self.crowd.times[:, None] * self.doubt / self.sizes).sum(axis=0)[self.bound[kept]]
+        shares: Array = (self.table.times[:, None] * self.doubt / self.sizes).sum(axis=0)[self.bound[kept]]
         return shares
 
     def values(self, kept: NDArray[np.int64]) -> Complex:
         """Return the transforms, shape (2, n, frequencies)."""
         width, period = self.masses.shape[2], self.period
         turns = np.exp(-2j * np.pi / period * np.arange(period))
-        if len(kept) <= _FEW:
+        if len(kept) <= _MAX_DIRECT_FREQUENCIES:
             waves = turns[np.multiply.outer(np.arange(width), kept) % period]
             values = _multiplied(self.masses, waves.real.copy()) + 1j * _multiplied(self.masses, waves.imag.copy())
         else:
             folded = np.zeros((*self.masses.shape[:2], period))
-            for at in range(0, width, period):
-                piece = self.masses[..., at : at + period]
+            for start in range(0, width, period):
+                piece = self.masses[..., start : start + period]
                 folded[..., : piece.shape[2]] += piece
             values = np.fft.rfft(folded, axis=2)[..., kept]
-        result: Complex = values * turns[self.crowd.starts * kept % period]
+        result: Complex = values * turns[self.table.starts * kept % period]
         return result
 
 
@@ -171,10 +171,10 @@ def _multiplied(rows: Array, columns: Array) -> Array:
     """Return the product of matrices, in pieces so small that no BLAS starts threads: they cost more than they save."""
     most = max(4, 2**17 // (8 * rows.shape[2]))
     result = np.empty((*rows.shape[:2], columns.shape[1]))
-    for at in range(0, columns.shape[1], most):
-        piece = np.ascontiguousarray(columns[:, at : at + most])
+    for start in range(0, columns.shape[1], most):
+        piece = np.ascontiguousarray(columns[:, start : start + most])
         for row in range(0, rows.shape[1], 8):
-            result[:, row : row + 8, at : at + most] = rows[:, row : row + 8] @ piece
+            result[:, row : row + 8, start : start + most] = rows[:, row : row + 8] @ piece
     return result
 
 
@@ -202,6 +202,8 @@ def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: A
     the larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of
     `rows` is charged with the product.
     """
+    # In the module's docstring Δ_d is `half`, U `together`, a_d `shares` and e_d `rest`. Any a_d is sound; these follow
+    # the frequencies at which the total is large.
     counts = times[:, None]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         logs, half = np.log(right), 0.5 * np.log(right / left)
@@ -215,11 +217,11 @@ def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: A
     with np.errstate(divide="ignore", over="ignore"):
         steepest = np.divide(rest, shares[:, None], out=np.zeros_like(rest), where=rest > 0.0).max(axis=0)
     most = (counts * rest).sum(axis=0)
-    places = np.linspace(-1.0, 1.0, _POINTS)
+    places = np.linspace(-1.0, 1.0, _GRID_POINTS)
     rows: Complex = others * np.exp((counts * logs).sum(axis=0) + (places - 1.0)[:, None] * together)
     rows[:, lost] = 0.0
     larger = np.maximum(np.abs(rows[1:]), np.abs(rows[:-1]))
-    gap = 2.0 / (_POINTS - 1)
+    gap = 2.0 / (_GRID_POINTS - 1)
     away = 1.0 - np.minimum(np.abs(places[1:]), np.abs(places[:-1]))
     left_over = np.minimum(np.minimum(away[:, None] * steepest, most), 40.0)
     apart = larger * (gap * gap / 8.0 * np.abs(together) ** 2 + np.expm1(left_over)) * (1.0 + 1e-6)

@@ -64,7 +64,7 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
         total = replace(total, partial=_as_certified(parts[0], total.partial[0].bound.theorem))
     if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
-        declared = frozenset(type(one) for one in evidence)
+        declared = frozenset(type(item) for item in evidence)
         excepted = bool(same_people(parts, ()).partial)
         raise NoEvidenceError(Worded(partial(_unsummed, reason, declared, excepted)))
     return total
@@ -77,7 +77,7 @@ def _as_certified(part: Part, theorem: str) -> tuple[Applied, ...]:
 
 
 def _keys(evidence: Iterable[Evidence]) -> frozenset[str]:
-    return frozenset(one.key for one in evidence)
+    return frozenset(item.key for item in evidence)
 
 
 def _unsummed(reason: str, declared: frozenset[type[Evidence]], excepted: bool, say: Speech) -> str:
@@ -100,25 +100,25 @@ def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple
 
     Raises `NoEvidenceError` if the leakages of different parts say nothing together, or not what the rule needs.
     """
-    found = tuple(dict.fromkeys(leak for part in parts for leak in part.leakage))
+    leaks = tuple(dict.fromkeys(leak for part in parts for leak in part.leakage))
     try:
-        leakages(found)
+        leakages(leaks)
     except ArgumentError as error:
         raise NoEvidenceError(f"the leakages beside the parts do not add up: {error}") from error
-    dependent = next((leak for leak in found if leak.is_dependent), None)
+    dependent = next((leak for leak in leaks if leak.is_dependent), None)
     if dependent is not None and sum(part.times for part in parts) > 1 and "same_table" not in _keys(evidence):
         raise NoEvidenceError(
             f"{dependent.name} may depend on the releases' noise: how much it does on each does not bound how much it "
             "does on all of them, as two noises and their sum show. Publish it with randomness of its own, or certify "
             "the releases one by one."
         )
-    private = next((leak for leak in found if leak.is_private), None)
+    private = next((leak for leak in leaks if leak.is_private), None)
     if private is not None and "bounded_sensitivity" in _keys(evidence):
         raise NoEvidenceError(
             f"{private.name} may change with every record, whichever counts the record changes, so that a bound on the "
             "changes of the counts does not hold for it. Leave the evidence out: worst cases then add up, with it."
         )
-    return found
+    return leaks
 
 
 def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
@@ -138,13 +138,13 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
         rule = "single" if len(parts) == 1 and parts[0].times == 1 else "worst_case_parts"
         reason = "they are part of what leaks"
         return Total(rule=rule, partial=(), worst=aside[0].worst, protection=hidden, reason=reason)
-    told = {by for part in aside for by in _tells(part)}
-    if not all(told <= part.totals_known for part in others):
+    groupings = {by for part in aside for by in _tells(part)}
+    if not all(groupings <= part.totals_known for part in others):
         start = (
             "the exact number of people present is among the releases, and some of the others were certified without "
             "it: certify all of them with "
         )
-        by = sorted(frozenset[str]().union(*told))
+        by = sorted(frozenset[str]().union(*groupings))
         raise NoEvidenceError(Worded(lambda say: f"{start}{say.known_total(by)}."))
     total, keys = apply_rule(others, evidence), _keys(evidence)
     own, rest = _publications(aside), _publications(others)
@@ -152,7 +152,7 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
         # Another day's total is a release that depends on earlier ones; the day's own counts as part of its table.
         counted = (*others, *(part for part in aside if not _is_beside(_publications([part]), rest)))
         total = replace(total, partial=apply_rule(counted, evidence).partial)
-    if total.partial and not keys & _COVER_PERIODS and any(_differ(one, other) for one in own for other in rest):
+    if total.partial and not keys & _COVER_PERIODS and any(_differ(first, second) for first in own for second in rest):
         # Who is there in one period, or table, may depend on the cell a person is in in another.
         total = replace(total, partial=(), reason="an exact total is about another period or table than the rest")
         if total.worst is None:
@@ -178,10 +178,10 @@ def _publications(parts: Iterable[Part]) -> set[Publication]:
     return {(context.dataset, context.table, context.period) for part in parts for context in part.contexts}
 
 
-def _differ(one: Publication, other: Publication) -> bool:
+def _differ(first: Publication, second: Publication) -> bool:
     """Return whether two publications are known to be about different periods or tables."""
-    pairs = zip(one[::2], other[::2], strict=True)
-    return one[1] != other[1] or any(mine != theirs and None not in (mine, theirs) for mine, theirs in pairs)
+    pairs = zip(first[::2], second[::2], strict=True)
+    return first[1] != second[1] or any(mine != theirs and None not in (mine, theirs) for mine, theirs in pairs)
 
 
 def _is_beside(total: set[Publication], others: set[Publication]) -> bool:
@@ -193,15 +193,17 @@ def assumed_beside(
     parts: tuple[Part, ...], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
 ) -> tuple[str, ...]:
     """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
-    told, keys = [], _keys(evidence)
+    sentences, keys = [], _keys(evidence)
     if "same_table" in keys:
         return ()
     # Worst cases, and rule 7, count with every leakage, whichever release names it.
     on_others = keys - {"same_people", "bounded_participation", "bounded_sensitivity"}
     if on_others and any(set(part.leakage) != set(leakage) for part in parts):
-        told.append("A leakage beside one release tells nothing about the records of releases that do not name it.")
+        sentences.append(
+            "A leakage beside one release tells nothing about the records of releases that do not name it."
+        )
     if leakage and "bounded_dependence" in keys:
-        told.append("A leakage beside a release counts as part of it where releases depend on earlier ones.")
+        sentences.append("A leakage beside a release counts as part of it where releases depend on earlier ones.")
     private = [leak.name for leak in leakage if leak.is_private]
     if private and sum(part.times for part in parts) > 1:
         # One that follows from many days differs in as many records, and not independently from day to day.
@@ -210,5 +212,5 @@ def assumed_beside(
             own = "is one and the same beside all of the releases"
         elif "independent_given_habits" not in keys:
             own = f"is so for everything that a person did in the releases, or {own}"
-        told.append(f"A leakage that is itself private ({listed(private)}) {own}.")
-    return tuple(told)
+        sentences.append(f"A leakage that is itself private ({listed(private)}) {own}.")
+    return tuple(sentences)

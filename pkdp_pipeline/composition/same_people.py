@@ -35,7 +35,7 @@ def same_people(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     if beside is None or exact[0].mechanism != Count():
         return total
     partial = tuple(
-        Applied(bound=Shifted(theorem="same_people", one=applied.bound, by=beside), attack=applied.attack)
+        Applied(bound=Shifted(theorem="same_people", base=applied.bound, by=beside), attack=applied.attack)
         for applied in exact[0].partial
     )
     return Total(rule="same_people", partial=partial, worst=None, protection=trajectory(parts))
@@ -73,7 +73,7 @@ def same_table(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     the largest composes as one profile. *Rounding*: none of its own. *Source*: `docs/composition.md`, rule 11.
     """
     known = [part.context for part in parts if part.context is not None]
-    tables = {(one.unit, one.where, one.period, one.dataset, one.table) for one in known}
+    tables = {(context.unit, context.where, context.period, context.dataset, context.table) for context in known}
     if len({part.mechanism for part in parts}) > 1 or parts[0].mechanism is None or len(tables) > 1:
         raise NoEvidenceError(
             "SameTable is about certificates of one table, which have one mechanism, period and predicate: compose "
@@ -90,10 +90,10 @@ def same_table(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
 def table_part(part: Part) -> Part:
     """Return a table that has several certificates, its `inside`, as the release it is: their largest promise holds."""
     inside = part.inside
-    if all(one.protects != part.aim for one in inside):
-        inside = tuple(replace(one, aim=part.aim) for one in inside)
+    if all(member.protects != part.aim for member in inside):
+        inside = tuple(replace(member, aim=part.aim) for member in inside)
     # One that says nothing about what the whole is to protect leaves nothing.
-    total = same_table(inside, ()) if all(one.bounds for one in inside) else None
+    total = same_table(inside, ()) if all(member.bounds for member in inside) else None
     return replace(
         part,
         protects=part.aim,
@@ -122,7 +122,7 @@ class Shifted(Derived):
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         left = np.nextafter(epsilons - math.nextafter(2.0 * self.by, math.inf), -np.inf)
-        return np.zeros(len(epsilons)), np.minimum(1.0, both_sides(self.one, left))
+        return np.zeros(len(epsilons)), np.minimum(1.0, both_sides(self.base, left))
 
 
 _SENSITIVITY = "bounded_sensitivity"
@@ -135,9 +135,9 @@ def bounded_sensitivity(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -
     periods, they protect the value and the evidence is about presence, or something leaks that tells what the evidence
     is about.
     """
-    declared = next(one for one in evidence if isinstance(one, BoundedSensitivity))
-    contexts = [part.context for part in parts]
-    if len({(one.dataset, one.period) for one in contexts if one is not None and one.period is not None}) > 1:
+    declared = next(item for item in evidence if isinstance(item, BoundedSensitivity))
+    contexts = [part.context for part in parts if part.context is not None]
+    if len({(context.dataset, context.period) for context in contexts if context.period is not None}) > 1:
         raise NoEvidenceError(
             "BoundedSensitivity is about counts of one data set and one period, and these are about several: compose "
             "those of each period first, and then the totals."
@@ -172,10 +172,10 @@ def _numbers(part: Part, declared: BoundedSensitivity) -> list[NoiseCurve]:
             "BoundedSensitivity adds up counts and histograms by their noise alone: compose the certificates of the "
             "releases themselves, not totals of them, and none beside a leakage that may depend on its noise."
         )
-    one = replace(part.worst, cells=1, moves=False)
+    curve = replace(part.worst, cells=1, moves=False)
     # A record that moves within a histogram leaves cells and enters as many, and only the latter appear from below k.
     moves = declared.protects == "value" and not isinstance(part.mechanism, Count)
-    return ([one, replace(one, appears_at=None)] if moves else [one]) * part.worst.cells
+    return ([curve, replace(curve, appears_at=None)] if moves else [curve]) * part.worst.cells
 
 
 def _most_telling(numbers: dict[NoiseCurve, int], changes: int) -> NoiseTotal:
@@ -184,14 +184,16 @@ def _most_telling(numbers: dict[NoiseCurve, int], changes: int) -> NoiseTotal:
     deltas = [curve.parameters[1] for curve in ranked]
     if deltas != sorted(deltas, reverse=True) and changes < sum(numbers.values()):
         # None is the worst in both ε and δ: every one is taken for the largest of all.
-        return NoiseTotal(theorem=_SENSITIVITY, parts=tuple((one, numbers[one]) for one in ranked), differing=changes)
+        return NoiseTotal(
+            theorem=_SENSITIVITY, parts=tuple((curve, numbers[curve]) for curve in ranked), differing=changes
+        )
     taken = first_of(((curve, numbers[curve]) for curve in ranked), changes)
     return NoiseTotal(theorem=_SENSITIVITY, parts=tuple(taken))
 
 
 def _not_above_the_sum(few: NoiseTotal, parts: tuple[Part, ...], declared: BoundedSensitivity) -> WorstCase:
     """Return `few`, held to rule 6 where that covers the same lives and may be smaller."""
-    ranked_by_noise = all(isinstance(one, NoiseCurve) and one.appears_at is None for one, _ in few.parts)
+    ranked_by_noise = all(isinstance(bound, NoiseCurve) and bound.appears_at is None for bound, _ in few.parts)
     everything = plain_sum(_SENSITIVITY, parts)
     # A release's own certificate is about all lives that are declared, or its noise is.
     covers = (
@@ -247,7 +249,7 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
         return Total(rule=_RULE, partial=(), worst=None, protection="", reason=reason)
     between = _all_by("histogram_between", parts)
     # Theorem C with thresholds that differ: the worst of them.
-    bounds: list[tuple[Bound, ...]] = [(one.bound,) for one in between] or _through_absence(parts)
+    bounds: list[tuple[Bound, ...]] = [(applied.bound,) for applied in between] or _through_absence(parts)
     attack = best_attack(_RULE, between or _all_by("histogram_value", parts))
     total = Applied(bound=Maximum(theorem=_RULE, parts=tuple(dict.fromkeys(bounds))), attack=attack)
     # Theorem C reveals who is in all releases together, not who is in one of them.
@@ -286,9 +288,9 @@ _SEVERAL = (
 
 def _all_by(theorem: str, parts: tuple[Part, ...]) -> list[Applied]:
     """Return the bounds of all parts by one theorem; none where a part has none."""
-    several = (one for part in parts for one in part.promises)
-    found = [[applied for applied in one.partial if applied.bound.theorem == theorem] for one in several]
-    return [applied for group in found for applied in group] if all(found) else []
+    several = (promise for part in parts for promise in part.promises)
+    by_promise = [[applied for applied in promise.partial if applied.bound.theorem == theorem] for promise in several]
+    return [applied for group in by_promise for applied in group] if all(by_promise) else []
 
 
 def _through_absence(parts: tuple[Part, ...]) -> list[tuple[Bound, ...]]:
@@ -297,7 +299,7 @@ def _through_absence(parts: tuple[Part, ...]) -> list[tuple[Bound, ...]]:
     A person who is known is in one part only, so two cells of different parts may hold the known people of both.
     """
     applied = _all_by("histogram_value", parts)
-    bounds = [one.bound for one in applied if isinstance(one.bound, ValueThroughAbsence)]
+    bounds = [entry.bound for entry in applied if isinstance(entry.bound, ValueThroughAbsence)]
     if not bounds:
         return []
     caps = [bound.cap for bound in bounds if bound.cap is not None]

@@ -25,10 +25,10 @@ from pkdp_pipeline.theorems.thresholding import Thresholding
 Parts = tuple[Part, ...]
 _WORST = "worst_case_parts"
 
-_SLOW = "noisy_thresholding_in_box"
+_SLOW_THEOREM = "noisy_thresholding_in_box"
 """A profile that takes a second at every ε is not read off at hundreds of them; others hold beside it."""
 
-_FEW_KINDS = 32
+_MAX_KINDS_SUMMED = 32
 """Of up to so many different releases it is looked at what all tell, where nobody takes part in all of them."""
 
 
@@ -46,7 +46,7 @@ def _laws(
     Bounds of the classes `apart` are left out where others are left. `hulls`: the hull of what is certified takes the
     place of a pair that averages over how many known people count.
     """
-    cells = [one for one in part.bounds if isinstance(one, Convolved) and THEOREMS[one.theorem].about]
+    cells = [bound for bound in part.bounds if isinstance(bound, Convolved) and THEOREMS[bound.theorem].about]
     if cells and len(cells) == len(part.bounds):
         # Where there are two, the second is made of hulls.
         return tuple((law, times * part.times) for law, times in cells[-1 if hulls else 0].parts)
@@ -67,7 +67,7 @@ def _whole(
 
 def _most(evidence: Sequence[Evidence]) -> int | None:
     """Return in how many periods anybody takes part, where that is declared."""
-    return next((one.times for one in evidence if isinstance(one, BoundedParticipation)), None)
+    return next((item.times for item in evidence if isinstance(item, BoundedParticipation)), None)
 
 
 def trajectory(parts: Parts, participation: int | None = None) -> str:
@@ -104,10 +104,10 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     if not several and not others and not any(isinstance(law.right, ProfileLosses) for law, _ in laws):
         return (total,)
     # Where laws are read off profiles, or all taken for the most telling ones, the plain sum may be smaller.
-    found = [replace(bound, parts=each) for each in others]
-    if several and len(laws) <= _FEW_KINDS:
-        found += [replace(one, participation=None) for one in (bound, *found)]
-    return (total, *(Applied(bound=one, attack=None) for one in (_split_sum(theorem, parts), *found)))
+    variants = [replace(bound, parts=each) for each in others]
+    if several and len(laws) <= _MAX_KINDS_SUMMED:
+        variants += [replace(variant, participation=None) for variant in (bound, *variants)]
+    return (total, *(Applied(bound=variant, attack=None) for variant in (_split_sum(theorem, parts), *variants)))
 
 
 def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 0.0) -> SplitSum:
@@ -116,13 +116,17 @@ def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 
 
 
 def _quick(part: Part) -> tuple[Bound, ...]:
-    return tuple(bound for bound in part.bounds if bound.theorem != _SLOW)
+    return tuple(bound for bound in part.bounds if bound.theorem != _SLOW_THEOREM)
 
 
 def _repeatable(part: Part) -> Thresholding | None:
     """Return an attack that a declared attacker can make on every day, with any number of unknown people."""
     attacks = (applied.attack for applied in part.partial if applied.attack is applied.bound)
-    able = (one for one in attacks if isinstance(one, Thresholding) and one.known == 0 and one.least_unknown == 0)
+    able = (
+        attack
+        for attack in attacks
+        if isinstance(attack, Thresholding) and attack.known == 0 and attack.least_unknown == 0
+    )
     return next(able, None)
 
 
@@ -196,7 +200,7 @@ def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
         return single
     steps = min(2 * most * at_once(parts), sum(part.times for part in parts))
     partial = tuple(
-        replace(applied, bound=GroupPrivacy(theorem=single.rule, one=applied.bound, steps=steps))
+        replace(applied, bound=GroupPrivacy(theorem=single.rule, base=applied.bound, steps=steps))
         for applied in single.partial
     )
     return _whole("group_privacy", parts, most, partial)
@@ -204,7 +208,7 @@ def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
 
 def bounded_dependence(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Add up all ε and δ, and ε′ and δ′ for every release after the first."""
-    rule, declared = "bounded_dependence", next(one for one in evidence if isinstance(one, BoundedDependence))
+    rule, declared = "bounded_dependence", next(item for item in evidence if isinstance(item, BoundedDependence))
     bound = _split_sum(rule, parts, declared.epsilon, declared.delta)
     return _whole(rule, parts, partial=_of_parts(bound, parts))
 
@@ -234,13 +238,13 @@ def without_evidence(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     return _whole(_WORST, parts, reason="no evidence says how the releases depend on one another")
 
 
-_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])
+_EPSILON_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])
 """Where the profiles of parts that differ are looked at to find the split; any split is sound."""
 
-_DEEPEST = -690.0
+_MIN_LOG_DELTA = -690.0
 """The logarithm of the smallest common δ that is looked for."""
 
-_STEEP = 5.0
+_MAX_LOG_FALL = 5.0
 """A fall of log δ between two points of the table that is no slope."""
 
 
@@ -293,9 +297,11 @@ class SplitSum(Bound):
         shares = self._split(epsilon)
         if not shares:
             return EVALUATED
-        parts = [(Guarantee(bounds), np.array([at])) for (bounds, _), at in zip(self.parts, shares, strict=True)]
-        exact = [float(part.delta(at)[0]) for part, at in parts]
-        lower = [delta * (1.0 - float(part.rounding(at)[0])) for delta, (part, at) in zip(exact, parts, strict=True)]
+        parts = [(Guarantee(bounds), np.array([point])) for (bounds, _), point in zip(self.parts, shares, strict=True)]
+        exact = [float(part.delta(point)[0]) for part, point in parts]
+        lower = [
+            value * (1.0 - float(part.rounding(point)[0])) for value, (part, point) in zip(exact, parts, strict=True)
+        ]
         value = self._delta(exact)
         return max(0.0, 1.0 - self._delta(lower) / value) if value else 0.0
 
@@ -308,7 +314,9 @@ class SplitSum(Bound):
             return [float_below(left / self.parts[0][1])]
         curves = [_curve(bounds) for bounds, _ in self.parts]
         times = np.array([times for _, times in self.parts], dtype=np.float64)
-        high, low = 0.0, _DEEPEST
+        # Bisection on the common log δ: a smaller δ spends more ε. The curves are interpolated, which costs tightness
+        # only, as any split that spends no more than ε is a bound (rule 4).
+        high, low = 0.0, _MIN_LOG_DELTA
         for _ in range(60):
             middle = (high + low) / 2.0
             spent = times @ [np.interp(-middle, depths, epsilons) for epsilons, depths in curves]
@@ -336,10 +344,10 @@ def _curve(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     Between two points one is read from the other as on a line; where δ falls too far for that, at the second point.
     """
     falls = [bound.parameters[0] for bound in bounds if isinstance(bound, WorstCase)]
-    epsilons = np.unique([*_EPSILONS, *(epsilon for epsilon in falls if epsilon < _EPSILONS[-1])])
+    epsilons = np.unique([*_EPSILON_GRID, *(epsilon for epsilon in falls if epsilon < _EPSILON_GRID[-1])])
     table = np.minimum.accumulate(Guarantee(bounds).delta(epsilons))
-    depths = -np.log(np.maximum(table, math.exp(_DEEPEST)))
-    steep = np.flatnonzero(np.diff(depths) > _STEEP) + 1
+    depths = -np.log(np.maximum(table, math.exp(_MIN_LOG_DELTA)))
+    steep = np.flatnonzero(np.diff(depths) > _MAX_LOG_FALL) + 1
     epsilons = np.insert(epsilons, steep, np.nextafter(epsilons[steep], 0.0))
     depths = np.insert(depths, steep, depths[steep - 1])
     lowest = int(np.searchsorted(depths, depths[-1])) + 1

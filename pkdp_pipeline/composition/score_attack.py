@@ -16,22 +16,22 @@ import numpy as np
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.composition.tilted_transform import Factor, Factors, Moments, make_rung, moments_of, reach_of
-from pkdp_pipeline.theorems.binomial_tails import LEAST_P, binomial_below, binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_below, binomial_weights
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
-_MOST_PEOPLE = 20_000_000
+_MAX_PEOPLE = 20_000_000
 
-_STEEPEST = 8.0
+_MAX_RATE = 8.0
 """Largest exponent per cell that is tried."""
 
-_CLEAR = 10.0
+_MIN_SIGNIFICANCE = 10.0
 """A number below this many times its own rounding counts as nothing."""
 
-_FAR = 2.0**40
+_MAX_STEPS = 2.0**40
 """Beyond so many steps of the scores nothing is tried."""
 
-_FEW_KINDS = 8
+_MAX_KINDS_TRIED = 8
 """Up to this many kinds of days a second number of unknown people is tried for each."""
 
 
@@ -89,7 +89,7 @@ def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, 
     least, upper = score_tail(
         [Factor(laws=(scores.second,), times=times) for scores, times in days], level, rate + step
     )
-    # What settles the matter on one day, and nothing else on the others.
+    # The chance that on some day the outcome excludes the other life.
     settled = -math.expm1(math.fsum(times * math.log1p(-min(scores.first.infinite, 0.5)) for scores, times in days))
     doubt = most - lower
     lower = (lower + settled * (1.0 - 1e-12)) * (1.0 - 4.0 * UNIT)
@@ -151,7 +151,7 @@ def _attacked(parts: tuple[tuple[Directions, int], ...], participation: int | No
     for part, times in parts:
         attack = part.attack
         count = int(min(times, left))
-        if attack is not None and count > 0 and attack.k >= 2 and LEAST_P < attack.p < 1.0:
+        if attack is not None and count > 0 and attack.k >= 2 and MIN_P < attack.p < 1.0:
             left -= count
             days[attack] = days.get(attack, 0) + count
     return list(days.items())
@@ -161,20 +161,20 @@ def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> tuple[flo
     """Return what the attack attains, and its rounding."""
     variance = sum(times * _variance(attack) for attack, times in days)
     step = _step(variance, sum(times for _, times in days))
-    if epsilon > _FAR * step:
+    if epsilon > _MAX_STEPS * step:
         return 0.0, 0.0
     # The exponent under which the sum of the scores is about ε makes the strongest test; for normal losses of the
     # variance v the mean is (1/2 + λ)v. Powers of √2, so that neighbouring ε share their scores.
     wanted = min(max(0.25, epsilon / variance - 0.5), 1e300)
     number = math.ceil(2.0 * math.log2(wanted))
-    shares = (0.0, 0.9) if len(days) <= _FEW_KINDS else (0.9,)
+    shares = (0.0, 0.9) if len(days) <= _MAX_KINDS_TRIED else (0.9,)
     for rate in (step * 2.0 ** (number / 2.0), step * 2.0 ** ((number + 1) / 2.0)):
-        chosen = min(rate, _STEEPEST)
+        chosen = min(rate, _MAX_RATE)
         here = [(_strongest(attack, chosen, step, shares), times) for attack, times in days]
         if sum(times * scores.first.tilted(chosen).mean for scores, times in here) * step >= epsilon:
             break
     attained, doubt = score_test(here, epsilon, step, chosen)
-    return (attained, doubt) if attained > _CLEAR * doubt else (0.0, 0.0)
+    return (attained, doubt) if attained > _MIN_SIGNIFICANCE * doubt else (0.0, 0.0)
 
 
 def _variance(attack: Thresholding) -> float:
@@ -193,7 +193,7 @@ def _strongest(attack: Thresholding, rate: float, step: float, shares: tuple[flo
     t, p = attack.k - 1, attack.p
     # The number worst for one day, at the mean loss per day, and one that makes a typical day count.
     mean = min(3.0, (0.5 + rate / step) * _variance(attack))
-    most = min(_MOST_PEOPLE, attack.cap if attack.cap is not None else _MOST_PEOPLE)
+    most = min(_MAX_PEOPLE, attack.cap if attack.cap is not None else _MAX_PEOPLE)
     options = set()
     for share in shares:
         people = t + math.exp(-mean) * (t * (1.0 - p) + share * math.sqrt(t * (1.0 - p))) / p
@@ -202,9 +202,9 @@ def _strongest(attack: Thresholding, rate: float, step: float, shares: tuple[flo
     return max(candidates, key=lambda scores: scores.first.tilted(rate).log_moment)
 
 
-_MOST_PERIOD = 2**21
+_MAX_PERIOD = 2**21
 
-_NEGLIGIBLE = 1e-14
+_NEGLIGIBLE_MASS = 1e-14
 """Tilted mass that may lie outside the window."""
 
 
@@ -225,14 +225,15 @@ def score_tail(factors: Factors, level: int, rate: float) -> tuple[float, float]
     moments = moments_of(factors, rate)
     mean, deviation = moments.low, moments.deviation + 1e-6
     half = 10.0 * deviation + abs(mean - level) + 32.0
-    needed = min(last - first + 1.0, 2.0 * half, float(_MOST_PERIOD))
+    needed = min(last - first + 1.0, 2.0 * half, float(_MAX_PERIOD))
     period = max(1024, 2 ** math.ceil(math.log2(needed)))
+    # The window is doubled until Chernoff's bound on the mass outside, which widens the bracket, is negligible.
     while True:
         low = min(first if period > last - first else max(first, math.floor(mean - 0.5 * period)), level)
         high = min(last, low + period - 1)
         above = _beyond(factors, rate, high + 1, moments, deviation) if high < last else 0.0
         below = _beyond(factors, rate, low - 1, moments, -deviation) if low > first else 0.0
-        if above + below <= _NEGLIGIBLE or period > last - first or period >= _MOST_PERIOD:
+        if above + below <= _NEGLIGIBLE_MASS or period > last - first or period >= _MAX_PERIOD:
             break
         period *= 2
     rung = make_rung(factors, rate, period)
@@ -256,6 +257,7 @@ def score_tail(factors: Factors, level: int, rate: float) -> tuple[float, float]
 
 def _beyond(factors: Factors, rate: float, cell: int, moments: Moments, deviation: float) -> float:
     """Return Chernoff's bound on the tilted mass at `cell` and beyond: above it, or for a negative deviation below."""
+    # Markov's inequality for e^{more·x} under the tilted law holds for every exponent, so the best of a few does.
     best = 0.0
     for share in (1.5, 3.0, 6.0, 9.0, 12.0):
         more = share / deviation

@@ -31,17 +31,20 @@ def bounds_of(
     a table of fewer cells than these together the product is that of all its cells, in the worst orders.
     *Rounding*: that of `Convolved`. *Source*: `docs/composition.md`, rule 10.
     """
-    found, mechanism = bounds_of_theorems(mechanism, attacker, protects, declared), within_table(mechanism, declared)
+    applicable = bounds_of_theorems(mechanism, attacker, protects, declared)
+    mechanism = within_table(mechanism, declared)
     cells = cells_per_unit(mechanism)
     if cells == 1:
-        return found
+        return applicable
     table = declared if protects == "value" and declared is not None and declared < 2 * cells else None
     surviving = Surviving(attacker, mechanism.noise is not None)
     about = (
-        (key, one.rule) for key, one in THEOREMS.items() if one.is_rule and one.about == (type(mechanism), protects)
+        (key, theorem.rule)
+        for key, theorem in THEOREMS.items()
+        if theorem.is_rule and theorem.about == (type(mechanism), protects)
     )
     partial: list[Applied] = []
-    obstacles = list(found.obstacles)
+    obstacles = list(applicable.obstacles)
     for key, rule in about:
         applied = (
             rule(mechanism, attacker, surviving.theorems) if rule is not None and key in surviving.theorems else None
@@ -50,26 +53,26 @@ def bounds_of(
             partial += _of_all(key, cells, table, applied)
         else:
             obstacles.append(applied or surviving.obstacle or "")
-    depended = declared if table is not None and partial else found.cells
+    depended = declared if table is not None and partial else applicable.cells
     obstacles = list(filter(None, dict.fromkeys(obstacles)))
-    return replace(found, partial=tuple(partial), obstacles=tuple(obstacles), cells=depended)
+    return replace(applicable, partial=tuple(partial), obstacles=tuple(obstacles), cells=depended)
 
 
-def _of_all(theorem: str, cells: int, table: int | None, one: Applied) -> list[Applied]:
+def _of_all(theorem: str, cells: int, table: int | None, applied: Applied) -> list[Applied]:
     """Return the bounds on all cells of a person, from that on one of them; hulls, where there are some, last.
 
     `table`: how many cells there are, where two lives cannot be in `cells` different ones each.
     """
-    attack = one.attack
+    attack = applied.attack
     if not isinstance(attack, Thresholding) or (attack.known and not attack.active):
         attack = None
     elif attack.known:
         attack = replace(attack, k=attack.k - attack.known, known=0)
-    laws = [directions((one.bound,), "presence")]
+    laws = [directions((applied.bound,), "presence")]
     if laws[0].averages:
         # No crowd is the worst beside any number of known people who count.
-        laws.append(Directions(right=ProfileLosses(bounds=(one.bound,))))
-    found: list[Applied] = []
+        laws.append(Directions(right=ProfileLosses(bounds=(applied.bound,))))
+    totals: list[Applied] = []
     for law in laws:
         both = law
         if THEOREMS[theorem].hides_presence_too:
@@ -79,5 +82,5 @@ def _of_all(theorem: str, cells: int, table: int | None, one: Applied) -> list[A
         reached = Convolved(theorem=theorem, parts=((replace(both, attack=attack), apart),))
         ways = [] if table is None else [(law, table)] if table == cells else [(law, table), (both, cells)]
         bounds = [Convolved(theorem=theorem, parts=(way,)) for way in ways] or [reached]
-        found += [Applied(bound=bound, attack=None if attack is None else reached) for bound in bounds]
-    return found
+        totals += [Applied(bound=bound, attack=None if attack is None else reached) for bound in bounds]
+    return totals

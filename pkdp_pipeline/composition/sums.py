@@ -19,7 +19,7 @@ from pkdp_pipeline.theorems.rounding import Array, ball_above, sum_above
 
 _Part = TypeVar("_Part")
 
-_WIDE = 1e6
+_MAX_CONVOLVED_EPSILON = 1e6
 """Totals of noise with larger ε are known by their sums only."""
 
 
@@ -41,7 +41,9 @@ class Maximum(Bound):
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         whole = [Guarantee(bounds) for bounds in self.parts]
-        share = _of_largest([(one.delta(epsilons), one.rounding(epsilons)) for one in whole], epsilons, -1.0)
+        share = _of_largest(
+            [(guarantee.delta(epsilons), guarantee.rounding(epsilons)) for guarantee in whole], epsilons, -1.0
+        )
         return np.stack([share, share])
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
@@ -51,9 +53,9 @@ class Maximum(Bound):
 
     def smallest_epsilon(self, target: float) -> float:
         """Return the largest of the parts' ε, at which every part has reached the target."""
-        found = max((Guarantee(bounds).epsilon(target) for bounds in self.parts), default=0.0)
-        if found == np.inf or float(self.certified(np.array([found]))[0]) <= target:
-            return found
+        epsilon = max((Guarantee(bounds).epsilon(target) for bounds in self.parts), default=0.0)
+        if epsilon == np.inf or float(self.certified(np.array([epsilon]))[0]) <= target:
+            return epsilon
         # A profile that rises again by a hair has left its target: look at the whole.
         return Bound.smallest_epsilon(self, target)
 
@@ -104,7 +106,7 @@ class BestAttack(Bound):
 
 def best_attack(theorem: str, applied: Iterable[Applied]) -> BestAttack | None:
     """Return the best of the attacks known on single parts; None where none is known."""
-    attacks = tuple(dict.fromkeys(one.attack for one in applied if one.attack is not None))
+    attacks = tuple(dict.fromkeys(entry.attack for entry in applied if entry.attack is not None))
     return BestAttack(theorem=theorem, attacks=attacks) if attacks else None
 
 
@@ -155,7 +157,7 @@ class NoiseTotal(WorstCase):
     def parameters(self) -> tuple[float, float]:
         """Return the sum of the ε and of the δ of the worst releases, both rounded up."""
         pairs = [(bound.parameters, times) for bound, times in self.parts]
-        epsilon, delta = (_worst([(pair[at], times) for pair, times in pairs], self.releases) for at in (0, 1))
+        epsilon, delta = (_worst([(pair[index], times) for pair, times in pairs], self.releases) for index in (0, 1))
         return epsilon, min(1.0, delta)
 
     def rounding(self, epsilons: Array) -> Array:
@@ -174,8 +176,8 @@ class NoiseTotal(WorstCase):
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε whose certified δ is at most `target`; `math.inf` when there is none."""
         epsilon, delta = self.parameters
-        found = _convolved(self).smallest_epsilon(target)
-        return min(found, epsilon) if delta <= target else found
+        smallest = _convolved(self).smallest_epsilon(target)
+        return min(smallest, epsilon) if delta <= target else smallest
 
     def _summed(self, values: Array, epsilons: Array) -> Array:
         epsilon, delta = self.parameters
@@ -233,15 +235,15 @@ def _worst(values: list[tuple[float, int]], most: int) -> float:
 def first_of(listed: Iterable[tuple[_Part, int]], most: int) -> list[tuple[_Part, int]]:
     """Return the first `most` of things that occur so often each, with how often each is taken."""
     taken = []
-    for one, times in listed:
-        taken.append((one, min(times, most)))
+    for item, times in listed:
+        taken.append((item, min(times, most)))
         most -= taken[-1][1]
     return [part for part in taken if part[1]]
 
 
 @lru_cache(maxsize=64)
 def _convolved(total: NoiseTotal) -> Bound:
-    if total.parameters[0] > _WIDE:
+    if total.parameters[0] > _MAX_CONVOLVED_EPSILON:
         # So little noise hides nothing that a convolution could show.
         return _Nothing(theorem=total.theorem)
     if len(total.parts) == 1 and total.releases == 1:
@@ -255,7 +257,7 @@ def _convolved(total: NoiseTotal) -> Bound:
     return Convolved(theorem=total.theorem, parts=((directions((worst,), "presence"), total.releases),))
 
 
-_STEPS = np.concatenate([[0.0], np.geomspace(1e-3, 512.0, 200)])
+_STEP_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 512.0, 200)])
 """Steps that are looked at below the one asked for."""
 
 
@@ -274,7 +276,7 @@ class GroupPrivacy(Derived):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons / self.steps)
+        return self.base.rounding(epsilons / self.steps)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -282,12 +284,12 @@ class GroupPrivacy(Derived):
         # grows with the step, and the smallest value may lie before the end.
         single = epsilons if self.steps == 1 else np.nextafter(epsilons / self.steps, -np.inf).clip(0.0)
         least = np.minimum.accumulate(_on_steps(self))
-        before = np.searchsorted(_STEPS, single, side="right") - 1
+        before = np.searchsorted(_STEP_GRID, single, side="right") - 1
         return np.zeros(len(epsilons)), np.minimum(self.at_steps(single), least[before])
 
     def at_steps(self, single: Array) -> Array:
         """Return δ of the whole chain when every step has these ε, rounded up."""
-        pairs = zip(single.tolist(), Guarantee((self.one,)).delta(single).tolist(), strict=True)
+        pairs = zip(single.tolist(), Guarantee((self.base,)).delta(single).tolist(), strict=True)
         grown = np.array([min(1.0, value * self._factor(step)) if value > 0.0 else 0.0 for step, value in pairs])
         certified: Array = np.minimum(1.0, np.nextafter(grown, np.inf) * (grown > 0.0))
         return certified
@@ -299,10 +301,10 @@ class GroupPrivacy(Derived):
         if self.steps * epsilon > 690.0:
             return math.inf
         with flint.ctx.workprec(128):
-            one = flint.arb(epsilon)
-            return ball_above((self.steps * one).expm1() / one.expm1())
+            step = flint.arb(epsilon)
+            return ball_above((self.steps * step).expm1() / step.expm1())
 
 
 @lru_cache(maxsize=256)
 def _on_steps(bound: GroupPrivacy) -> Array:
-    return bound.at_steps(_STEPS)
+    return bound.at_steps(_STEP_GRID)

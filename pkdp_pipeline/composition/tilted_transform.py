@@ -19,17 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.patterns import _FFT, Crowd, cover, crowds
+from pkdp_pipeline.composition.patterns import _FFT_ERROR, LossTable, cover, loss_tables
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]
 
 _Rows = TypeVar("_Rows", bound=NDArray[Any])
 
-_VANISHED = 1e-22
+_NEGLIGIBLE_SHARE = 1e-22
 """Frequencies are dropped where the product is below this share of its largest value; what is dropped is charged."""
 
-_UNDERFLOWN = 1e-280
+_UNDERFLOW = 1e-280
 
 _Law = TypeVar("_Law")
 
@@ -71,16 +71,16 @@ class Moments:
     deviation: float
 
 
-def moments_of(factors: Factors, rate: float, tables: Sequence[Crowd] = ()) -> Moments:
+def moments_of(factors: Factors, rate: float, tables: Sequence[LossTable] = ()) -> Moments:
     """Return the moments of the product of all factors under the exponent `rate` per cell."""
     logs: list[float] = []
     low = high = variance = 0.0
-    for crowd in tables:
-        moments, means, variances = crowd.tilted(rate)
-        logs += (crowd.times * moments.max(axis=0)).tolist()
-        low += float((crowd.times * means.min(axis=0)).sum())
-        high += float((crowd.times * means.max(axis=0)).sum())
-        variance += float((crowd.times * variances.max(axis=0)).sum())
+    for table in tables:
+        moments, means, variances = table.tilted(rate)
+        logs += (table.times * moments.max(axis=0)).tolist()
+        low += float((table.times * means.min(axis=0)).sum())
+        high += float((table.times * means.max(axis=0)).sum())
+        variance += float((table.times * variances.max(axis=0)).sum())
     for factor in factors:
         if factor.covered:
             continue
@@ -153,23 +153,23 @@ class Rung:
         weights[self.kept % size == 0] *= 0.5
         weights[self.kept == size // 2] *= 0.5
         fewest = 1 if self.apart is None else 2
-        one, other = (self.first[-fewest:], self.second[-1:]) if leading else (self.first, self.second)
+        rows, others = (self.first[-fewest:], self.second[-1:]) if leading else (self.first, self.second)
         # A BLAS pays off for many choices only.
-        many = len(one) > 1 and len(other) > 1
-        values: Array = ((one * weights) @ other.T).real if many else (one * other * weights).real.sum(axis=1)
-        values = values.reshape(len(one), len(other))
+        many = len(rows) > 1 and len(others) > 1
+        values: Array = ((rows * weights) @ others.T).real if many else (rows * others * weights).real.sum(axis=1)
+        values = values.reshape(len(rows), len(others))
         spare = 0.0
         if self.apart is not None:
-            doubt = (self.apart[1 - len(one) :] * np.abs(weights)).sum(axis=1) * (1.0 + 1e-9)
+            doubt = (self.apart[1 - len(rows) :] * np.abs(weights)).sum(axis=1) * (1.0 + 1e-9)
             least, values = float(values.max()), np.maximum(values[1:], values[:-1]) + doubt[:, None]
             spare = 1.0 - max(0.0, least) / max(float(values.max()), 1e-300)
         length = math.sqrt(float(np.square(kernel).sum())) * (1.0 + len(kernel) * UNIT)
-        budget = (_FFT * math.log2(size) + 4.0 * len(self.kept) + 40.0) * UNIT
+        budget = (_FFT_ERROR * math.log2(size) + 4.0 * len(self.kept) + 40.0) * UNIT
         error = self.error * float(kernel.sum()) + budget * self.size * length / math.sqrt(size)
         return values, error * (1.0 + 1e-6), spare
 
 
-def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd] = ()) -> Rung:
+def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[LossTable] = ()) -> Rung:
     """Multiply the transforms of all factors, for every choice of directions, drop frequencies, and bound the error.
 
     Beside the product `log_size` bounds its size at each frequency; `spoilt` is ``Σ (T ē/m)²`` over the factors: T
@@ -179,7 +179,7 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
     alone = [factor for factor in factors if not factor.covered]
-    spectra = [crowd.spectrum(rate, period) for crowd in tables]
+    spectra = [table.spectrum(rate, period) for table in tables]
     for spectrum in spectra:
         log_size += spectrum.log_sizes()
     for factor in alone:
@@ -197,14 +197,14 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd
         sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
         spoiling = math.sqrt(2.0 * len(alone) * float((sizes * sizes * spoilt).sum()))
         norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
-    kept = np.flatnonzero(sizes > _VANISHED * float(sizes.max()))
+    kept = np.flatnonzero(sizes > _NEGLIGIBLE_SHARE * float(sizes.max()))
     dropped = 2.0 * float(np.delete(sizes, kept).sum())
     rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     first = np.ones((1, len(kept)), dtype=np.complex128)
     second, apart = product[kept][None, :], None
     if spectra:
         right, left = np.concatenate([spectrum.values(kept) for spectrum in spectra], axis=1)
-        times = np.concatenate([crowd.times for crowd in tables])
+        times = np.concatenate([table.times for table in tables])
         first, apart = cover(right, left, times, product[kept], sizes[kept])
         second = np.ones((1, len(kept)), dtype=np.complex128)
         spoiling += 2.0 * float((sizes[kept] * sum(spectrum.spoilt(kept) for spectrum in spectra)).sum())
@@ -212,7 +212,7 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[Crowd
         rows = _powers(right[kept], factor.times)[factor.least : factor.most + 1]
         others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
         first, second = joined(first, second, rows * others[::-1], np.multiply)
-    error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOWN
+    error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOW
     return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm, apart=apart)
 
 
@@ -227,15 +227,15 @@ def _transform(law: GridLaw, rate: float, scale: float, period: int) -> tuple[Co
     """Return the transform of the tilted masses, folded onto the period, and a bound on its l2 error."""
     masses = law.tilted_masses(rate, scale)
     folded = np.zeros(period)
-    at = 0
-    while at < len(masses):
-        first = (law.start + at) % period
-        piece = masses[at : at + period - first]
+    position = 0
+    while position < len(masses):
+        first = (law.start + position) % period
+        piece = masses[position : position + period - first]
         folded[first : first + len(piece)] += piece
-        at += len(piece)
+        position += len(piece)
     length = math.sqrt(float(np.square(folded).sum())) * (1.0 + period * UNIT)
     folds = len(masses) // period + 2
-    error = (_FFT * math.log2(period) + folds) * UNIT * math.sqrt(period) * length
+    error = (_FFT_ERROR * math.log2(period) + folds) * UNIT * math.sqrt(period) * length
     return np.fft.rfft(folded), error
 
 
@@ -260,13 +260,13 @@ def _powers(base: Complex, times: int) -> Complex:
     return rows
 
 
-_LEAST_PERIOD = 1024
-_MOST_PERIOD = 2**21
+_MIN_PERIOD = 1024
+_MAX_PERIOD = 2**21
 
-_MOST_NUMBERS = 2**22
+_MAX_NUMBERS = 2**22
 """Rungs that keep more numbers than this are not made for wider windows."""
 
-_STEEPEST = 60.0
+_MAX_RATE = 60.0
 """Largest exponent per cell."""
 
 
@@ -319,14 +319,14 @@ class Ladder:
         return reach_of(self.factors)
 
     @remembered
-    def crowds(self) -> tuple[Crowd, ...]:
+    def loss_tables(self) -> tuple[LossTable, ...]:
         """Return tables of the factors whose choices are covered."""
-        return crowds([(factor.laws, factor.times) for factor in self.factors if factor.covered])
+        return loss_tables([(factor.laws, factor.times) for factor in self.factors if factor.covered])
 
     @property
     def steepest(self) -> float:
         """Return the largest exponent per cell that is used."""
-        return min((_STEEPEST, *(crowd.steepest for crowd in self.crowds())))
+        return min((_MAX_RATE, *(table.steepest for table in self.loss_tables())))
 
     @remembered
     def rate(self, number: int) -> float:
@@ -342,7 +342,7 @@ class Ladder:
     @remembered
     def moments(self, number: int) -> Moments:
         """Return the moments at a rung."""
-        return moments_of(self.factors, self.rate(number), self.crowds())
+        return moments_of(self.factors, self.rate(number), self.loss_tables())
 
     def nearest(self, epsilon: float) -> int:
         """Return the rung with the smallest Chernoff bound at `epsilon`: mostly the one with the nearest mean."""
@@ -372,25 +372,25 @@ class Ladder:
         (first, last), moments, rate = self.reach(), self.moments(number), self.rate(number)
         half = (9.0 + 0.25 * rate * moments.deviation) * moments.deviation + 32.0
         needed = min(last - first + 1.0, moments.high - moments.low + 2.0 * half)
-        period = max(_LEAST_PERIOD, 2 ** math.ceil(math.log2(max(2.0, min(needed, float(_MOST_PERIOD))))))
-        period = min(_MOST_PERIOD, period * 2**doublings)
+        period = max(_MIN_PERIOD, 2 ** math.ceil(math.log2(max(2.0, min(needed, float(_MAX_PERIOD))))))
+        period = min(_MAX_PERIOD, period * 2**doublings)
         low = first
         if period < last - first + 1:
             low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
         high = min(last, low + period - 1)
         log_above = self._log_above(number, high) if high < last else -math.inf
-        rung = make_rung(self.factors, rate, period, self.crowds())
-        large = rung.first.size + rung.second.size > _MOST_NUMBERS
-        final = high == last or period >= _MOST_PERIOD or large
+        rung = make_rung(self.factors, rate, period, self.loss_tables())
+        large = rung.first.size + rung.second.size > _MAX_NUMBERS
+        final = high == last or period >= _MAX_PERIOD or large
         return Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
 
     def _log_above(self, number: int, high: int) -> float:
-        """Return the logarithm of a Chernoff bound on the mass of losses above the cell `high`."""
+        """Return the logarithm of a Chernoff bound on the mass of losses above `high`: the best of a few rungs."""
         moments = self.moments(number)
         wanted = self.rate(number) + (high - moments.high) / max(moments.deviation**2, 1e-12)
-        near = max(1, round(2.0 * math.log2(max(wanted, 1e-300) / self.rate(1))) + 1)
+        guess = max(1, round(2.0 * math.log2(max(wanted, 1e-300) / self.rate(1))) + 1)
         best = 0.0
-        for other in range(max(1, near - 2), near + 2):
+        for other in range(max(1, guess - 2), guess + 2):
             rate = self.rate(other)
             if rate <= self.steepest:
                 there = self.moments(other)

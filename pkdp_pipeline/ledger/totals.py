@@ -282,7 +282,7 @@ def drawn(parts: Iterable[tuple[Certificate, int]]) -> tuple[Fraction, Fraction]
 def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
     """Return ε and δ of one release's worst case, the noise as it is drawn; None where only its profile is known."""
     if isinstance(bound, WorstBesidePrivate):
-        pair = _drawn(bound.one)
+        pair = _drawn(bound.base)
         if pair is None:
             return None
         return pair[0] + Fraction(repr(bound.epsilon)), pair[1] + Fraction(bound.delta)

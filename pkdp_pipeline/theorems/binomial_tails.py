@@ -22,18 +22,18 @@ import numpy as np
 
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, ball_below, lowered, raised
 
-_CELLS = 2_000_000
+_MAX_MATRIX_ENTRIES = 2_000_000
 
-LEAST_P = 1e-200
+MIN_P = 1e-200
 """A smaller p is replaced by this one: δ grows with p, and by less than the error budget here."""
 
-FLAT = 2_000.0
-"""Beyond this ε the right tail no longer changes: e^ε exceeds every likelihood ratio for p above `LEAST_P`."""
+MAX_RIGHT_EPSILON = 2_000.0
+"""Beyond this ε the right tail no longer changes: e^ε exceeds every likelihood ratio for p above `MIN_P`."""
 
-GONE = 170.0
+MAX_LEFT_EPSILON = 170.0
 """Beyond this ε the left tail is below exp(-1e50); it only falls with ε, so its value here bounds it."""
 
-_FLOORS = 256
+_FLOOR_PRECISION = 256
 """Bits at which the worst number of coins is rounded to a whole one: a miss by one would not show in 2^-100."""
 
 
@@ -76,11 +76,11 @@ def right_tails(
     ``(16·terms + 100)·2^-53``, whatever the size of the value. `docs/mathematics.md`, theorem A, with
     ``m* = t + ⌊t(1-p)/(p e^ε)⌋``.
     """
-    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, FLAT)
+    count, p, epsilons = len(cutoffs), max(p, MIN_P), np.minimum(epsilons, MAX_RIGHT_EPSILON)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.zeros(count)
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
-        with flint.ctx.workprec(_FLOORS):
+        with flint.ctx.workprec(_FLOOR_PRECISION):
             more = whole_part(t * odds_against(p) / flint.arb(epsilon).exp())
         if trials is not None:
             more = trials - t if trials - t <= more else -1
@@ -96,7 +96,7 @@ def right_tails(
             slope[row] = float((1 + pull).mid())
         extra[row] = float(more)
     start = np.asarray(cutoffs, dtype=np.float64) + 1.0
-    if p == LEAST_P:
+    if p == MIN_P:
         anchors[0] = 0.0
     return _summed(anchors, first, slope, start, extra, p / (1.0 - p), epsilons)
 
@@ -108,12 +108,12 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
     ``m° = ⌈t + e^ε t(1-p)/p⌉ - 1``. Where `cap` cuts m° short the value is a difference; it is
     then accurate relative to ``P[S = t]``, and still bracketed.
     """
-    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, GONE)
+    count, p, epsilons = len(cutoffs), max(p, MIN_P), np.minimum(epsilons, MAX_LEFT_EPSILON)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.full(count, np.inf)
     short: dict[int, int] = {}
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
-        with flint.ctx.workprec(_FLOORS):
+        with flint.ctx.workprec(_FLOOR_PRECISION):
             more = worst = -whole_part(-(t * odds_against(p) * flint.arb(epsilon).exp()))
         if cap is not None:
             more = min(more, cap - t + 1)
@@ -129,7 +129,7 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
         if more < worst:
             short[row] = more
     top = np.asarray(cutoffs, dtype=np.float64)
-    if p == LEAST_P:
+    if p == MIN_P:
         anchors[0] = 0.0
     lower, upper = _summed(anchors, first, slope, extra, top, (1.0 - p) / p, epsilons)
     for row, more in short.items():
@@ -172,9 +172,9 @@ def _summed(
     with np.errstate(divide="ignore", over="ignore"):
         needed = np.minimum(needed, reach / epsilons)
     needed = np.minimum(np.ceil(needed) + 2.0, falling + 1.0)
-    at = 0
-    while at < len(first):
-        rows = slice(at, at + max(1, int(_CELLS // (needed[at:].max() + 1.0))))
+    begin = 0
+    while begin < len(first):
+        rows = slice(begin, begin + max(1, int(_MAX_MATRIX_ENTRIES // (needed[begin:].max() + 1.0))))
         terms = int(needed[rows].max())
         steps = np.arange(terms + 1, dtype=np.float64)
         ratios = np.maximum(falling[rows, None] - steps, 0.0) * odds / (start[rows, None] + steps)
@@ -182,11 +182,12 @@ def _summed(
         np.cumprod(ratios[:, :-1], axis=1, out=products[:, 1:])
         body = products[:, :-1] * (first[rows, None] + slope[rows, None] * steps[:-1])
         total = (body / (start[rows, None] + steps[:-1])).sum(axis=1)
+        # The ratios fall with i, so the terms left out are below a geometric series with the last of them.
         rest = products[:, -1] / np.maximum(1.0 - ratios[:, -1], UNIT)
         budget = (8.0 * terms + 50.0) * UNIT
         lower[rows] = lowered(anchors[0, rows] * total, budget)
         upper[rows] = raised(anchors[1, rows] * (total + rest), budget)
-        at = rows.stop
+        begin = rows.stop
     return lower, np.where(anchors[1] > 0.0, upper, 0.0)
 
 
@@ -216,12 +217,12 @@ def weights_below(weights: Array) -> Array:
     return result
 
 
-def outward_from(at: int, peak: float, ratios: Array) -> Array:
-    """Return the sequence whose neighbours have these ratios (next/this) and whose value at `at` is `peak`."""
+def outward_from(index: int, peak: float, ratios: Array) -> Array:
+    """Return the sequence whose neighbours have these ratios (next/this) and whose value at `index` is `peak`."""
     values = np.empty(len(ratios) + 1)
-    values[at] = peak
-    values[at + 1 :] = peak * np.cumprod(ratios[at:])
-    values[:at] = (peak * np.cumprod(1.0 / ratios[:at][::-1]))[::-1]
+    values[index] = peak
+    values[index + 1 :] = peak * np.cumprod(ratios[index:])
+    values[:index] = (peak * np.cumprod(1.0 / ratios[:index][::-1]))[::-1]
     return values
 
 
@@ -231,6 +232,7 @@ def likely_counts(trials: int, p: float) -> tuple[int, Array, float]:
     Mass below `low` is counted at `low`; `above` is at or above the probability of exceeding the last one.
     For an average of something that does not decrease, the result errs upward.
     """
+    # Bernstein's inequality puts all but about e^-700 within this half-width; what is outside is bounded by Chernoff's.
     mean, reach = trials * p, 700.0
     half = math.sqrt(2.0 * reach * mean * (1.0 - p)) + reach
     low, high = max(0, math.floor(mean - half)), min(trials, math.ceil(mean + half))
@@ -247,6 +249,7 @@ def binomial_below(trials: int, p: float, bound: int) -> float:
         share, chance = flint.arb(bound) / trials, flint.arb(min(p, 1.0 - UNIT))
         if not share < chance:
             return 1.0
+        # Chernoff bound: exp(-n KL(share ‖ chance)), which holds for every share below the chance.
         relative = share * (share / chance).log()
         if bound < trials:
             relative += (1 - share) * ((1 - share) / (1 - chance)).log()

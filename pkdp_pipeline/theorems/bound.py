@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.theorems.rounding import Array, evaluated
 
-LOUDEST, QUIETEST = 700.0, 1e-290
+MAX_NOISE, MIN_NOISE = 700.0, 1e-290
 """Noise of an ε0 beyond these is left out where it is not alone: what holds without it holds with it."""
 
 
@@ -57,7 +57,7 @@ class Bound:
 
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε whose certified δ is at most `target`, as small as can be found; `math.inf` if there is none."""
-        return smallest_epsilon(lambda at: float(self.certified(np.array([at]))[0]), target, self.slack)
+        return smallest_epsilon(lambda epsilon: float(self.certified(np.array([epsilon]))[0]), target, self.slack)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +74,16 @@ class WorstCase(Bound):
 class Derived(Bound):
     """A profile that follows from another one."""
 
-    one: Bound
+    base: Bound
 
     @property
     def slack(self) -> float:
         """Return the slack of the bound it follows from."""
-        return self.one.slack
+        return self.base.slack
 
     def rounding(self, epsilons: Array) -> Array:
         """See `Bound`."""
-        return self.one.rounding(epsilons)
+        return self.base.rounding(epsilons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +140,11 @@ class Guarantee:
 @functools.lru_cache(maxsize=1024)
 def _crossing(bound: Bound, target: float) -> float:
     """Return the smallest ε found at which one bound is at most `target`; what runs every day asks again and again."""
-    found = bound.smallest_epsilon(target)
+    epsilon = bound.smallest_epsilon(target)
     # The end of the noise's curve is known exactly; a search only comes close to it.
     if isinstance(bound, WorstCase) and float(bound.certified(np.array([bound.parameters[0]]))[0]) <= target:
-        found = min(found, bound.parameters[0])
-    return found
+        epsilon = min(epsilon, bound.parameters[0])
+    return epsilon
 
 
 def epsilon_points(epsilon: ArrayLike) -> tuple[Array, bool]:
@@ -182,10 +182,10 @@ def coarsest(bounds: Iterable[Bound], epsilons: Array) -> Array:
     return functools.reduce(np.maximum, each, np.zeros((2, len(epsilons))))
 
 
-_LARGEST = 2.0**20
-_EVALUATIONS = 36
-_CLOSE = 1e-12
-_NEARBY = 1.05
+_MAX_EPSILON = 2.0**20
+_MAX_EVALUATIONS = 36
+_RELATIVE_TOLERANCE = 1e-12
+_INITIAL_BRACKET_FACTOR = 1.05
 
 
 def smallest_epsilon(
@@ -217,7 +217,7 @@ def smallest_epsilon(
     if delta_at(0.0) <= target:
         return 0.0
     # The bracket grows by this factor to the left, and to the right by it or twice; from a guess by larger and larger.
-    above, below, factor = (0.0, 1.0, 8.0) if start is None else (0.0, start, _NEARBY)
+    above, below, factor = (0.0, 1.0, 8.0) if start is None else (0.0, start, _INITIAL_BRACKET_FACTOR)
     value_above, value_below = math.inf, delta_at(below)
     if value_below <= target:
         # Walk down while the target still holds, so that tiny ε keep their relative accuracy.
@@ -230,16 +230,17 @@ def smallest_epsilon(
             below, value_below, factor = probe, value, min(8.0, factor**2)
     else:
         while not value_below <= target:
-            if below >= 8.0 and not delta_at(_LARGEST) <= target:
+            if below >= 8.0 and not delta_at(_MAX_EPSILON) <= target:
                 return math.inf
             above, value_above = below, value_below
-            below, factor = min(below * min(factor, 2.0), _LARGEST), min(8.0, factor**2)
+            below, factor = min(below * min(factor, 2.0), _MAX_EPSILON), min(8.0, factor**2)
             value_below = delta_at(below)
-    # Shrink the bracket, whose right end reaches the target: false position on log δ, guarded by bisection.
-    close = max(_CLOSE, 1e-2 * slack)
+    # Shrink the bracket by the Illinois variant of false position on log δ, every third step a bisection. The right end
+    # was evaluated and reaches the target, so what is returned is certified whatever the shape of `delta_at`.
+    close = max(_RELATIVE_TOLERANCE, 1e-2 * slack)
     weight_above, weight_below = 1.0, 1.0
     last_side = 0
-    for step in range(_EVALUATIONS):
+    for step in range(_MAX_EVALUATIONS):
         if below - above <= close * below:
             break
         probe = 0.5 * (above + below)
@@ -267,6 +268,7 @@ def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | No
     """Return the smallest n in [start, most] for which a monotone `holds` is true, or None."""
     if holds(start):
         return start
+    # Exponential search, then bisection: `holds` is false at `below` and true at `above` throughout.
     below, step = start, 1
     while not holds(above := min(most, below + step)):
         if above == most:
@@ -278,13 +280,14 @@ def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | No
     return above
 
 
-def first_offset(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array, near: Array) -> Array:
+def first_offset(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array, guess: Array) -> Array:
     """Return, row by row, the first offset in ``(below, above]`` from which `holds`; at `above` it does.
 
-    The search gallops away from `near` and halves the bracket it finds.
+    Exponential search away from `guess`, then bisection, for all rows at once; every offset up to `low` fails and
+    `high` holds, as long as `holds` is monotone.
     """
     low, high, step = below.copy(), above.copy(), np.ones(len(below))
-    start = np.clip(near, below + 1.0, above)
+    start = np.clip(guess, below + 1.0, above)
     while np.any(high - low > 1.0):
         halves = np.floor((low + high) / 2.0)
         onward, backward = np.minimum(low + step, high - 1.0), np.maximum(high - step, low + 1.0)

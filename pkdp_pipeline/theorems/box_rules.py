@@ -12,7 +12,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import formal, whom
-from pkdp_pipeline.theorems.bound import LOUDEST, QUIETEST, Applied
+from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
@@ -45,7 +45,7 @@ def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
 
 def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     bound = _box("noisy_counting", attacker)
-    if mechanism.noise is None or _suppresses(mechanism) or bound is None or mechanism.noise.epsilon > LOUDEST:
+    if mechanism.noise is None or _suppresses(mechanism) or bound is None or mechanism.noise.epsilon > MAX_NOISE:
         return None
     # Theorem E is this with more people.
     if _side(_SIDES[0], mechanism, attacker, left):
@@ -62,7 +62,7 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
     # Where nothing is suppressed before the noise, the sum of count and noise is what has to reach a threshold.
     if mechanism.noise is not None and not _suppresses(mechanism):
         thresholds, noise = (mechanism.release_threshold, None), mechanism.noise.epsilon
-        if noise > LOUDEST:
+        if noise > MAX_NOISE:
             return None
     k, other = thresholds if side == _SIDES[0] else thresholds[::-1]
     # An attacker who merely knows people sees them counted at the worst as often as one who controls them.
@@ -71,7 +71,10 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
     around = within = (box.p_min, box.p_max)
     if side != _SIDES[0]:
         ends = [1 - flint.arb(p) for p in (box.p_max, box.p_min)]
-        around, within = ((one(ends[0]), two(ends[1])) for one, two in permutations((ball_below, ball_above)))
+        around, within = (
+            (round_low(ends[0]), round_high(ends[1]))
+            for round_low, round_high in permutations((ball_below, ball_above))
+        )
     if around[1] >= 1.0:
         return None
     # Both together are as good as the better one, unless so few people are unknown that one more matters.
@@ -118,7 +121,7 @@ def _twice(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
     return Applied(bound=bound, attack=None)
 
 
-_MOST_UNKNOWN = 3_000
+_MAX_UNKNOWN = 3_000
 """With more unknown people theorem D is not evaluated in a box: a search takes too long."""
 
 
@@ -127,7 +130,7 @@ def _behind_noise(mechanism: Count, attacker: AttackerModel, left: frozenset[str
     box, k, noise = _box("", attacker), mechanism.k, mechanism.noise
     if box is None or k is None or k == 1 or noise is None or mechanism.k_complement is not None:
         return None
-    if attacker.known or box.unknown > _MOST_UNKNOWN or not QUIETEST <= noise.epsilon <= LOUDEST:
+    if attacker.known or box.unknown > _MAX_UNKNOWN or not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
         return None
     bound = NoisyThreshold(
         theorem="noisy_thresholding_in_box",

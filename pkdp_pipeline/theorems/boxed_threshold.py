@@ -18,21 +18,21 @@ from itertools import product
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.counting import FARTHEST, INVERTED, Blocks, Counting, Whole, first_blocks
+from pkdp_pipeline.theorems.counting import MAX_EPSILON, MAX_INVERTED_SHARE, Blocks, Counting, Whole, first_blocks
 from pkdp_pipeline.theorems.rounding import Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Thresholding, worst_trials
-from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, Decided, TwoCoinTails
+from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, Decided, TwoCoinTails
 
-_AT_ONCE = 32
+_BATCH_SIZE = 32
 """This many ε are searched at once."""
 
-_NEAR = 2e-5
-"""Numbers of people are told apart down to this share of them."""
+_PEOPLE_TOLERANCE = 2e-5
+"""The search for a number of people ends when its bracket is this narrow, relatively."""
 
-_MOST_LOOKED_AT = 2**13
+_MAX_EVALUATED = 2**13
 """Most numbers of people at `p_max`, and blocks of them, that are evaluated for one ε; each takes a search."""
 
-_SURE = 1e-12
+_MEAN_ERROR = 1e-12
 """Means of tilted laws are computed with smaller relative errors."""
 
 
@@ -70,16 +70,16 @@ class BoxedThreshold(Counting):
     cap: int | None = None
 
     @property
-    def most_looked_at(self) -> int:
+    def max_evaluated(self) -> int:
         """See `Counting`."""
-        return _MOST_LOOKED_AT
+        return _MAX_EVALUATED
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; where theorem A is exact, its own."""
         for bound, people in self._alone():
-            found = bound.smallest_epsilon(target)
-            if found < math.inf and _fit(bound, people, np.array([found]))[0]:
-                return found
+            epsilon = bound.smallest_epsilon(target)
+            if epsilon < math.inf and _fit(bound, people, np.array([epsilon]))[0]:
+                return epsilon
         return Counting.smallest_epsilon(self, target)
 
     def _alone(self) -> list[tuple[Thresholding, int]]:
@@ -90,21 +90,21 @@ class BoxedThreshold(Counting):
         """
         if self.noise is not None:
             return []
-        found = []
+        bounds = []
         for side, k in self._thresholds():
             p = self.p_max if side == 0 else min(1.0, ball_above(1 - flint.arb(self.p_min)))
-            # With so many neither the other threshold forbids a cutoff that could be best.
+            # With this many people the other threshold forbids none of the best cutoffs either.
             people = max(self.unknown, k + sum(other for _, other in self._thresholds()))
-            found.append((Thresholding(theorem=self.theorem, k=k, p=p, cap=self.cap), people))
-        return found
+            bounds.append((Thresholding(theorem=self.theorem, k=k, p=p, cap=self.cap), people))
+        return bounds
 
     def _most(self, epsilons: Array) -> Array:
         points = self._inverted(epsilons)
-        most: Array = np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
+        most: Array = np.full(len(epsilons), float(min(self.unknown, MAX_PEOPLE)))
         for way, (side, k) in product((0, 1), self._thresholds()):
             with np.errstate(over="ignore"):
                 enough = 2.0 * (self._settled(way, k, points)[1] + 1.0) / self._shares(way, side, points).min(axis=0)
-            most = np.maximum(most, np.minimum(enough, MOST_PEOPLE))
+            most = np.maximum(most, np.minimum(enough, MAX_PEOPLE))
         return most
 
     def _thresholds(self) -> list[tuple[int, int]]:
@@ -113,7 +113,7 @@ class BoxedThreshold(Counting):
 
     def _inverted(self, epsilons: Array) -> Array:
         """Return the ε at which tails are inverted."""
-        last = FARTHEST if self.noise is None else min(FARTHEST, INVERTED * self.noise)
+        last = MAX_EPSILON if self.noise is None else min(MAX_EPSILON, MAX_INVERTED_SHARE * self.noise)
         return np.minimum(epsilons, last)
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
@@ -148,10 +148,10 @@ class BoxedThreshold(Counting):
             lower[rows], upper[rows] = bound.bracket(epsilons[rows])
             left &= ~rows
         others = np.flatnonzero(left)
-        for at in range(0, len(others), _AT_ONCE):
-            part = others[at : at + _AT_ONCE]
+        for start in range(0, len(others), _BATCH_SIZE):
+            part = others[start : start + _BATCH_SIZE]
             lower[part], upper[part] = self._cover(epsilons[part], self._whole_box(epsilons[part]))[:2]
-        # Two thresholds together hide more than either of them alone.
+        # Beside a second threshold the attackers of one may tell less: nothing is attained.
         return lower if self.k_complement is None else np.zeros(len(epsilons)), upper
 
     def _directions(self) -> list[TwoCoinTails]:
@@ -161,9 +161,9 @@ class BoxedThreshold(Counting):
         """Return blocks of all numbers of people at `p_max` that have to be looked at, for each direction and ε."""
         parts: list[Blocks] = []
         for way in (0, 1):
-            for at, (least, most) in enumerate(zip(*self._range(way, epsilons), strict=True)):
+            for column, (least, most) in enumerate(zip(*self._range(way, epsilons), strict=True)):
                 starts, ends = first_blocks(int(most - least))
-                mark = np.full(len(starts), way * len(epsilons) + at)
+                mark = np.full(len(starts), way * len(epsilons) + column)
                 parts.append((mark, starts + int(least), ends + int(least)))
         marks, firsts, lasts = (np.concatenate([part[index] for part in parts]) for index in range(3))
         return marks, firsts, lasts
@@ -176,17 +176,17 @@ class BoxedThreshold(Counting):
         """
         most = np.full(len(epsilons), 0.0 if self.p_min == self.p_max else self.unknown)
         for side, k in self._thresholds() if self.p_min < self.p_max else ():
-            enough = self._settled(way, k, epsilons)[1] * (1.0 + 2.0 * _SURE)
+            enough = self._settled(way, k, epsilons)[1] * (1.0 + 2.0 * _MEAN_ERROR)
             with np.errstate(over="ignore"):
                 most = np.maximum(most, np.ceil(enough / self._shares(way, side, epsilons)[1]))
-        most = np.minimum(most, MOST_PEOPLE if self.cap is None else self.cap)
+        most = np.minimum(most, MAX_PEOPLE if self.cap is None else self.cap)
         if self.cap is None or self.p_min == self.p_max or self.k_complement is not None:
             return np.zeros(len(epsilons)), most
         (low, high), (below, _) = self._shares(way, 0, epsilons), self._settled(way, self.k, epsilons)
-        missing = below * (1.0 - _SURE) - self.cap * low * (1.0 + _SURE)
-        each = high * (1.0 + _SURE) - low * (1.0 - _SURE)
+        missing = below * (1.0 - _MEAN_ERROR) - self.cap * low * (1.0 + _MEAN_ERROR)
+        each = high * (1.0 + _MEAN_ERROR) - low * (1.0 - _MEAN_ERROR)
         with np.errstate(over="ignore"):
-            least = np.where(missing < 0.0, 0.0, np.floor(missing / each * (1.0 - _SURE)) + 1.0)
+            least = np.where(missing < 0.0, 0.0, np.floor(missing / each * (1.0 - _MEAN_ERROR)) + 1.0)
         return np.minimum(least, most), most
 
     def _evaluate(
@@ -199,12 +199,12 @@ class BoxedThreshold(Counting):
             points, high = epsilons[which[rows] % len(epsilons)], first[rows].astype(float)
             fewest, enough = self._others(way, tails, last[rows].astype(float), points)
             lower[rows], upper[rows] = tails.right_tails(fewest, high, points)
-            # What fewer people attain is attained only where the threshold does not forbid it.
+            # The lower side takes `enough` people: with `fewest` the threshold may forbid the best cutoff.
             apart = np.flatnonzero(enough > fewest)
             lower[rows[apart]] = tails.right_tails(enough[apart], high[apart], points[apart])[0]
             if self.k_complement is None:
-                lower[rows] = np.where(enough + high <= min(self.cap or MOST_PEOPLE, MOST_PEOPLE), lower[rows], 0.0)
-            # Of these is another one told more, and an inversion looks at them nevertheless.
+                lower[rows] = np.where(enough + high <= min(self.cap or MAX_PEOPLE, MAX_PEOPLE), lower[rows], 0.0)
+            # With fewer at `p_max` than the range has, one more tells more; an inversion may ask for them still.
             upper[rows] = np.where(high < self._range(way, points)[0], 0.0, upper[rows])
         return lower, upper
 
@@ -222,7 +222,7 @@ class BoxedThreshold(Counting):
         if self.noise is None:
             return t - 1.0, t
         # Tilted two-sided geometric noise is the difference of two geometric variables.
-        with np.errstate(over="ignore"):  # of whose reciprocal 0 is left
+        with np.errstate(over="ignore"):  # the reciprocal of an overflow is 0, its limit
             further, nearer = (np.expm1(self.noise + sign * epsilons) for sign in (1.0, -1.0))
         drift, spread = 1.0 / nearer - 1.0 / further, 2.0 + sum(1.0 / x + (1.0 / x) ** 2 for x in (further, nearer))
         # A unimodal law has its mode within √3 standard deviations of its mean; coins vary by no more than their mean.
@@ -237,18 +237,23 @@ class BoxedThreshold(Counting):
         Fewer than `fewest` are not declared, or tell no more than one more of them does; with `enough` the best cutoff
         is a published one.
         """
-        start, most = np.maximum(0.0, self.unknown - high), MOST_PEOPLE - high
+        start, most = np.maximum(0.0, self.unknown - high), MAX_PEOPLE - high
         fewest, enough = start, start
         for side, k in self._thresholds():
             (share, other), (below, above) = self._shares(way, side, epsilons), self._settled(way, k, epsilons)
-            # Up to this many the mode is surely below k - 1, and from that many on it is surely not.
+            # How many people at `p_min` make the mean `below`, and `above`: up to the first number the mode is surely
+            # below k - 1, from the second on surely not. Rounding widens the interval.
             with np.errstate(over="ignore"):
-                below = (below * (1.0 - _SURE) - high * other * (1.0 + _SURE)) / share
-                above = np.ceil((above * (1.0 + _SURE) - high * other * (1.0 - _SURE)) / share * (1.0 + 3.0 * _SURE))
-            below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _SURE)))
+                below = (below * (1.0 - _MEAN_ERROR) - high * other * (1.0 + _MEAN_ERROR)) / share
+                above = np.ceil(
+                    (above * (1.0 + _MEAN_ERROR) - high * other * (1.0 - _MEAN_ERROR))
+                    / share
+                    * (1.0 + 3.0 * _MEAN_ERROR)
+                )
+            below = np.where(below < 0.0, -1.0, np.floor(below * (1.0 - 3.0 * _MEAN_ERROR)))
             fewest, enough = np.maximum(fewest, below + 1.0), np.maximum(enough, above)
-        # Of more people than are looked at, nothing is asked.
-        enough = np.minimum(enough, 2.0 * MOST_PEOPLE)
+        # More people than `MAX_PEOPLE` are never evaluated; this keeps the numbers finite.
+        enough = np.minimum(enough, 2.0 * MAX_PEOPLE)
         last, sure = np.minimum(enough, most), enough <= most
         chances = np.array([self._shares(way, side, epsilons) for side, _ in self._thresholds()])
 
@@ -267,9 +272,10 @@ class BoxedThreshold(Counting):
             variance = people * share * (1.0 - share) + high[rows] * other * (1.0 - other)
             return rising.min(axis=0), chances[rising.argmin(axis=0), 0, rows] / np.maximum(variance, 1e-300)
 
-        # A secant of the slope says where to look next, a little beyond its zero, to come close to it from both sides.
+        # Secant method on the law's slope, which grows with the people at `p_min`; every fourth step bisects.
+        # A probe moves `fewest` only where the slope is surely negative, so errors leave fewer people, which is sound.
         guess, before, step = np.full(len(high), np.nan), np.full((2, len(high)), np.nan), 0
-        while len(rows := np.flatnonzero((last - fewest > _NEAR * last) & (fewest < most))):
+        while len(rows := np.flatnonzero((last - fewest > _PEOPLE_TOLERANCE * last) & (fewest < most))):
             guess[rows] = np.where(
                 np.isfinite(guess[rows]) & (step % 4 < 3), guess[rows], (fewest[rows] + last[rows]) / 2.0
             )
@@ -281,10 +287,10 @@ class BoxedThreshold(Counting):
             with np.errstate(divide="ignore", invalid="ignore"):
                 secant = (slope - before[1, rows]) / (people - before[0, rows])
                 zero = people - slope / np.where((secant > 0.0) & (secant < np.inf), secant, rate)
-            beyond = 0.02 * np.abs(zero - people) + 0.25 * _NEAR * last[rows]
+            beyond = 0.02 * np.abs(zero - people) + 0.25 * _PEOPLE_TOLERANCE * last[rows]
             guess[rows], before[:, rows] = zero + np.where(forbidden, beyond, -beyond), (people, slope)
             step += 1
-        # Where two numbers are equally likely, one person more settles it.
+        # At a tie of two neighbouring counts the slope is 0, and one person more settles its sign.
         if len(rows := np.flatnonzero(~sure & (last < most))):
             last[rows] += 1.0
             sure[rows] = slopes(rows, last[rows])[0] > 0.0

@@ -11,7 +11,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.theorems import whom
-from pkdp_pipeline.theorems.bound import LOUDEST, Applied
+from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.reached import ReachedBetween
@@ -70,41 +70,43 @@ def _in_a_table(bound: Options, cells: float) -> Options | Counting:
     return Counting(theorem=bound.theorem, unknown=bound.unknown, p_min=bound.p_min, p_max=p_max, noise=bound.noise)
 
 
-def _declared(found: Applied, cells: int) -> Applied:
+def _declared(applied: Applied, cells: int) -> Applied:
     """Return what theorem F says of a table of this many declared cells; one cell is a count in a box."""
-    assert isinstance(found.bound, Options)
-    attack = None if found.attack is None else _in_a_table(found.bound, cells)
+    assert isinstance(applied.bound, Options)
+    attack = None if applied.attack is None else _in_a_table(applied.bound, cells)
     if cells > 1:
-        return replace(found, attack=attack)
-    of = found.bound
-    box = Counting(theorem=of.theorem, unknown=of.unknown, p_min=of.p_min, p_max=of.p, noise=of.noise)
+        return replace(applied, attack=attack)
+    options = applied.bound
+    box = Counting(
+        theorem=options.theorem, unknown=options.unknown, p_min=options.p_min, p_max=options.p, noise=options.noise
+    )
     return Applied(bound=box, attack=attack and box)
 
 
 def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str], *, value: bool) -> Applied | None:
     """With noise and nothing suppressed before it; the exact table's theorem says why not."""
-    found = (_which_option if value else _in_a_cell)(mechanism, attacker, left)
-    if mechanism.noise is None or mechanism.k is not None or not isinstance(found, Applied):
+    applied = (_which_option if value else _in_a_cell)(mechanism, attacker, left)
+    if mechanism.noise is None or mechanism.k is not None or not isinstance(applied, Applied):
         return None
-    assert isinstance(found.bound, Options)
+    assert isinstance(applied.bound, Options)
     noise = mechanism.noise.epsilon
-    if noise > LOUDEST / 2.0:
+    if noise > MAX_NOISE / 2.0:
         return None
     # Two looks at one number tell no more than one with half of the noise.
-    bound = replace(found.bound, theorem=f"noisy_{found.bound.theorem}", noise=2.0 * noise if value else noise)
+    bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=2.0 * noise if value else noise)
     assert attacker.p_min is not None
     if value:
         # The others' cells have noise, too, so that nobody sees who is no coin: the table has two cells.
         alone = attacker.p_max is None and attacker.p_max_between is None
-        two = ReachedBetween(
+        attack = ReachedBetween(
             theorem="attack",
             p=float_below(1 - Fraction(attacker.p_min)),
             noise=noise,
             release_threshold=mechanism.release_threshold,
-            unknown=found.bound.unknown,
+            unknown=applied.bound.unknown,
             cap=attacker.unknown_max,
         )
-        return Applied(bound=bound, attack=two if alone else None)
+        return Applied(bound=bound, attack=attack if alone else None)
     return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if mechanism.release_threshold is None else None)
 
 

@@ -12,37 +12,37 @@ from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.rounding import TINY, Array, ball_above
-from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
+from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails, inverted
 
 Whole = NDArray[np.int64]
 Blocks = tuple[Whole, Whole, Whole]
 
 _SLACK = 0.0075
-_FEW_PEOPLE = 100_000
+_MAX_PEOPLE_IN_BATCH = 100_000
 """Up to this many people all ε are searched at once; beyond, one after another."""
 
-_MOST_LOOKED_AT = 2**17
+_MAX_EVALUATED = 2**17
 """Most vertices and blocks that are evaluated for one ε."""
 
-INVERTED = 0.96
+MAX_INVERTED_SHARE = 0.96
 """Up to this share of the noise's ε0 tails are inverted."""
 
-FARTHEST = 700.0
+MAX_EPSILON = 700.0
 """At a larger ε a bound is the one here: no e^ε is larger, and no δ increases with ε."""
 
-_FAINT = 1e-5
+_MIN_BRACKETED_NOISE = 1e-5
 """With noise of a smaller ε0 brackets are too wide to be divided: only what the noise gives against anybody is left."""
 
-_MODE_IS_FOUND = 10**6
+_MAX_PEOPLE_WITH_SURE_MODE = 10**6
 """With noise and more people than this, the climb to the mode of a tilted law may stop early, which widens brackets."""
 
-_ROUNDS = 5
+_MAX_ROUNDS = 5
 """Most ε at which an inversion looks at the whole box, before it is left to a plain search."""
 
-_CLOSE = 1e-4
+_TARGET_TOLERANCE = 1e-4
 """An inversion ends this close below the δ asked for, relatively."""
 
-_NEGLIGIBLE = 1e-300
+_NEGLIGIBLE_DELTA = 1e-300
 """Below this no two sides need to agree: blocks bounded by it are not divided further."""
 
 
@@ -67,30 +67,30 @@ class Uncertain(Bound):
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         most = self._most(epsilons)
         shares = np.tile([inverted(int(people)) for people in most], (2, 1))
-        if self.noise is None or np.all(most <= _MODE_IS_FOUND):
+        if self.noise is None or np.all(most <= _MAX_PEOPLE_WITH_SURE_MODE):
             return shares
-        # What is certified anywhere is at or above what is attained here, and the other way round.
+        # Elsewhere what is attained is at most what is certified here, and what is certified at least what is attained.
         lower, upper = self.bracket(epsilons)
         apart = (upper - lower) / np.stack([np.maximum(lower, TINY), np.maximum(upper, TINY)])
         wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
         return wider
 
     @property
-    def most_looked_at(self) -> int:
+    def max_evaluated(self) -> int:
         """Return how many vertices and blocks are evaluated for one ε, at most; then the bracket stays wider."""
-        return _MOST_LOOKED_AT
+        return _MAX_EVALUATED
 
     def _most(self, epsilons: Array) -> Array:
         """Return how many people are looked at, at most."""
-        return np.full(len(epsilons), float(min(self.unknown, MOST_PEOPLE)))
+        return np.full(len(epsilons), float(min(self.unknown, MAX_PEOPLE)))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        if self.unknown > MOST_PEOPLE:
+        if self.unknown > MAX_PEOPLE:
             # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
-            return np.zeros(len(epsilons)), replace(self, unknown=MOST_PEOPLE).bracket(epsilons)[1]
-        lower, upper = self._sides(np.minimum(epsilons, FARTHEST))
-        return np.where(epsilons > FARTHEST, 0.0, lower), upper
+            return np.zeros(len(epsilons)), replace(self, unknown=MAX_PEOPLE).bracket(epsilons)[1]
+        lower, upper = self._sides(np.minimum(epsilons, MAX_EPSILON))
+        return np.where(epsilons > MAX_EPSILON, 0.0, lower), upper
 
     def _sides(self, epsilons: Array) -> tuple[Array, Array]:
         if self.noise is None:
@@ -98,14 +98,14 @@ class Uncertain(Bound):
         noise = self.noise
         inside = epsilons < noise
         lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
-        if noise < _FAINT:
+        if noise < _MIN_BRACKETED_NOISE:
             return lower, upper
-        near = epsilons <= INVERTED * noise
-        if near.any():
-            lower[near], upper[near] = self._search(epsilons[near])
+        invertible = epsilons <= MAX_INVERTED_SHARE * noise
+        if invertible.any():
+            lower[invertible], upper[invertible] = self._search(epsilons[invertible])
         # δ is convex in e^ε and vanishes at ε0: beyond the last ε that is inverted, a chord bounds it.
-        anchor = INVERTED * noise
-        for row in np.flatnonzero(inside & ~near):
+        anchor = MAX_INVERTED_SHARE * noise
+        for row in np.flatnonzero(inside & ~invertible):
             upper[row] = min(1.0, chord(anchor, _anchor(self, anchor), noise, float(epsilons[row])))
         return lower, upper
 
@@ -152,37 +152,46 @@ class Counting(Uncertain):
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at the whole box, the others at its best vertices."""
-        if self.unknown > MOST_PEOPLE:
-            return replace(self, unknown=MOST_PEOPLE).smallest_epsilon(target)
-        if self.p_min == self.p_max or self.unknown == 0 or (self.noise is not None and self.noise < _FAINT):
+        if self.unknown > MAX_PEOPLE:
+            return replace(self, unknown=MAX_PEOPLE).smallest_epsilon(target)
+        if (
+            self.p_min == self.p_max
+            or self.unknown == 0
+            or (self.noise is not None and self.noise < _MIN_BRACKETED_NOISE)
+        ):
             return Bound.smallest_epsilon(self, target)
+        # Inversion by cutting planes: the δ of the worst vertices so far, raised by the last search's gap, is cheap to
+        # invert; branch and bound at that ε adds the vertex that is worst there. Only an ε whose certified δ was
+        # evaluated and reaches the target is returned.
         best, share, epsilon, close = math.inf, 1.0 + _SLACK, None, 1.0
         vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             epsilon = smallest_epsilon(partial(self._towards, vertices, share), target, close, epsilon or None)
-            if math.isinf(epsilon) or (self.noise is not None and epsilon > INVERTED * self.noise):
-                if close == _CLOSE or math.isinf(epsilon):
+            if math.isinf(epsilon) or (self.noise is not None and epsilon > MAX_INVERTED_SHARE * self.noise):
+                if close == _TARGET_TOLERANCE or math.isinf(epsilon):
                     return min(epsilon, best)
-                close = _CLOSE
+                close = _TARGET_TOLERANCE
                 continue
             point = np.array([epsilon])
             _, upper, (ways, firsts, _), leaders = self._cover(point, self._whole_box(point))
             certain = float(upper[0])
-            ends = certain <= target and (certain >= (1.0 - _CLOSE) * target or epsilon >= (1.0 - 1e-2 * _CLOSE) * best)
+            ends = certain <= target and (
+                certain >= (1.0 - _TARGET_TOLERANCE) * target or epsilon >= (1.0 - 1e-2 * _TARGET_TOLERANCE) * best
+            )
             best = min(best, epsilon) if certain <= target else best
-            # Blocks are small next to the worst vertices, also to those of an ε nearby.
+            # The first vertices of the final blocks lie close to the worst one, also at an ε nearby: good cuts.
             vertices.update(
                 zip([*ways.tolist(), *leaders[0].tolist()], [*firsts.tolist(), *leaders[1].tolist()], strict=True)
             )
             of_vertices = self._towards(vertices, 1.0, epsilon)
             if ends or of_vertices == 0.0:
                 break
-            share, close = max(1.0, certain / of_vertices) * (1.0 + 0.5 * _CLOSE), _CLOSE
+            share, close = max(1.0, certain / of_vertices) * (1.0 + 0.5 * _TARGET_TOLERANCE), _TARGET_TOLERANCE
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
     def _towards(self, vertices: set[tuple[int, int]], share: float, epsilon: float) -> float:
         """Return `share` times the δ of some vertices, and what is certified where a chord says that."""
-        if self.noise is not None and epsilon > INVERTED * self.noise:
+        if self.noise is not None and epsilon > MAX_INVERTED_SHARE * self.noise:
             return float(self.certified(np.array([epsilon]))[0])
         ways, people = np.array(sorted(vertices), dtype=np.int64).T
         return min(
@@ -215,7 +224,7 @@ class Counting(Uncertain):
                 sides = tails.right_tails(np.full(len(epsilons), float(people)), np.zeros(len(epsilons)), epsilons)
                 lower, upper = np.maximum(lower, sides[0]), np.maximum(upper, sides[1])
             return lower, np.minimum(upper, 1.0)
-        if people <= _FEW_PEOPLE:
+        if people <= _MAX_PEOPLE_IN_BATCH:
             return self._cover(epsilons, self._whole_box(epsilons))[:2]
         # Many blocks: those of the next smaller ε are a good start for an ε.
         blocks = self._whole_box(epsilons[:1])
@@ -230,10 +239,13 @@ class Counting(Uncertain):
         return np.repeat(np.arange(times, dtype=np.int64), len(starts)), np.tile(starts, times), np.tile(ends, times)
 
     def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, Whole]:
-        """Divide blocks until none exceeds the best vertex by more than the slack, or enough are looked at.
+        """Divide blocks until none exceeds the best vertex by more than the slack, or enough are evaluated.
 
-        Blocks that are left are returned. A block is a mark (direction × number of ε + which ε) with its first and last
-        vertex. The last is the direction and the vertex with the largest δ, for every ε, shape (2, ε).
+        Branch and bound: the first vertex of a block is attained, and lemma 3 (theorem E with a threshold) bounds the
+        block by that vertex beside fewer people. Finished blocks are returned.
+
+        A block is a mark (direction × number of ε + which ε) with its first and last vertex. The last of what is
+        returned is the direction and the vertex with the largest δ, for every ε, shape (2, ε).
         """
         directions = self._directions()
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
@@ -251,9 +263,9 @@ class Counting(Uncertain):
             above, wide = np.fmin(exact[1], 1.0), last > first
             block = self._evaluate(directions, which[wide], first[wide], last[wide], epsilons)
             above[wide] = np.fmin(block[1], 1.0)
-            done = (above <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE)) | (first == last)
+            done = (above <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE_DELTA)) | (first == last)
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= (2.0 * looked_at > self.most_looked_at)[column]
+            done |= (2.0 * looked_at > self.max_evaluated)[column]
             np.maximum.at(upper, column[done], above[done])
             finished.append((which[done], first[done], last[done]))
             which, first, last = _split(which[~done], first[~done], last[~done])

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import (
-    FLAT,
-    GONE,
+    MAX_LEFT_EPSILON,
+    MAX_RIGHT_EPSILON,
     binomial_below,
     likely_counts,
     log_binomial_pmf,
@@ -45,27 +45,30 @@ Whole = NDArray[np.int64]
 SLACK = 1e-3
 """Blocks are divided until none exceeds the best number found by more than this, relatively."""
 
-_NEGLIGIBLE = 1e-280
+_NEGLIGIBLE_DELTA = 1e-280
 """Below this no two sides need to agree."""
 
-_MOST_BLOCKS = 2_000
+_MAX_BLOCKS = 2_000
 """With more blocks than this to divide for one ε and order, the search stops, which widens the bracket."""
 
-_REACH = 690.0
-"""Counts less likely than e^-690 are bounded together."""
+_CUTOFF_EXPONENT = 690.0
+"""Counts less likely than e^-690 are bounded together by geometric series."""
 
-_WIDEST = 3_000_000.0
-"""Where more counts are likelier than that, they are not looked at one by one."""
+_MAX_COUNTS = 3_000_000.0
+"""With more counts than this in the window, the law is not built and trivial bounds are used."""
 
-_EXACT = 2.0**50
-"""Whole numbers up to this one are told apart with room to spare."""
+_MAX_EXACT_INTEGER = 2.0**50
+"""Floats up to this one represent whole numbers, their sums and their halves exactly."""
 
-LOST = 1e4 * TINY
+LEFT_OUT_MASS = 1e4 * TINY
 """The most that may be left out of a sum for its smallness."""
 
 
-class Found(NamedTuple):
-    """For every ε: the best number's δ, a bound on all, how far apart the sides of the best are, and the number."""
+class PassiveOptimum(NamedTuple):
+    """For every ε: the best number's δ, a bound on all, how far apart the sides of the best are, and the number.
+
+    The worst number of unknown people beside people merely known.
+    """
 
     best: Array
     top: Array
@@ -87,7 +90,9 @@ class Places(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def found(k: int, p: float, known: int, cap: int | None, least: int, epsilons: tuple[float, ...]) -> Found:
+def passive_optimum(
+    k: int, p: float, known: int, cap: int | None, least: int, epsilons: tuple[float, ...]
+) -> PassiveOptimum:
     """Return the worst number of unknown people beside people merely known, for ``0 < p < 1``.
 
     Parameters
@@ -102,10 +107,10 @@ def found(k: int, p: float, known: int, cap: int | None, least: int, epsilons: t
     *Guarantee*: `top` is never below the divergence of any attacker, in either order; `best` is never above that of
     `leader` unknown people. *Rounding*: outward; the two agree within `SLACK` where the search is not cut short.
     """
-    return Found(*kept(Search(k, p, known, np.array(epsilons)).sides(cap, least)))
+    return PassiveOptimum(*kept(PassiveSearch(k, p, known, np.array(epsilons)).sides(cap, least)))
 
 
-class Search:
+class PassiveSearch:
     """The largest divergence over all numbers of unknown people, for several ε at once.
 
     A column is an order and an ε: those of the right order come first.
@@ -113,49 +118,52 @@ class Search:
 
     def __init__(self, k: int, p: float, known: int, epsilons: Array) -> None:
         self.k, self.p, self.known, self.many = k, p, known, len(epsilons)
-        self.epsilons = np.append(np.minimum(epsilons, FLAT), np.minimum(epsilons, GONE))
-        # There the left order is bounded by a smaller ε's, which attains nothing.
-        self.gone = np.append(np.zeros(self.many, dtype=bool), epsilons > GONE)
+        self.epsilons = np.append(np.minimum(epsilons, MAX_RIGHT_EPSILON), np.minimum(epsilons, MAX_LEFT_EPSILON))
+        # Beyond `MAX_LEFT_EPSILON` the left order is bounded by its value there, which attains nothing.
+        self.gone = np.append(np.zeros(self.many, dtype=bool), epsilons > MAX_LEFT_EPSILON)
         self.low, weights, beyond = likely_counts(known, p)
         budget, sure = (len(weights) + 8.0) * UNIT, weights_below(weights)
         sure[0] *= self.low == 0
-        above, below = (np.append(np.cumsum(one[::-1])[::-1], 0.0) for one in (weights, sure))
+        above, below = (np.append(np.cumsum(chances[::-1])[::-1], 0.0) for chances in (weights, sure))
         self.weights, self.sure = weights, sure
         self.above, self.below = np.minimum(1.0, (above + beyond) * (1.0 + budget)), below * (1.0 - budget)
 
-    def sides(self, cap: int | None, least: int) -> Found:
+    def sides(self, cap: int | None, least: int) -> PassiveOptimum:
         """Return what is found for every ε."""
         columns = np.arange(2 * self.many)
-        result = Found(*np.zeros((4, self.many)))
+        result = PassiveOptimum(*np.zeros((4, self.many)))
         start = max(0, self.k - 1 - self.known)
-        # Larger numbers are not told apart.
-        cap = None if cap is None or cap > _EXACT else cap
+        # A cap beyond exact floats is dropped: to allow more people only raises the bound.
+        cap = None if cap is None or cap > _MAX_EXACT_INTEGER else cap
         if cap is not None and start > cap:
             return result
         last = [max(start, self.enough(column)) for column in columns.tolist()]
-        last = last if cap is None else [min(one, cap) for one in last]
-        ends, seen, needed = self._ladder(start, np.array(last, dtype=np.float64), cap, least, result)
-        column, at = np.nonzero(np.arange(1, len(ends)) <= needed[:, None])
-        firsts, lasts, near, far = ends[at], ends[at + 1], self._at(seen, at, column), self._at(seen, at + 1, column)
+        last = last if cap is None else [min(number, cap) for number in last]
+        ends, end_places, needed = self._ladder(start, np.array(last, dtype=np.float64), cap, least, result)
+        column, block = np.nonzero(np.arange(1, len(ends)) <= needed[:, None])
+        firsts, lasts = ends[block], ends[block + 1]
+        fewest, most = (self._places_at(end_places, end, column) for end in (block, block + 1))
+        # Branch and bound: `between` bounds a block by its two ends; a block above the incumbent by more than the slack
+        # is halved at a middle that may become the incumbent.
         while len(firsts):
             which, middles = column % self.many, np.floor(firsts + (lasts - firsts) / 2.0)
-            bounds = between(near, far)
-            done = bounds <= np.maximum((1.0 + SLACK) * result.best[which], _NEGLIGIBLE)
+            bounds = between(fewest, most)
+            done = bounds <= np.maximum((1.0 + SLACK) * result.best[which], _NEGLIGIBLE_DELTA)
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= (np.bincount(column)[column] > _MOST_BLOCKS) | (middles <= firsts) | (middles >= lasts)
+            done |= (np.bincount(column)[column] > _MAX_BLOCKS) | (middles <= firsts) | (middles >= lasts)
             np.maximum.at(result.top, which[done], np.where(lasts - firsts > 1.0, bounds, 0.0)[done])
             if done.all():
                 break
             column = column[~done]
             firsts, lasts, middles = (part[~done] for part in (firsts, lasts, middles))
-            near, far = (Places(*(part[~done] for part in end)) for end in (near, far))
+            fewest, most = (Places(*(part[~done] for part in end)) for end in (fewest, most))
             inside = self.places(column, middles)
             self._enter(column, middles, inside, least, result)
             column = np.concatenate([column, column])
             firsts, lasts = np.concatenate([firsts, middles]), np.concatenate([middles, lasts])
-            near, far = (
+            fewest, most = (
                 Places(*(np.concatenate(pair) for pair in zip(*ends, strict=True)))
-                for ends in ((near, inside), (inside, far))
+                for ends in ((fewest, inside), (inside, most))
             )
         if least:
             people = np.maximum(np.concatenate([result.leader, result.leader]), least)
@@ -164,7 +172,7 @@ class Search:
         return result
 
     def _ladder(
-        self, start: int, last: Array, cap: int | None, least: int, result: Found
+        self, start: int, last: Array, cap: int | None, least: int, result: PassiveOptimum
     ) -> tuple[Array, list[Places], Whole]:
         """Return numbers of people that blocks lie between, what they tell, and how many blocks each column needs.
 
@@ -172,31 +180,33 @@ class Search:
         entered.
         """
         most = math.inf if cap is None else float(cap)
-        ends, seen, needed = [float(start)], [], np.zeros(2 * self.many, dtype=np.int64)
+        ends, end_places, needed = [float(start)], [], np.zeros(2 * self.many, dtype=np.int64)
         left, step = np.arange(2 * self.many), 2.0 ** max(0, math.floor(-math.log2(self.p)) - 6)
+        # Ends at growing distances, until the exact count's divergence, which does not increase with the people and
+        # bounds all larger numbers, is below the incumbent's slack, or the threshold forbids nothing.
         while True:
-            told = self.places(left, np.full(len(left), ends[-1]))
-            self._enter(left, np.full(len(left), ends[-1]), told, least, result)
-            seen.append(Places(*np.zeros((5, 2 * self.many))))
-            for whole, part in zip(seen[-1], told, strict=True):
+            places = self.places(left, np.full(len(left), ends[-1]))
+            self._enter(left, np.full(len(left), ends[-1]), places, least, result)
+            end_places.append(Places(*np.zeros((5, 2 * self.many))))
+            for whole, part in zip(end_places[-1], places, strict=True):
                 whole[left] = part
             needed[left] = len(ends) - 1
             # More people tell no more than the exact count does here.
-            small = told.exact_upper <= np.maximum((1.0 + SLACK) * result.best[left % self.many], _NEGLIGIBLE)
+            small = places.exact_upper <= np.maximum((1.0 + SLACK) * result.best[left % self.many], _NEGLIGIBLE_DELTA)
             done = small | (ends[-1] >= last[left])
-            beyond = np.where(ends[-1] < most, told.exact_upper, 0.0)
+            beyond = np.where(ends[-1] < most, places.exact_upper, 0.0)
             np.maximum.at(result.top, left[done] % self.many, beyond[done])
             left = left[~done]
             if not len(left):
-                return np.array(ends), seen, needed
+                return np.array(ends), end_places, needed
             further = start + step * max(len(ends), math.floor(2.0 ** (len(ends) / 2.0)))
             ends.append(min(further, most))
 
     @staticmethod
-    def _at(seen: list[Places], at: Whole, column: Whole) -> Places:
-        return Places(*(np.stack(part)[at, column] for part in zip(*seen, strict=True)))
+    def _places_at(end_places: list[Places], block: Whole, column: Whole) -> Places:
+        return Places(*(np.stack(part)[block, column] for part in zip(*end_places, strict=True)))
 
-    def _enter(self, column: Whole, people: Array, places: Places, least: int, result: Found) -> None:
+    def _enter(self, column: Whole, people: Array, places: Places, least: int, result: PassiveOptimum) -> None:
         """Enter what this many people tell."""
         which, lower = column % self.many, np.where(people >= least, places.lower, 0.0)
         np.maximum.at(result.top, which, places.upper)
@@ -221,13 +231,13 @@ class Search:
         ):
             right = column[rows] < self.many
             row = _row(m, self.p)
-            for part, tell in ((rows[right], self._right), (rows[~right], self._left)):
+            for part, evaluate in ((rows[right], self._right), (rows[~right], self._left)):
                 if len(part):
-                    result[:, part] = tell(m, row, self.epsilons[column[part]])
+                    result[:, part] = evaluate(m, row, self.epsilons[column[part]])
         result[0, self.gone[column]] = 0.0
         return Places(*result)
 
-    def _right(self, m: float, row: Row | None, epsilons: Array) -> Array:
+    def _right(self, m: float, row: BinomialRow | None, epsilons: Array) -> Array:
         """Return the columns of `Places` for m people in the right order."""
         t, first, slope = np.array([_right_form(int(m), self.p, epsilon) for epsilon in epsilons.tolist()]).T[
             :, :, None
@@ -238,9 +248,9 @@ class Search:
         beside, rest = row.counts - t, row.above
         with np.errstate(over="ignore", invalid="ignore"):
             terms = np.where(beside >= 0.0, row.weights * (first + slope * beside) / (row.counts + 1.0), 0.0)
-        # What is no number is between 0 and 1.
+        # Terms that overflowed are replaced by 0 in the lower sums and by 1 in the upper ones.
         least, most = (np.nan_to_num(terms, nan=value, posinf=value) for value in (0.0, 1.0))
-        above, below = (self._counted(one, row.counts) for one in (self.above, self.below))
+        above, below = (self._counted(chances, row.counts) for chances in (self.above, self.below))
         lower, upper = least @ below, most @ above
         return np.stack(
             [
@@ -252,7 +262,7 @@ class Search:
             ]
         )
 
-    def _left(self, m: float, row: Row | None, epsilons: Array) -> Array:
+    def _left(self, m: float, row: BinomialRow | None, epsilons: Array) -> Array:
         """Return the columns of `Places` for m people in the left order."""
         forms = [_left_form(int(m), self.p, epsilon) for epsilon in epsilons.tolist()]
         u, first, second, slope = np.array(forms).T[:, :, None]
@@ -263,7 +273,7 @@ class Search:
         beside, others = row.counts - u, row.weights / (m + 1.0 - row.counts)
         with np.errstate(over="ignore"):
             exact = np.where(beside <= 0.0, others * (first - slope * beside), 0.0).sum(axis=1)
-            # What a cutoff beyond the best one leaves of that.
+            # How far L has fallen at each cutoff beyond the best one, by positive terms.
             falls = np.cumsum(np.where(beside > 0.0, others * (second + slope * (beside - 1.0)), 0.0), axis=1)
         sides = exact * (1.0 - row.budget), exact * (1.0 + row.budget) + row.below
         # The same as f(x) - (e^ε - 1) P[S < x], which is more accurate where little is left.
@@ -272,15 +282,15 @@ class Search:
         least = np.maximum(sides[0][:, None] - falls * (1.0 + row.budget), lost).clip(0.0) * over
         kept = row.weights * (1.0 + row.budget) - rise * fewer * (1.0 - row.budget)
         most = np.minimum(sides[1][:, None] - falls * (1.0 - row.budget), kept).clip(0.0) * over
-        at = self.k - 1 - self.low - row.counts
-        told = (at >= 0.0) & (at < len(self.weights))
-        where = at[told].astype(np.int64)
-        lower = least[:, told] @ self.sure[where] + self._counted(self.below, u[:, 0]) * sides[0]
-        upper = most[:, told] @ self.weights[where] + free * sides[1]
-        # No cutoff beyond all counts that are looked at tells more than that there may be more.
+        offset = self.k - 1 - self.low - row.counts
+        inside = (offset >= 0.0) & (offset < len(self.weights))
+        where = offset[inside].astype(np.int64)
+        lower = least[:, inside] @ self.sure[where] + self._counted(self.below, u[:, 0]) * sides[0]
+        upper = most[:, inside] @ self.weights[where] + free * sides[1]
+        # At cutoffs beyond the window L is at most its last value there, and at most the mass above.
         beyond = np.where(u[:, 0] > row.counts[-1], sides[1], np.minimum(most[:, -1], row.above))
         upper += beyond * (row.counts[-1] < min(m, self.k - 1.0))
-        return np.stack([lower * (1.0 - row.budget), upper * (1.0 + row.budget) + LOST, *sides, free])
+        return np.stack([lower * (1.0 - row.budget), upper * (1.0 + row.budget) + LEFT_OUT_MASS, *sides, free])
 
     def _counted(self, chances: Array, cutoffs: Array) -> Array:
         """Return ``C`` at these cutoffs, from the chances that this many known people count, or more."""
@@ -288,18 +298,19 @@ class Search:
         return result
 
 
-def between(near: Places, far: Places) -> Array:
+def between(fewest: Places, most: Places) -> Array:
     """Return bounds on what any number of people tells between two numbers of them.
 
-    Where the threshold still binds with the most people, it lets more of them tell more; elsewhere the exact count's
-    divergence with the fewest bounds it.
+    For numbers of known people at which the threshold binds with the `most` unknown people, the divergence grows with
+    the unknown up to there. For the others, of chance `free`, the exact count with the `fewest` bounds it (data
+    processing). `docs/mathematics.md`, section 4, "All m".
     """
-    bounds = far.upper + far.free * np.maximum(0.0, near.exact_upper - far.exact_lower)
-    result: Array = np.minimum(bounds, near.exact_upper) * (1.0 + 8.0 * UNIT)
+    bounds = most.upper + most.free * np.maximum(0.0, fewest.exact_upper - most.exact_lower)
+    result: Array = np.minimum(bounds, fewest.exact_upper) * (1.0 + 8.0 * UNIT)
     return result
 
 
-class Row(NamedTuple):
+class BinomialRow(NamedTuple):
     """``P[Bin(m, p) = x]`` at some counts x, within `budget` relatively; of more, and of fewer, a bound."""
 
     counts: Array
@@ -310,11 +321,12 @@ class Row(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _row(m: float, p: float) -> Row | None:
+def _row(m: float, p: float) -> BinomialRow | None:
     """Return the row of m coins; None where it would be too wide."""
-    people, spread = int(m), math.sqrt(2.0 * _REACH * m * p * (1.0 - p)) + _REACH
-    if spread > _WIDEST or (p > 0.5 and m > _EXACT):
+    people, spread = int(m), math.sqrt(2.0 * _CUTOFF_EXPONENT * m * p * (1.0 - p)) + _CUTOFF_EXPONENT
+    if spread > _MAX_COUNTS or (p > 0.5 and m > _MAX_EXACT_INTEGER):
         return None
+    # Bernstein's window around the mode; neighbouring ratios fall, so geometric series bound both tails.
     mode = min(people, int((people + 1) * Fraction(p)))
     with flint.ctx.workprec(precision(people)):
         peak = ball_above(log_binomial_pmf(people, mode, p).exp())
@@ -322,16 +334,16 @@ def _row(m: float, p: float) -> Row | None:
     ratios = (m - counts[:-1]) * (p / (1.0 - p)) / (counts[:-1] + 1.0)
     with np.errstate(under="ignore"):
         weights = outward_from(mode - int(counts[0]), peak, ratios)
-    likely = np.flatnonzero(weights > LOST)
+    likely = np.flatnonzero(weights > LEFT_OUT_MASS)
     kept = slice(int(likely[0]), int(likely[-1]) + 1)
     counts, weights = counts[kept], weights[kept]
     low, high = float(counts[0]), float(counts[-1])
     falls, sinks = (m - high) * p / ((high + 1.0) * (1.0 - p)), low * (1.0 - p) / ((m - low + 1.0) * p)
     above, below = (
-        LOST + float(weight) * ratio / (1.0 - ratio) * 1.01 if ratio < 1.0 else 1.0
+        LEFT_OUT_MASS + float(weight) * ratio / (1.0 - ratio) * 1.01 if ratio < 1.0 else 1.0
         for weight, ratio in ((weights[-1], falls), (weights[0], sinks))
     )
-    return Row(counts, weights, above, below, (16.0 * len(counts) + 100.0) * UNIT)
+    return BinomialRow(counts, weights, above, below, (16.0 * len(counts) + 100.0) * UNIT)
 
 
 def _right_form(m: int, p: float, epsilon: float) -> tuple[float, float, float]:
@@ -349,5 +361,5 @@ def _left_form(m: int, p: float, epsilon: float) -> tuple[float, float, float, f
         push = flint.arb(epsilon).exp() * odds_against(p)
         u = min(m, whole_part((m + 1) / (1 + push)))
         first = m + 1 - u - u * push
-        near, beyond = (max(0.0, float(part.mid())) for part in (first, 1 + push - first))
-        return float(u), near, beyond, float((1 + push).mid())
+        at_u, beyond = (max(0.0, float(part.mid())) for part in (first, 1 + push - first))
+        return float(u), at_u, beyond, float((1 + push).mid())

@@ -14,46 +14,48 @@ from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import Array
 
-MOST_PEOPLE = 150
+MAX_ENUMERATED = 150
 """At most this many people are looked at one by one."""
 
-LEAST_NOISE = 0.2
-"""With noise of a smaller ε0 what one look can show is too much to look at."""
+MIN_ENUMERATED_NOISE = 0.2
+"""With noise of a smaller ε0 a look has too many values to enumerate."""
 
-_WIDTH = 50.0
-"""Looks further out than e^-50 are added as full disclosure."""
+_CUTOFF_EXPONENT = 50.0
+"""Values of a look less likely than e^-50 are added as full disclosure."""
 
-_LOST = 10.0 * math.exp(-0.9 * _WIDTH)
-"""So much of them is never lost."""
+_DROPPED = 10.0 * math.exp(-0.9 * _CUTOFF_EXPONENT)
+"""At least the probability of all looks that are left out."""
 
-_NOTHING = 1e-25
-"""Outcomes seen less often than this, for all vertices, are counted among what is lost."""
+_NEGLIGIBLE_PROBABILITY = 1e-25
+"""Outcomes less likely than this, for all vertices, are left out and counted in `_DROPPED`."""
 
-_FLAT = 600.0
+_MAX_EPSILON = 600.0
 """At a larger ε the profile is bounded by the one here."""
 
-_ROUNDS = 6
+_MAX_ROUNDS = 6
 """Most ε at which an inversion looks at all numbers of people."""
 
 _ERROR = 1e-11
 """Relative error of every chance, with room for what a sampler may draw."""
 
 
-_NEVER = 1e-12
-"""Where thresholds matter less often than this, people need not be looked at one by one."""
+_NEGLIGIBLE_TAIL = 1e-12
+"""With so many people that a cell is below k less often than this, larger numbers are not enumerated."""
 
-_SELDOM = 1e-9
-"""Where they matter more often than this beyond all that are looked at, nothing is certified."""
+_MAX_TAIL = 1e-9
+"""Where a cell is below k more often than this beyond `MAX_ENUMERATED` people, nothing is certified."""
 
 
 def enough_people(k: int, p: float, cap: int | None) -> int | None:
     """Return how many people are to be looked at one by one; None if that is too many."""
-    if cap is not None and cap <= MOST_PEOPLE:
+    if cap is not None and cap <= MAX_ENUMERATED:
         return cap
     low = (1.0 - p) * (1.0 - _ERROR)
-    if k > MOST_PEOPLE or binomial_below(MOST_PEOPLE + 1, low, k) > _SELDOM:
+    if k > MAX_ENUMERATED or binomial_below(MAX_ENUMERATED + 1, low, k) > _MAX_TAIL:
         return None
-    return next((n for n in range(k, MOST_PEOPLE) if binomial_below(n + 1, low, k) <= _NEVER), MOST_PEOPLE)
+    return next(
+        (n for n in range(k, MAX_ENUMERATED) if binomial_below(n + 1, low, k) <= _NEGLIGIBLE_TAIL), MAX_ENUMERATED
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class NoisyBetween(Bound):
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`: chances that nearly cancel err as much as they are large."""
         _, certified = self.bracket(epsilons)
-        apart = 8.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, _FLAT))) + 2.0 * _LOST
+        apart = 8.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, _MAX_EPSILON))) + 2.0 * _DROPPED
         share = np.divide(apart, certified, out=np.ones(len(epsilons)), where=certified > apart)
         return np.stack([np.zeros(len(epsilons)), share])
 
@@ -103,20 +105,22 @@ class NoisyBetween(Bound):
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
         most, best = self.numbers[-1:], math.inf
         leaders = set(self.numbers[:: max(1, len(self.numbers) // 6)]) | set(most)
-        for _ in range(_ROUNDS):
-            found = smallest_epsilon(partial(self._towards, tuple(sorted(leaders))), target, 1e-3)
-            if math.isinf(found):
-                # All numbers of people tell no less than these.
+        # Inversion by cutting planes: invert the largest δ of a few numbers of people, certify all numbers there, and
+        # add the worst of them until the certified δ reaches the target.
+        for _ in range(_MAX_ROUNDS):
+            epsilon = smallest_epsilon(partial(self._towards, tuple(sorted(leaders))), target, 1e-3)
+            if math.isinf(epsilon):
+                # The supremum over all numbers is at least that over these, so no ε reaches the target.
                 return math.inf
-            certain, leading = _searched(self, (found,))
+            certain, leading = _searched(self, (epsilon,))
             if certain[0] <= target:
-                best = min(best, found)
+                best = min(best, epsilon)
                 break
             leaders.add(leading)
         return Bound.smallest_epsilon(self, target) if math.isinf(best) and most else best
 
     def _towards(self, people: tuple[int, ...], epsilon: float) -> float:
-        return _told(self, people, (min(epsilon, _FLAT),))[0][0]
+        return _largest_deltas(self, people, (min(epsilon, _MAX_EPSILON),))[0][0]
 
     @property
     def numbers(self) -> range:
@@ -136,24 +140,26 @@ class NoisyBetween(Bound):
 @lru_cache(maxsize=64)
 def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[tuple[float, ...], int]:
     """Return what is certified at these ε, and a number of people that is worst at the last of them."""
-    near = tuple(min(epsilon, _FLAT) for epsilon in epsilons)
-    told, leading = _told(bound, tuple(bound.numbers), near)
-    above = (max(one, bound.beyond(epsilon)) for one, epsilon in zip(told, near, strict=True))
-    return tuple(min(1.0, one * (1.0 + _ERROR)) for one in above), leading
+    clipped = tuple(min(epsilon, _MAX_EPSILON) for epsilon in epsilons)
+    deltas, leading = _largest_deltas(bound, tuple(bound.numbers), clipped)
+    above = (max(delta, bound.beyond(epsilon)) for delta, epsilon in zip(deltas, clipped, strict=True))
+    return tuple(min(1.0, delta * (1.0 + _ERROR)) for delta in above), leading
 
 
-def _told(bound: NoisyBetween, numbers: tuple[int, ...], epsilons: tuple[float, ...]) -> tuple[list[float], int]:
+def _largest_deltas(
+    bound: NoisyBetween, numbers: tuple[int, ...], epsilons: tuple[float, ...]
+) -> tuple[list[float], int]:
     """Return what is told at most by this many people, for any of these numbers, and the worst at the last ε."""
     worst, leading = [0.0] * len(epsilons), 0
     for people in numbers:
         lives = _looks(bound.p, bound.k, bound.noise, bound.release_threshold, people)
-        for at, epsilon in enumerate(epsilons):
+        for index, epsilon in enumerate(epsilons):
             growth = math.exp(epsilon) * (1.0 - 4.0 * _ERROR)
-            for one, other in (lives, lives[::-1]):
-                gains = one - growth * other
-                told = float(np.maximum(gains, 0.0, out=gains).sum(axis=1).max()) * (1.0 + 2.0 * _ERROR) + _LOST
-                if told > worst[at]:
-                    worst[at], leading = told, people
+            for first, second in (lives, lives[::-1]):
+                gains = first - growth * second
+                delta = float(np.maximum(gains, 0.0, out=gains).sum(axis=1).max()) * (1.0 + 2.0 * _ERROR) + _DROPPED
+                if delta > worst[index]:
+                    worst[index], leading = delta, people
     return worst, leading
 
 
@@ -163,24 +169,24 @@ def _looks(p: float, k: int, noise: float, release: int, people: int) -> tuple[A
     everybody, law = people + 1, _pairs(noise)
     reach = len(law) // 2
     counts, beta = np.arange(everybody + 1), math.exp(-2.0 * noise)
-    seen = np.arange(-(reach // 2) - 1, everybody + reach // 2 + 2)
-    look = np.exp(-2.0 * noise * np.abs(counts[:, None] - seen)) * (-math.expm1(-2.0 * noise) / (1.0 + beta))
+    values = np.arange(-(reach // 2) - 1, everybody + reach // 2 + 2)
+    look = np.exp(-2.0 * noise * np.abs(counts[:, None] - values)) * (-math.expm1(-2.0 * noise) / (1.0 + beta))
     # Given the look, whether the noised counts pass the release threshold: the one cell's, the other's.
-    up, down = np.clip(release - seen, -reach, reach + 1), np.clip(everybody - release - seen, -reach - 1, reach)
+    up, down = np.clip(release - values, -reach, reach + 1), np.clip(everybody - release - values, -reach - 1, reach)
     passing = [table[up + reach, down + reach + 1] for table in _passing(noise)]
-    one, other = counts >= k, everybody - counts >= k
+    first, second = counts >= k, everybody - counts >= k
     below = Channel(0, release, noise, p, p).below
-    hidden = np.where(one, below((release - counts).astype(float)), 1.0)
-    hidden = hidden * np.where(other, below((release - everybody + counts).astype(float)), 1.0)
+    hidden = np.where(first, below((release - counts).astype(float)), 1.0)
+    hidden = hidden * np.where(second, below((release - everybody + counts).astype(float)), 1.0)
     laws = np.stack([_tossed(people, high, p) for high in range((people + 1) // 2, people + 1)])
-    regimes = [np.flatnonzero(which) for which in (one & other, one & ~other, ~one & other)]
+    regimes = [np.flatnonzero(which) for which in (first & second, first & ~second, ~first & second)]
     lives = []
     for weights in (np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))):
         parts = [weights[:, those] @ look[those] for those in regimes]
         shown = (parts[0] + parts[1]) * passing[1], (parts[0] + parts[2]) * passing[2]
         rest = (weights @ hidden)[:, None]
         lives.append(np.hstack([*shown, *(part * passing[0] for part in parts), rest]))
-    matters = np.maximum(lives[0].max(axis=0), lives[1].max(axis=0)) > _NOTHING
+    matters = np.maximum(lives[0].max(axis=0), lives[1].max(axis=0)) > _NEGLIGIBLE_PROBABILITY
     return lives[0][:, matters], lives[1][:, matters]
 
 
@@ -191,7 +197,7 @@ def _tossed(people: int, high: int, p: float) -> Array:
     return law
 
 
-@lru_cache(maxsize=4 * MOST_PEOPLE)
+@lru_cache(maxsize=4 * MAX_ENUMERATED)
 def _coins(number: int, p: float) -> Array:
     return binomial_weights(number, p, 0, number)
 
@@ -199,7 +205,7 @@ def _coins(number: int, p: float) -> Array:
 @lru_cache(maxsize=8)
 def _pairs(noise: float) -> Array:
     """Return the law of two looks less the one look of which they are drawn: a row for each value of the first."""
-    reach = math.ceil(_WIDTH / noise)
+    reach = math.ceil(_CUTOFF_EXPONENT / noise)
     steps = np.arange(-reach, reach + 1)
     low, high = np.minimum(steps[:, None], steps), np.maximum(steps[:, None], steps)
     alpha, beta = math.exp(-noise), math.exp(-2.0 * noise)

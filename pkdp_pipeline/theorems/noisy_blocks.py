@@ -16,25 +16,25 @@ from pkdp_pipeline.theorems.noisy_divergences import Divergences
 from pkdp_pipeline.theorems.noisy_rows import Whole, coins_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array
 
-_TAIL = 1e-3
-"""Events beyond a cutoff tell at most this share of what is enough."""
+_GAIN_TAIL_SHARE = 1e-3
+"""Cutoffs beyond which an event gains at most this share of what is enough are not evaluated."""
 
-_FAR = 1e-6
-"""The same of losses that are left out beyond a second cutoff."""
+_LOSS_TAIL_SHARE = 1e-6
+"""The same of losses left out beyond a second cutoff."""
 
-_ABOVE = 1.0 + 1e-9
+_ROUNDED_UP = 1.0 + 1e-9
 """Covers all roundings of a law and of sums of it."""
 
-_SURE = 1e-280
+_MIN_EXACT = 1e-280
 """Smaller probabilities may have lost digits to underflow."""
 
-_ANY = 1e100
+_UNKNOWN_RATIO = 1e100
 """A ratio of probabilities that is not known."""
 
-_MOST = 60.0
+_MAX_EXPONENT = 60.0
 """Larger exponents say nothing."""
 
-_TINIEST = 1e-8
+_MIN_BOUNDED_NOISE = 1e-8
 """With noise of a smaller ε0 the place at which gains turn into losses is not known well enough."""
 
 
@@ -72,9 +72,9 @@ class Blocks(NamedTuple):
         along = of_first >= of_second
         step, other = np.where(along, self.first // 2, 0), np.where(along, 0, self.second // 2)
         low, high = self.low + step - self.slanted * other, self.high + other
-        one = self._replace(first=np.where(along, step, self.first), second=np.where(along, self.second, other))
-        rest = self._replace(low=low, high=high, first=self.first - step, second=self.second - other)
-        return Blocks(*(np.concatenate(pair) for pair in zip(one, rest, strict=True)))
+        half = self._replace(first=np.where(along, step, self.first), second=np.where(along, self.second, other))
+        other_half = self._replace(low=low, high=high, first=self.first - step, second=self.second - other)
+        return Blocks(*(np.concatenate(pair) for pair in zip(half, other_half, strict=True)))
 
     def weights(self, shares: tuple[float, float, float]) -> tuple[Array, Array]:
         """Return how far each direction moves the mean, for (smaller chance, exchange, larger chance)."""
@@ -89,7 +89,7 @@ class _Rates(NamedTuple):
     least: Array
     most: Array
 
-    def at(self, place: Whole) -> _Rates:
+    def take(self, place: Whole) -> _Rates:
         """Return the rates at one x of each block."""
         return _Rates(*(np.take_along_axis(part, place, axis=1) for part in self))
 
@@ -99,14 +99,14 @@ def between(part: Divergences, blocks: Blocks, corners: Array, enough: Array) ->
 
     `corners` bounds the divergences at the corners, one corner a row.
     """
-    far = rows_of(part.channel, *blocks.corner(1, 1))
-    # More coins publish more often.
-    bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
+    largest = rows_of(part.channel, *blocks.corner(1, 1))
+    # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
+    bounds: Array = largest.present.sum(axis=1) * (1.0 + 2.0 * largest.budget[:, 0]) + largest.rest[:, 0]
     todo = np.flatnonzero(bounds > enough)
-    if len(todo) and part.channel.noise >= _TINIEST:
-        published = (np.cumsum(far.present[:, ::-1], axis=1)[:, ::-1] * _ABOVE + far.rest)[todo]
-        found = _Block(part, blocks.taken(todo), corners[:, todo], enough[todo]).bound(published)
-        bounds[todo] = np.minimum(bounds[todo], found)
+    if len(todo) and part.channel.noise >= _MIN_BOUNDED_NOISE:
+        published = (np.cumsum(largest.present[:, ::-1], axis=1)[:, ::-1] * _ROUNDED_UP + largest.rest)[todo]
+        closer = _Block(part, blocks.taken(todo), corners[:, todo], enough[todo]).bound(published)
+        bounds[todo] = np.minimum(bounds[todo], closer)
     return bounds * (1.0 + 1e-10)
 
 
@@ -120,24 +120,29 @@ class _Block:
         ends = [np.concatenate(pair) for pair in zip(blocks.corner(0, 0), blocks.corner(1, 1), strict=True)]
         self.counts, laws, rest, under = coins_of(self.channel, *ends)
         many, k = len(enough), self.channel.k
-        near, far = laws[:many], laws[many:]
+        low_law, high_law = laws[:many], laws[many:]
         # P[S ≥ x] at the corner of the largest counts, and P[S < x] at that of the smallest: the most in the block.
-        tails = np.cumsum(far[:, ::-1], axis=1)[:, ::-1] * _ABOVE + rest[many:]
+        tails = np.cumsum(high_law[:, ::-1], axis=1)[:, ::-1] * _ROUNDED_UP + rest[many:]
         beyond = np.hstack([tails[:, 1:], rest[many:]])
-        heads = np.hstack([np.zeros((many, 1)), np.cumsum(near, axis=1)[:, :-1] * _ABOVE]) + under[:many]
-        self.few = (far * (self.counts < k - 1)).sum(axis=1, keepdims=True) / _ABOVE
-        # Counts at which nothing happens are left out.
-        small = _FAR * self.enough / self.growth
+        heads = np.hstack([np.zeros((many, 1)), np.cumsum(low_law, axis=1)[:, :-1] * _ROUNDED_UP]) + under[:many]
+        self.few = (high_law * (self.counts < k - 1)).sum(axis=1, keepdims=True) / _ROUNDED_UP
+        # Counts of negligible probability in every block are left out; heads and tails are summed already.
+        small = _LOSS_TAIL_SHARE * self.enough / self.growth
         first = int((heads <= small).all(axis=0).sum()) - 2
         last = int((beyond > small).any(axis=0).sum()) + 2
         kept = slice(max(0, min(first, k - 2 - int(self.counts[0]))), max(last, k + 1 - int(self.counts[0])))
-        self.counts, self.near, far = self.counts[kept], near[:, kept], far[:, kept]
+        self.counts, self.low_law, high_law = self.counts[kept], low_law[:, kept], high_law[:, kept]
         self.tails, self.beyond, self.heads = tails[:, kept], beyond[:, kept], heads[:, kept]
-        # Between these are all P[S = x - 1] / P[S = x] that a step meets.
-        least, most = np.zeros_like(far), np.full_like(far, _ANY)
-        sure, known = far > _SURE, self.near > _SURE
-        np.divide(far[:, :-1], far[:, 1:] * _ABOVE, out=least[:, 1:], where=sure[:, :-1] & sure[:, 1:])
-        np.divide(self.near[:, :-1] * _ABOVE, self.near[:, 1:], out=most[:, :-1], where=known[:, :-1] & known[:, 1:])
+        # By log-concavity all ratios P[S = x - 1] / P[S = x] in a block lie between those at these two corners.
+        least, most = np.zeros_like(high_law), np.full_like(high_law, _UNKNOWN_RATIO)
+        sure, known = high_law > _MIN_EXACT, self.low_law > _MIN_EXACT
+        np.divide(high_law[:, :-1], high_law[:, 1:] * _ROUNDED_UP, out=least[:, 1:], where=sure[:, :-1] & sure[:, 1:])
+        np.divide(
+            self.low_law[:, :-1] * _ROUNDED_UP,
+            self.low_law[:, 1:],
+            out=most[:, :-1],
+            where=known[:, :-1] & known[:, 1:],
+        )
         of_low, of_high = (
             tuple(np.log1p(p * (ratio - 1.0)) for ratio in (least, most))
             for p in (self.channel.p_min, self.channel.p_max)
@@ -147,16 +152,16 @@ class _Block:
         steps = (blocks.first[:, None].astype(float), blocks.second[:, None].astype(float))
         self.directions = tuple(zip(steps, (_Rates(*of_low), added), strict=True))
         # P[S = k - 1] is at most this, and what is beyond k gains at most 1 - e^(ε - ε0).
-        at = self._place(np.full((many, 1), self.channel.k - 1.0))
-        rise = sum(np.maximum(0.0, steps * rates.at(at).most) for steps, rates in self.directions)
-        self.just = np.take_along_axis(self.near, at, axis=1) * np.exp(np.minimum(rise, 700.0)) * _ABOVE
+        place = self._place(np.full((many, 1), self.channel.k - 1.0))
+        rise = sum(np.maximum(0.0, steps * rates.take(place).most) for steps, rates in self.directions)
+        self.just = np.take_along_axis(self.low_law, place, axis=1) * np.exp(np.minimum(rise, 700.0)) * _ROUNDED_UP
         self.pull = np.maximum(1e-12, 1.0 - self.growth * math.exp(-self.channel.noise) * (1.0 - 1e-12))
 
     def bound(self, published: Array) -> Array:
         """Return the bounds; `published` bounds the chance that what is published is at each cutoff or beyond it."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found: Array = np.maximum(np.maximum(self._right(published), self._left()), _TAIL * self.enough)
-        return found[:, 0]
+            bounds: Array = np.maximum(np.maximum(self._right(published), self._left()), _GAIN_TAIL_SHARE * self.enough)
+        return bounds[:, 0]
 
     def _place(self, count: Array) -> Whole:
         places: Whole = np.clip(count - self.counts[0], 0, len(self.counts) - 1).astype(np.int64)
@@ -180,39 +185,42 @@ class _Block:
         """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]``: gains, then losses from beyond some x on."""
         k, release = self.channel.k, self.channel.release
         first, least = -math.inf if release is None else float(release), k if release is None else max(k, release)
-        # Values have ratios of at most e^(ε0) but for what a count that has just reached k adds.
+        # Values have likelihood ratios of at most e^(ε0), so an event gains at most `pull` of its chance, and what a
+        # count that has just reached k adds.
         appearing = self.channel.above(np.arange(published.shape[1], dtype=np.float64) + (least - k))
-        told = self.pull * published + np.where(appearing > 0.0, self.just * appearing, 0.0)
-        last = (told > self.enough).sum(axis=1, keepdims=True) - 1.0
+        gains = self.pull * published + np.where(appearing > 0.0, self.just * appearing, 0.0)
+        last = (gains > self.enough).sum(axis=1, keepdims=True) - 1.0
         cutoff = np.where(last > 0.0, last + least, first)
         start, end = (np.maximum(k - 1.0, t - 1.0 + self.turn) for t in (first, cutoff))
         start, end = (np.where(self.inside, x, k - 1.0) for x in (start, end))
-        # Gains beyond this are left out, and losses beyond the other.
-        z, left_out = self._upper(_TAIL * self.enough / self.pull)
-        far, lost = self._upper(_FAR * self.enough / np.maximum(1.0, self.growth - 1.0))
+        # Truncation: gains beyond z and losses beyond `loss_cutoff` are left out and bounded by `left_out` and `lost`.
+        z, left_out = self._upper(_GAIN_TAIL_SHARE * self.enough / self.pull)
+        loss_cutoff, lost = self._upper(_LOSS_TAIL_SHARE * self.enough / np.maximum(1.0, self.growth - 1.0))
         z = np.maximum(z, k - 1.0)
         left_out = np.where(end > z, self.pull * left_out, 0.0)
         start, end = np.minimum(start, z), np.minimum(end, z)
-        far, lost = np.maximum(far, end + 1.0), lost * (self.growth - 1.0)
-        rise, swell = np.zeros_like(self.near), np.ones_like(self.near)
+        loss_cutoff, lost = np.maximum(loss_cutoff, end + 1.0), lost * (self.growth - 1.0)
+        rise, swell = np.zeros_like(self.low_law), np.ones_like(self.low_law)
         for steps, rates in self.directions:
             rise += np.maximum(0.0, steps * rates.most)
-            swell *= _swell(steps, rates, rates.at(self._place(far)))
-        swell = np.where(np.isfinite(far) & (far <= self.counts[-1]), swell, np.inf)
-        one = np.exp(np.minimum(rise, 700.0)) * self.corners[0][:, None] + left_out
-        both = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
-        return self._largest(np.fmin(one, both), start, end)
+            swell *= _swell(steps, rates, rates.take(self._place(loss_cutoff)))
+        # Bounds from one corner (the likelihood ratio to it is monotone) and from both ends (total positivity); the
+        # smaller of the two holds: `docs/mathematics.md`, section 6, "One end" and "Both ends".
+        swell = np.where(np.isfinite(loss_cutoff) & (loss_cutoff <= self.counts[-1]), swell, np.inf)
+        from_corner = np.exp(np.minimum(rise, 700.0)) * self.corners[0][:, None] + left_out
+        from_corners = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
+        return self._largest(np.fmin(from_corner, from_corners), start, end)
 
     def _left(self) -> Array:
         """Return bounds on the other order: losses, then gains from some x on, but that k - 1 people may be a gain."""
         k, growth = float(self.channel.k), self.growth
-        z, left_out = self._lower(_TAIL * self.enough / self.pull)
-        near, lost = self._lower(_FAR * self.enough / growth)
+        z, left_out = self._lower(_GAIN_TAIL_SHARE * self.enough / self.pull)
+        loss_cutoff, lost = self._lower(_LOSS_TAIL_SHARE * self.enough / growth)
         lost = lost * growth
         first = k - 1.0 if self.channel.release is None else np.maximum(k - 1.0, self.channel.release - 1.0 - self.turn)
         start = np.where(self.inside, np.maximum(first, z), k - 1.0)
-        near = np.minimum(near, start - 1.0)
-        # Beyond this too few people count.
+        loss_cutoff = np.minimum(loss_cutoff, start - 1.0)
+        # Larger counts are too unlikely to gain what is enough.
         end = np.where(self.inside, np.maximum(start, self._upper(self.enough / self.pull)[0]), start)
         left_out = np.where(self.inside & (z > first), self.pull * left_out, 0.0)
         alpha = math.exp(-self.channel.noise)
@@ -220,50 +228,55 @@ class _Block:
         # k - 1 people are a gain beside losses only where the others begin about here.
         last = np.maximum(start, k + 2.0 - np.log1p(-alpha / growth) / self.channel.noise)
         gain = gain * ((self.counts >= k) & (self.counts <= last))
-        at = self._place(np.full_like(growth, k - 1.0))
-        fall, swell, hump = np.zeros_like(self.near), np.ones_like(self.near), np.zeros_like(self.near)
+        place = self._place(np.full_like(growth, k - 1.0))
+        fall, swell, hump = np.zeros_like(self.low_law), np.ones_like(self.low_law), np.zeros_like(self.low_law)
         for steps, rates in self.directions:
             fall += np.maximum(0.0, -steps * rates.least)
-            swell *= _swell(steps, rates.at(self._place(near)), rates)
-            hump += _hump(steps, rates.at(self._place(near)), rates.at(at), rates)
-        swell = np.where(near >= self.counts[0], swell, np.inf)
-        one = np.exp(np.minimum(fall, 700.0)) * self.corners[-1][:, None] + left_out
-        both = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
+            swell *= _swell(steps, rates.take(self._place(loss_cutoff)), rates)
+            hump += _hump(steps, rates.take(self._place(loss_cutoff)), rates.take(place), rates)
+        swell = np.where(loss_cutoff >= self.counts[0], swell, np.inf)
+        from_corner = np.exp(np.minimum(fall, 700.0)) * self.corners[-1][:, None] + left_out
+        from_corners = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
         # Beside a gain of k - 1 people fewer of them are losses.
-        more = one + gain * self.just, both + np.where(near < k - 1.0, swell * gain * self.just * hump, 0.0)
+        more = (
+            from_corner + gain * self.just,
+            from_corners + np.where(loss_cutoff < k - 1.0, swell * gain * self.just * hump, 0.0),
+        )
         apart = gain * self.just + self.pull * self.tails - (growth - 1.0) * self.few
         humped = np.where(gain > 0.0, np.fmin(np.fmin(*more), apart), 0.0)
-        return self._largest(np.maximum(np.fmin(one, both), humped), start, end)
+        return self._largest(np.maximum(np.fmin(from_corner, from_corners), humped), start, end)
 
     def _largest(self, values: Array, start: Array, end: Array) -> Array:
         """Return the largest value from `start` to `end`, infinite where these are not all there."""
         there = (start >= self.counts[0]) & (end <= self.counts[-1])
-        looked = (self.counts >= start) & (self.counts <= end)
-        return np.where(there, np.where(looked, values, 0.0).max(axis=1, keepdims=True), np.inf)
+        within = (self.counts >= start) & (self.counts <= end)
+        return np.where(there, np.where(within, values, 0.0).max(axis=1, keepdims=True), np.inf)
 
 
-def _swell(steps: Array, one: _Rates, other: _Rates) -> Array:
-    """Return how much more may be told between both ends of some steps than at the better end.
+def _swell(steps: Array, smaller: _Rates, larger: _Rates) -> Array:
+    """Return a bound on λ + μ of "Both ends" in `docs/mathematics.md`: how much more is told between than at the ends.
 
     The rates are those at the smaller and at the larger of two counts, between which gains end.
     """
-    up, down = _up(steps * one.most), _up(-steps * one.least)
-    far_up, far_down = _up(steps * other.most), _up(-steps * other.least)
-    base = np.maximum(np.maximum(0.0, up) * np.maximum(0.0, far_up), np.maximum(0.0, down) * np.maximum(0.0, far_down))
-    gap = steps * (other.least - one.most)
-    # How far the two counts are apart decides what a curved path between the ends can add.
-    bent, far_bent = (_up(0.25 * steps * (rates.most - rates.least)) for rates in (one, other))
-    rising = np.where(up > 0.0, up / np.where(gap > 0.0, np.expm1(np.minimum(gap, _MOST)), 0.0), 0.0)
-    falling = np.where(far_down > 0.0, far_down / np.where(gap > 0.0, -np.expm1(-gap), 0.0), 0.0)
-    bent = np.where(far_up > 0.0, bent * (np.maximum(1.0, 1.0 + up) + rising), 0.0)
-    far_bent = np.where(down > 0.0, far_bent * np.maximum(1.0, 1.0 + far_up) * (1.0 + falling), 0.0)
-    result: Array = np.where(steps > 0.0, 1.0 + 0.125 * base + bent + far_bent, 1.0)
+    up, down = _up(steps * smaller.most), _up(-steps * smaller.least)
+    larger_up, larger_down = _up(steps * larger.most), _up(-steps * larger.least)
+    base = np.maximum(
+        np.maximum(0.0, up) * np.maximum(0.0, larger_up), np.maximum(0.0, down) * np.maximum(0.0, larger_down)
+    )
+    gap = steps * (larger.least - smaller.most)
+    # A log-concave path between the ends exceeds its chord by at most a quarter of the steps times the change of slope.
+    bent, larger_bent = (_up(0.25 * steps * (rates.most - rates.least)) for rates in (smaller, larger))
+    rising = np.where(up > 0.0, up / np.where(gap > 0.0, np.expm1(np.minimum(gap, _MAX_EXPONENT)), 0.0), 0.0)
+    falling = np.where(larger_down > 0.0, larger_down / np.where(gap > 0.0, -np.expm1(-gap), 0.0), 0.0)
+    bent = np.where(larger_up > 0.0, bent * (np.maximum(1.0, 1.0 + up) + rising), 0.0)
+    larger_bent = np.where(down > 0.0, larger_bent * np.maximum(1.0, 1.0 + larger_up) * (1.0 + falling), 0.0)
+    result: Array = np.where(steps > 0.0, 1.0 + 0.125 * base + bent + larger_bent, 1.0)
     return result
 
 
-def _hump(steps: Array, one: _Rates, middle: _Rates, other: _Rates) -> Array:
-    """Return how far above a combination of both ends a count between may be likely, as a share of the first."""
-    below, above = _up(steps * (one.least - middle.most)), _up(steps * (other.most - middle.least))
+def _hump(steps: Array, smaller: _Rates, middle: _Rates, larger: _Rates) -> Array:
+    """Return a bound on h, how far a law between exceeds λf₁ + μf₂ at the middle count, as a share of the first."""
+    below, above = _up(steps * (smaller.least - middle.most)), _up(steps * (larger.most - middle.least))
     bent = _up(0.25 * steps * (middle.most - middle.least))
     arch = np.maximum(0.0, above) * np.minimum(1.0, -0.125 * below / (1.0 + below) ** 2)
     result: Array = np.maximum(1.0, 1.0 + _up(steps * middle.most)) * (arch + bent)
@@ -272,5 +285,5 @@ def _hump(steps: Array, one: _Rates, middle: _Rates, other: _Rates) -> Array:
 
 def _up(exponents: Array) -> Array:
     """Return the exponentials less 1, infinite where they are too large to say anything."""
-    result: Array = np.where(exponents > _MOST, np.inf, np.expm1(np.minimum(exponents, _MOST)))
+    result: Array = np.where(exponents > _MAX_EXPONENT, np.inf, np.expm1(np.minimum(exponents, _MAX_EXPONENT)))
     return result

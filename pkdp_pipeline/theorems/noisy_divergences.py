@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.noisy_rows import LOST, Channel, Rows, Whole, row_of, rows_of
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, Whole, row_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array
 
-_NEAR = 2.0**-40
-"""So close to ε0, relatively, an ε may be on either side of that of the noise as it is drawn."""
+_SAMPLER_SLACK = 2.0**-40
+"""An ε this close to ε0, relatively, may lie on either side of the ε0 that the sampler draws with."""
 
 
 class Divergences:
@@ -22,11 +22,11 @@ class Divergences:
         self.channel, self.epsilons = channel, epsilons
         alpha, rise = math.exp(-channel.noise), np.expm1(epsilons)
         self.growth = np.exp(epsilons)
-        self.noisy, self.inside = epsilons < channel.noise, epsilons < channel.noise * (1.0 - _NEAR)
-        # So much may be told in spite of it.
-        doubtful = ~self.inside & (epsilons <= channel.noise * (1.0 + _NEAR)) & (channel.p_min < channel.p_max)
-        self.doubt = np.where(doubtful, 4.0 * _NEAR * channel.noise * self.growth, 0.0)
-        # So far beyond a cutoff a count still speaks for it: log((e^ε - 1)(1 + α)/(e^ε - α)) / log α.
+        self.noisy, self.inside = epsilons < channel.noise, epsilons < channel.noise * (1.0 - _SAMPLER_SLACK)
+        # There the profile may be above what holds beyond ε0, by at most this much.
+        doubtful = ~self.inside & (epsilons <= channel.noise * (1.0 + _SAMPLER_SLACK)) & (channel.p_min < channel.p_max)
+        self.doubt = np.where(doubtful, 4.0 * _SAMPLER_SLACK * channel.noise * self.growth, 0.0)
+        # How far beyond a cutoff gains turn into losses: c = log((e^ε - 1)(1 + α)/(e^ε - α)) / log α of theorem D.
         share = rise * (1.0 + alpha) / (rise - math.expm1(-channel.noise))
         self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
 
@@ -41,7 +41,7 @@ class Divergences:
         row = row_of(self.channel, low, high) if low + high >= k - 1 else None
         if row is None or low * p + high * q < k:
             return np.ones(len(column))
-        bounds = np.full(len(column), self.channel.appears * row.numbers[1] * (1.0 + row.numbers[-1]) + LOST)
+        bounds = np.full(len(column), self.channel.appears * row.numbers[1] * (1.0 + row.numbers[-1]) + UNDERFLOW_MASS)
         bounds[self.silent(column, low, high)] = 0.0
         bounds += self.doubt[column]
         if noisy.any():
@@ -54,7 +54,7 @@ class Divergences:
                 apart = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
                 gains = np.maximum(gains, np.maximum(0.0, apart).sum(axis=1) + rest)
             few = row.numbers[0] + row.numbers[1] + row.numbers[4]
-            bounds = np.where(noisy, gains + (1.0 + growth) * (few * (1.0 + row.numbers[-1]) + LOST), bounds)
+            bounds = np.where(noisy, gains + (1.0 + growth) * (few * (1.0 + row.numbers[-1]) + UNDERFLOW_MASS), bounds)
         return bounds * (1.0 + 1e-12)
 
     def silent(self, column: Whole, low: int, high: int) -> NDArray[np.bool_]:
@@ -73,8 +73,9 @@ class Divergences:
         """Return brackets of the divergence at each place, in both orders, shape (2, places); and bounds for blocks."""
         rows, growth = rows_of(self.channel, low, high), self.growth[column][:, None]
         shown = 1.0 - self.channel.appears
-        one, other = rows.few + rows.just * shown + rows.before[:, :1], rows.few + rows.just + rows.hidden[:, :1]
-        present, absent = np.hstack([rows.present, one]), np.hstack([rows.absent, other])
+        hidden_present = rows.few + rows.just * shown + rows.before[:, :1]
+        hidden_absent = rows.few + rows.just + rows.hidden[:, :1]
+        present, absent = np.hstack([rows.present, hidden_present]), np.hstack([rows.absent, hidden_absent])
         less, more = growth * (1.0 + rows.budget), growth * (1.0 - rows.budget)
         both = ((present, absent), (absent, present))
         lower = [np.maximum(0.0, first * (1.0 - rows.budget) - second * less).sum(axis=1) for first, second in both]
@@ -89,9 +90,9 @@ class Divergences:
         kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (
             1.0 - rows.budget
         )
-        kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + LOST)
+        kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + UNDERFLOW_MASS)
         return least, most, np.maximum(most.max(axis=0), kept) + self.doubt[column]
 
-    def left_out(self, column: Whole, rows: Rows) -> Array:
+    def left_out(self, column: Whole, rows: ChannelRows) -> Array:
         """Return at most how much the counts left out can add: from ε0 on only that of k - 1 people tells anything."""
-        return np.where(self.noisy[column][:, None], rows.rest, LOST)
+        return np.where(self.noisy[column][:, None], rows.rest, UNDERFLOW_MASS)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
-from pkdp_pipeline.theorems.noisy_rows import LOST, Channel, Rows, Whole, rows_of
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, Whole, rows_of
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 
@@ -18,50 +18,57 @@ def between(part: Divergences, column: Whole, firsts: Whole, lasts: Whole, enoug
     """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
     people = np.concatenate([firsts, lasts])
     ends = rows_of(part.channel, people, np.zeros_like(people))
-    near, far = (Rows(*(one[half] for one in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :]))
+    first, last = (
+        ChannelRows(*(values[half] for values in ends)) for half in (np.s_[: len(firsts)], np.s_[len(firsts) :])
+    )
     a, b = firsts[:, None].astype(float), lasts[:, None].astype(float)
-    # More coins publish more often.
-    bounds: Array = far.present.sum(axis=1) * (1.0 + 2.0 * far.budget[:, 0]) + far.rest[:, 0]
+    # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
+    bounds: Array = last.present.sum(axis=1) * (1.0 + 2.0 * last.budget[:, 0]) + last.rest[:, 0]
     todo = np.flatnonzero(bounds > enough)
     if len(todo):
-        near, far = (Rows(*(one[todo] for one in rows)) for rows in (near, far))
+        first, last = (ChannelRows(*(values[todo] for values in rows)) for rows in (first, last))
         a, b, column = a[todo], b[todo], column[todo]
-        found = np.maximum(_right(part, near, far, a, b, column), _left(part, near, far, a, b, column, enough[todo]))
-        bounds[todo] = np.minimum(bounds[todo], found)
+        closer = np.maximum(
+            _right(part, first, last, a, b, column), _left(part, first, last, a, b, column, enough[todo])
+        )
+        bounds[todo] = np.minimum(bounds[todo], closer)
     return bounds * (1.0 + 1e-10)
 
 
-def _right(part: Divergences, near: Rows, far: Rows, a: Array, b: Array, column: Whole) -> Array:
+def _right(part: Divergences, first: ChannelRows, last: ChannelRows, a: Array, b: Array, column: Whole) -> Array:
     """Return bounds on ``P[Y ≥ t] - e^ε P[Y' ≥ t]`` for all t and all numbers of coins in each block."""
     growth = part.growth[column][:, None]
-    # More coins publish larger numbers.
-    bounds = _suffixes(far.present * (1.0 + far.budget)) + far.rest
-    gains = near.present * (1.0 + near.budget) - growth * (1.0 - near.budget) * near.absent
-    gains = _suffixes(np.maximum(0.0, gains)) + LOST
+    # Stochastic dominance bounds P[Y ≥ t] by its value with the most coins; the monotone likelihood ratio bounds gains
+    # that end at `turns` by those with the fewest coins, times the largest ratio of the laws there ("One end").
+    bounds = _suffixes(last.present * (1.0 + last.budget)) + last.rest
+    gains = first.present * (1.0 + first.budget) - growth * (1.0 - first.budget) * first.absent
+    gains = _suffixes(np.maximum(0.0, gains)) + UNDERFLOW_MASS
     least = float(max(0, part.channel.k - 1))
     turns = _cutoffs(part.channel, gains.shape[1]) + np.floor(part.turn[column] + 1e-6)[:, None]
     turns = np.where(part.noisy[column][:, None], np.maximum(turns, least), least)
-    seen = turns <= np.minimum(near.high, a)
+    covered = turns <= np.minimum(first.high, a)
     rising = _rising_ratio(part.channel.p_min, np.minimum(turns, a), a, b)
-    result: Array = np.where(seen, np.minimum(bounds, gains * rising), bounds).max(axis=1)
+    result: Array = np.where(covered, np.minimum(bounds, gains * rising), bounds).max(axis=1)
     return result
 
 
-def _left(part: Divergences, near: Rows, far: Rows, a: Array, b: Array, column: Whole, enough: Array) -> Array:
+def _left(
+    part: Divergences, first: ChannelRows, last: ChannelRows, a: Array, b: Array, column: Whole, enough: Array
+) -> Array:
     """Return bounds on the other order: events that hold less often with more coins, from the end of each block."""
     k, growth, turn = part.channel.k, part.growth[column][:, None], part.turn[column][:, None]
-    cutoffs = _cutoffs(part.channel, far.present.shape[1] + 1)
-    gains = far.absent * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.present
-    rest = part.left_out(column, far)
+    cutoffs = _cutoffs(part.channel, last.present.shape[1] + 1)
+    gains = last.absent * (1.0 + last.budget) - growth * (1.0 - last.budget) * last.present
+    rest = part.left_out(column, last)
     gains = np.cumsum(np.maximum(0.0, gains), axis=1) + rest
     gains *= part.noisy[column][:, None]
-    # With what is suppressed: fewer than k - 1 people, just as many, and more.
-    more = far.hidden * (1.0 + far.budget) - growth * (1.0 - far.budget) * far.before + rest
+    # Events with "suppressed" are bounded in three parts: fewer than k - 1 people, just as many, and more.
+    more = last.hidden * (1.0 + last.budget) - growth * (1.0 - last.budget) * last.before + rest
     jumps = np.maximum(0.0, 1.0 - growth * part.channel.below(cutoffs[:-1] - k) + 4.0 * UNIT * (1.0 + growth))
-    just = near.just * (1.0 + near.budget) + LOST
+    just = first.just * (1.0 + first.budget) + UNDERFLOW_MASS
     just = np.minimum(1.0, just * _rising_ratio(part.channel.p_min, np.full((1, 1), max(0.0, k - 1.0)), a, b))
-    others = jumps * just - (growth - 1.0) * (1.0 - 1e-12) * far.few * (1.0 - far.budget)
-    # The first cutoff falls least.
+    others = jumps * just - (growth - 1.0) * (1.0 - 1e-12) * last.few * (1.0 - last.budget)
+    # The ratio is largest at the first cutoff: a coarse bound for all of them, refined where it is not enough.
     falling = _falling_ratio(part.channel.p_min, np.maximum(float(k), np.floor(cutoffs[:1] - 1.0 - turn - 1e-6)), a, b)
     most = np.maximum(0.0, more.max(axis=1, keepdims=True)) * falling + others[:, :1]
     bounds: Array = np.maximum(gains[:, -1:] * falling, most)[:, 0]
@@ -92,7 +99,7 @@ def _suffixes(values: Array) -> Array:
 def _rising_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
     """Return at least ``P[Bin(m) = x] / P[Bin(a) = x]`` for all m in [a, b]; x is at most a."""
     peak = np.clip(np.floor(x / p), a, b)
-    # -log(1 - x/i) is convex in i.
+    # The ratio is the product of i(1-p)/(i-x); -log(1 - x/i) is convex in i, so the ends' mean bounds the sum.
     first, last = -np.log1p(-x / (a + 1.0)), -np.log1p(-x / np.maximum(peak, a + 1.0))
     rise = np.minimum(700.0, (peak - a) * (0.5 * (first + last) + math.log1p(-p)))
     result: Array = np.exp(rise) * (1.0 + 1e-12 * (b - a + 1.0))
@@ -102,8 +109,9 @@ def _rising_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
 def _falling_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
     """Return at least ``P[Bin(m) = x] / P[Bin(b) = x]`` for all m in [a, b]; 0 where x is above b."""
     peak = np.clip(np.floor(x / p), a, b)
+    # By convexity in i (Jensen's inequality) the middle of the range bounds the sum of -log(1 - x/i) from below.
     rate = -np.log1p(-x / np.maximum(0.5 * (peak + 1.0 + b), x + 0.25)) + math.log1p(-p)
-    # As large a ratio makes more than 1 of whatever may be lost in rounding.
+    # At this clip the ratio times the allowance for underflow exceeds 1, so the bound stays true.
     ratio = np.exp(np.minimum(700.0, (peak - b) * rate)) * (1.0 + 1e-12 * (b - a + 1.0))
     return np.where(x > b, 0.0, ratio)
 

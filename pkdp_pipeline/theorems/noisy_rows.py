@@ -26,16 +26,16 @@ from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
 
 Whole = NDArray[np.int64]
 
-_REACH = 92.0
+_CUTOFF_EXPONENT = 92.0
 """Counts whose probability is below e^-92 of what matters are bounded together."""
 
-WIDEST = 6_000
+MAX_NOISY_VALUES = 6_000
 """Most noisy values looked at for one number of people; with more the search stops."""
 
-LOST = 1e5 * TINY
+UNDERFLOW_MASS = 1e5 * TINY
 """The most that may have been lost to underflow in all numbers of a row."""
 
-_ROUND = 64
+_WIDTH_STEP = 64
 """Laws of coins of two kinds end at multiples of this, so that those of one kind are made seldom."""
 
 
@@ -67,12 +67,12 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChannelRow:
     """The law of the published number of coins: each within its `budget`, relatively, but for `rest` and `under`.
 
     `law` is that of the coins, from the count `start` on. `laws` has four rows. The first two are what is published in
     the target's two lives, from the least value on, values of the same likelihood ratio merged. The others are
-    ``P[S ≥ k, S + Z < t]`` for the same values t, and for t - 1. `numbers` are those of `Rows`.
+    ``P[S ≥ k, S + Z < t]`` for the same values t, and for t - 1. `numbers` are those of `ChannelRows`.
     """
 
     start: int
@@ -81,7 +81,7 @@ class Row:
     numbers: tuple[float, ...]
 
 
-class Rows(NamedTuple):
+class ChannelRows(NamedTuple):
     """Rows of several places below each other; what is a number of one row is a column here.
 
     `few` and `just` are P[S < k-1] and P[S = k-1]. Counts above `high` are left out, and so are very few: `rest` bounds
@@ -120,23 +120,28 @@ def _coins(m: int, p: float, low: int, high: int) -> _Coins:
     with np.errstate(under="ignore"):
         weights = outward_from(anchor - low, peak, (m - steps) * (p / (1.0 - p)) / (steps + 1.0))
     falls = (m - high) * p / ((high + 1) * (1.0 - p))
-    rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + LOST
+    rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + UNDERFLOW_MASS
     sinks = low * (1.0 - p) / ((m - low + 1) * p)
-    under = float(weights[0]) * sinks / (1.0 - sinks) * 1.01 + LOST if low else 0.0
+    under = float(weights[0]) * sinks / (1.0 - sinks) * 1.01 + UNDERFLOW_MASS if low else 0.0
     return _Coins(low, weights, rest, under)
 
 
 def ends_of(channel: Channel, low: int, high: int) -> tuple[int, int] | None:
     """Return the least count that is looked at, and the largest; None where a row would be too wide."""
     k, release, p, q = channel.k, channel.release, channel.p_min, channel.p_max
+    # Bernstein's window, widened to k - 1: on either side less than e^-92 of the law lies beyond.
     mode, variance = int((low + 1) * p + high * q), low * p * (1.0 - p) + high * q * (1.0 - q)
-    spread = _REACH / 3.0 + math.sqrt(_REACH * _REACH / 9.0 + 2.0 * _REACH * variance) + 2.0
+    spread = (
+        _CUTOFF_EXPONENT / 3.0
+        + math.sqrt(_CUTOFF_EXPONENT * _CUTOFF_EXPONENT / 9.0 + 2.0 * _CUTOFF_EXPONENT * variance)
+        + 2.0
+    )
     top = math.ceil(max(mode, k - 1) + spread)
     bottom = 0 if low and high else max(0, math.floor(min(mode, k - 1) - spread))
     if low and high:
-        top += -top % _ROUND
+        top += -top % _WIDTH_STEP
     top, first = min(low + high, top), k if release is None else max(k, release)
-    wide = max(max(top + 1, first) - k + 1, top - bottom, abs(first - (release or first))) > WIDEST
+    wide = max(max(top + 1, first) - k + 1, top - bottom, abs(first - (release or first))) > MAX_NOISY_VALUES
     return None if wide else (bottom, top)
 
 
@@ -145,22 +150,22 @@ def _law(channel: Channel, low: int, high: int, ends: tuple[int, int]) -> _Coins
     p, q, (bottom, top) = channel.p_min, channel.p_max, ends
     if not low or not high:
         return _coins(low or high, p if low else q, bottom, top)
-    # Whatever is up to here is exact.
-    one, other = _coins(low, p, 0, top), _coins(high, q, 0, top)
+    # The convolution of two laws from 0 to `top` is complete up to `top`; what is beyond is bounded in `rest`.
+    smaller, larger = _coins(low, p, 0, top), _coins(high, q, 0, top)
     with np.errstate(under="ignore"):
-        weights = np.convolve(one.weights, other.weights)
-    rest = one.rest + other.rest + 1.01 * float(weights[top + 1 :].sum())
+        weights = np.convolve(smaller.weights, larger.weights)
+    rest = smaller.rest + larger.rest + 1.01 * float(weights[top + 1 :].sum())
     return _Coins(0, weights[: top + 1], rest, 0.0)
 
 
 @lru_cache(maxsize=16384)
-def row_of(channel: Channel, low: int, high: int) -> Row | None:
+def row_of(channel: Channel, low: int, high: int) -> ChannelRow | None:
     """Return the row of at least k - 1 coins, `low` at `p_min` and `high` at `p_max`; None where it is too wide."""
     k, release, noise, ends = channel.k, channel.release, channel.noise, ends_of(channel, low, high)
     if ends is None:
         return None
-    found = _law(channel, low, high, ends)
-    start, weights = found.start, found.weights
+    coins = _law(channel, low, high, ends)
+    start, weights = coins.start, coins.weights
     first = k if release is None else max(k, release)
     size = max(start + len(weights), first) - k + 1
     with np.errstate(under="ignore"):
@@ -171,31 +176,33 @@ def row_of(channel: Channel, low: int, high: int) -> Row | None:
         earlier = np.append(alpha * sums[0], sums[:-1])
         present = earlier + just * (silent / (1.0 + alpha)) * np.exp(-noise * np.arange(size))
         hides = _below(noise, first - k)
-        told, least = (float((counts * hides[at : at + len(counts)]).sum()) for at in (0, 1))
+        suppressed, suppressed_before = (float((counts * hides[shift : shift + len(counts)]).sum()) for shift in (0, 1))
         absent, present = sums[first - k :].copy(), present[first - k :]
-        hidden = told + np.append(0.0, np.cumsum(absent[:-1]))
-        before = np.append(least, hidden[:-1])
+        hidden = suppressed + np.append(0.0, np.cumsum(absent[:-1]))
+        before = np.append(suppressed_before, hidden[:-1])
         factors = np.ones(len(absent))
         if first != release:
             # Values below k that are published have one likelihood ratio.
             depth = math.inf if release is None else float(first - release)
-            hidden[0], before[0] = told * math.exp(-noise * depth), told * math.exp(-noise * (depth + 1.0))
-            before[1:2] = told
+            hidden[0], before[0] = suppressed * math.exp(-noise * depth), suppressed * math.exp(-noise * (depth + 1.0))
+            before[1:2] = suppressed
             factors[0] -= alpha / silent * math.expm1(-noise * depth)
         factors[-1] += alpha / silent
     each = 14.0 if low and high else 10.0
     budget = (each * len(weights) + 4.0 * size + 12.0 * noise * (size + abs(first - (release or first))) + 200.0) * UNIT
     laws = np.stack([present * factors, absent * factors, hidden, before])
     last = float(start + len(weights) - 1)
-    numbers = (float(below[:-1].sum()), just, last, found.rest, found.under, budget)
-    return Row(start=start, law=weights, laws=laws, numbers=numbers)
+    numbers = (float(below[:-1].sum()), just, last, coins.rest, coins.under, budget)
+    return ChannelRow(start=start, law=weights, laws=laws, numbers=numbers)
 
 
 @lru_cache(maxsize=128)
 def _below(noise: float, first: int) -> Array:
     """Return ``P[Z < s]`` for all steps s from the first one down that a row may need."""
-    (found,) = kept([Channel(0, None, noise, 0.0, 0.0).below(first - np.arange(WIDEST + 3, dtype=np.float64))])
-    return found
+    (chances,) = kept(
+        [Channel(0, None, noise, 0.0, 0.0).below(first - np.arange(MAX_NOISY_VALUES + 3, dtype=np.float64))]
+    )
+    return chances
 
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
@@ -204,7 +211,7 @@ def _noised(counts: Array, noise: float, size: int) -> Array:
     ahead[: len(counts)] = counts
     back, step = ahead.copy(), 1
     while step < size and (decay := math.exp(-noise * step)) > 0.0:
-        # After this step every term within 2·step is there.
+        # Doubling: after this step the geometric sums to either side hold every term within 2·step.
         ahead[step:] += decay * ahead[:-step]
         back[:-step] += decay * back[step:]
         step *= 2
@@ -214,15 +221,15 @@ def _noised(counts: Array, noise: float, size: int) -> Array:
     return result
 
 
-def rows_of(channel: Channel, low: Whole, high: Whole) -> Rows:
+def rows_of(channel: Channel, low: Whole, high: Whole) -> ChannelRows:
     """Return the rows of these numbers of coins, none of them too wide; shorter ones are continued."""
     rows, place = _distinct(channel, low, high)
     laws = np.zeros((4, len(rows), max(row.laws.shape[1] for row in rows)))
-    for at, row in enumerate(rows):
-        laws[:, at, : row.laws.shape[1]] = row.laws
-        laws[2:, at, row.laws.shape[1] :] = row.laws[2, -1]
+    for index, row in enumerate(rows):
+        laws[:, index, : row.laws.shape[1]] = row.laws
+        laws[2:, index, row.laws.shape[1] :] = row.laws[2, -1]
     numbers = np.array([row.numbers for row in rows])
-    return Rows(*laws[:, place], *numbers[place].T[:, :, None])
+    return ChannelRows(*laws[:, place], *numbers[place].T[:, :, None])
 
 
 def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, Array, Array]:
@@ -231,15 +238,15 @@ def coins_of(channel: Channel, low: Whole, high: Whole) -> tuple[Array, Array, A
     start = max(0, min(row.start for row in rows) - 1)
     counts = np.arange(start, max(row.start + len(row.law) for row in rows) + 1, dtype=np.float64)
     laws = np.zeros((len(rows), len(counts)))
-    for at, row in enumerate(rows):
-        laws[at, row.start - start : row.start - start + len(row.law)] = row.law
+    for index, row in enumerate(rows):
+        laws[index, row.start - start : row.start - start + len(row.law)] = row.law
     rest, under = np.array([row.numbers[3:5] for row in rows])[place].T[:, :, None]
     return counts, laws[place], rest, under
 
 
-def _distinct(channel: Channel, low: Whole, high: Whole) -> tuple[list[Row], Whole]:
+def _distinct(channel: Channel, low: Whole, high: Whole) -> tuple[list[ChannelRow], Whole]:
     """Return the rows of all numbers that occur, and which of them is whose."""
     pairs = list(zip(low.tolist(), high.tolist(), strict=True))
-    place = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
+    place = {pair: index for index, pair in enumerate(dict.fromkeys(pairs))}
     rows = [row for pair in place if (row := row_of(channel, *pair)) is not None]
     return rows, np.array([place[pair] for pair in pairs])

@@ -19,39 +19,39 @@ SLACK = 0.01
 SLACK_IN_BOX = 0.04
 """The same of coins of two kinds."""
 
-NEGLIGIBLE = 1e-250
+NEGLIGIBLE_DELTA = 1e-250
 """Below this no two sides need to agree."""
 
-NEGLIGIBLE_IN_BOX = 1e-40
+NEGLIGIBLE_DELTA_IN_BOX = 1e-40
 """The same of coins of two kinds."""
 
-_TOGETHER = 128
+_BATCH_SIZE = 128
 """This many blocks are looked at together."""
 
-_MOST_BLOCKS = 1000
+_MAX_BLOCKS = 1000
 """With more blocks than this for one ε to divide at once, the search stops, which widens the bracket."""
 
-_MOST_LOOKED_AT = 2**9
-"""So it does once more blocks than this have been looked at for one ε: most searches end after 200."""
+_MAX_EVALUATED = 2**9
+"""The search also stops once more blocks than this are evaluated for one ε: most searches end after 200."""
 
-_MOST_LOOKED_AT_IN_BOX = 2**12
+_MAX_EVALUATED_IN_BOX = 2**12
 """The same of coins of two kinds, while k is small; each takes as long as k is large."""
 
 _SMALL_K = 100
 
-_HOPELESS = 1000.0
+_HOPELESS_RATIO = 1000.0
 """In a box a search stops at a quarter of the blocks where some bound still exceeds the best attacker by so much."""
 
-_LADDER = 24
+_LADDER_SIZE = 24
 """This many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
 
-_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_LADDER_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
-_STEP = 1.3
+_GROWTH_FACTOR = 1.3
 """The ends of a search are found in steps by this factor."""
 
 
-class Found(NamedTuple):
+class NoisyOptimum(NamedTuple):
     """For every ε: the best attacker's δ, a bound on all, how far apart the sides of one are, and who is the best.
 
     `leader` has two rows, the numbers of people at the smaller and at the larger chance.
@@ -64,23 +64,23 @@ class Found(NamedTuple):
 
 
 def _fit(channels: tuple[Channel, ...], low: int, high: int) -> bool:
-    return all(ends_of(one, low + max(0, one.k - 1 - low - high), high) is not None for one in channels)
+    return all(ends_of(channel, low + max(0, channel.k - 1 - low - high), high) is not None for channel in channels)
 
 
 def ladder(channels: tuple[Channel, ...], least: int, cap: float) -> tuple[Whole, Whole]:
     """Return numbers of coins that are looked at first, at least and at most this many."""
     first = channels[0]
     most = math.ceil(2.0 * max(first.k, first.release or 0) / first.p_min)
-    people = np.minimum(least + most * (np.arange(_LADDER) / _LADDER) ** 2, cap)
+    people = np.minimum(least + most * (np.arange(_LADDER_SIZE) / _LADDER_SIZE) ** 2, cap)
     people = np.unique(people.astype(np.int64))
-    shares = np.array(_SHARES[:1] if first.p_min == first.p_max else _SHARES)
+    shares = np.array(_LADDER_SHARES[:1] if first.p_min == first.p_max else _LADDER_SHARES)
     high = np.floor(shares[:, None] * people).ravel().astype(np.int64)
     low = np.tile(people, len(shares)) - high
     fit = np.array([_fit(channels, *pair) for pair in zip(low.tolist(), high.tolist(), strict=True)])
     return low[fit], high[fit]
 
 
-class Search:
+class NoisySearch:
     """The largest divergences over all numbers of coins of two kinds, for several ε, of channels whose average is seen.
 
     A place is an ε and two numbers of coins. Where both chances are equal, only coins of the smaller one are looked at.
@@ -113,13 +113,13 @@ class Search:
     ) -> None:
         self.channels, self.cap, self.epsilons = channels, math.inf if cap is None else cap, epsilons
         self.others = others + np.zeros(len(epsilons))
-        self.parts = tuple(zip((Divergences(one, epsilons) for one in channels), chances, lowered, strict=True))
+        self.parts = tuple(zip((Divergences(channel, epsilons) for channel in channels), chances, lowered, strict=True))
         # Fewer coins than these are never told apart.
         self.least = max(0, unknown, channels[-1].k - 1)
         self.p_min, self.p_max = channels[0].p_min, channels[0].p_max
         self.is_line = self.p_min == self.p_max
         self.slack = SLACK if self.is_line else SLACK_IN_BOX
-        least = NEGLIGIBLE if self.is_line else NEGLIGIBLE_IN_BOX
+        least = NEGLIGIBLE_DELTA if self.is_line else NEGLIGIBLE_DELTA_IN_BOX
         self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt)
         self._stride = 1, 2**48
         self._keys, self._values = np.full(1, -1), np.zeros((len(channels), 1))
@@ -128,96 +128,98 @@ class Search:
         """Return whether this many coins can be looked at."""
         return _fit(self.channels, low, high)
 
-    def sides(self) -> Found:
+    def sides(self) -> NoisyOptimum:
         """Return what is found for every ε."""
         many = len(self.epsilons)
         best, top, apart = np.zeros((3, many))
-        found = Found(best, top, apart, np.repeat([[self.least], [0]], many, axis=1))
+        optimum = NoisyOptimum(best, top, apart, np.repeat([[self.least], [0]], many, axis=1))
         if self.least > self.cap:
-            return found
-        blocks, ends = self._line(found) if self.is_line else self._plane(found)
-        looked_at, most = np.zeros(many), float(_MOST_LOOKED_AT)
+            return optimum
+        blocks, ends = self._line(optimum) if self.is_line else self._plane(optimum)
+        looked_at, most = np.zeros(many), float(_MAX_EVALUATED)
         if not self.is_line:
-            most = _MOST_LOOKED_AT_IN_BOX * min(1.0, _SMALL_K / max(1, self.channels[0].k))
+            most = _MAX_EVALUATED_IN_BOX * min(1.0, _SMALL_K / max(1, self.channels[0].k))
+        # Branch and bound: corners may become the incumbent; a block whose bound exceeds the incumbent by more than the
+        # slack is halved. All numbers of coins are in a block or beyond the ends, which are bounded in `top`.
         while len(blocks.column):
             looked_at += np.bincount(blocks.column, minlength=many)
-            corners = self._at_corners(blocks, found)
+            corners = self._at_corners(blocks, optimum)
             inside = np.flatnonzero((blocks.first > 1) | (blocks.second > 1))
             blocks, corners = blocks.taken(inside), corners[:, :, inside]
-            enough = self._enough(blocks.column, found)
+            enough = self._enough(blocks.column, optimum)
             bounds = np.zeros(len(inside))
             # Blocks of like counts are looked at together.
             order = np.argsort(blocks.low * self.p_min + blocks.high * self.p_max)
-            for at in range(0, len(inside), _TOGETHER):
-                some = order[at : at + _TOGETHER]
-                bounds[some] = self.between(blocks.taken(some), corners[:, :, some], enough[some])
+            for start in range(0, len(inside), _BATCH_SIZE):
+                batch = order[start : start + _BATCH_SIZE]
+                bounds[batch] = self.between(blocks.taken(batch), corners[:, :, batch], enough[batch])
             done = bounds <= enough
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             largest = np.zeros(many)
             np.maximum.at(largest, blocks.column, bounds)
-            hopeless = (not self.is_line) & (largest > _HOPELESS * best)
+            hopeless = (not self.is_line) & (largest > _HOPELESS_RATIO * best)
             stops = looked_at > np.where(hopeless, 0.25 * most, most)
-            done |= (len(bounds) > _MOST_BLOCKS * many) | stops[blocks.column]
+            done |= (len(bounds) > _MAX_BLOCKS * many) | stops[blocks.column]
             np.maximum.at(top, blocks.column[done], bounds[done])
             blocks = blocks.taken(np.flatnonzero(~done)).halved((self.p_min, self.p_max - self.p_min, self.p_max))
             blocks = self._declared(blocks, ends)
         np.minimum(1.0, top, out=top)
-        return found
+        return optimum
 
-    def _enough(self, column: Whole, found: Found) -> Array:
-        enough: Array = np.maximum((1.0 + self.slack) * found.best[column], self.negligible[column])
+    def _enough(self, column: Whole, optimum: NoisyOptimum) -> Array:
+        enough: Array = np.maximum((1.0 + self.slack) * optimum.best[column], self.negligible[column])
         return enough
 
-    def _line(self, found: Found) -> tuple[Blocks, Whole]:
+    def _line(self, optimum: NoisyOptimum) -> tuple[Blocks, Whole]:
         """Return blocks of all numbers of people that need to be looked at, and where they end.
 
         The upper sides of what is found include a bound on all larger numbers.
         """
         many, ends, step = len(self.epsilons), [self.least], 1
         reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
-        # Before about as many as make k likely no tail can be left out.
+        # Ends at doubling distances. Below about k/p_min coins k is unlikely and `beyond` says nothing.
         while ends[-1] * self.p_min < self.channels[0].k and ends[-1] < self.cap:
             ends.append(int(min(self.least + step, self.cap)))
             step *= 2
         if self.fits(ends[-1], 0):
             column, place = (part.ravel() for part in np.indices((many, len(ends))))
-            self._known(column, np.array(ends)[place], np.zeros_like(place), found)
+            self._known(column, np.array(ends)[place], np.zeros_like(place), optimum)
         else:
-            found.top[:], left = 1.0, left[:0]
+            optimum.top[:], left = 1.0, left[:0]
         while len(left):
             beyond = np.zeros(len(left)) if ends[-1] == self.cap else self.beyond(left, ends[-1], 0)
             reached[left] = len(ends) - 1
             further = int(min(self.least + step, self.cap))
-            # A bound that is not small enough holds as well.
-            done = (beyond <= self._enough(left, found)) | (not self.fits(further, 0))
-            found.top[left[done]] = np.maximum(found.top[left[done]], beyond[done])
+            # A bound that is not small enough holds as well, and widens the bracket.
+            done = (beyond <= self._enough(left, optimum)) | (not self.fits(further, 0))
+            optimum.top[left[done]] = np.maximum(optimum.top[left[done]], beyond[done])
             left = left[~done]
             if len(left):
                 ends.append(further)
                 step *= 2
-                self._known(left, np.full(len(left), further), np.zeros_like(left), found)
+                self._known(left, np.full(len(left), further), np.zeros_like(left), optimum)
         column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
         firsts, none = np.array(ends)[place], np.zeros_like(place)
         blocks = Blocks(column, firsts, none, np.array(ends)[place + 1] - firsts, none, none)
         return blocks, np.stack([np.array(ends)[reached], np.zeros_like(reached)])
 
-    def _plane(self, found: Found) -> tuple[Blocks, Whole]:
+    def _plane(self, optimum: NoisyOptimum) -> tuple[Blocks, Whole]:
         """Return the same of people of two kinds."""
         low, high = ladder(self.channels, self.least, self.cap)
         telling, ends = np.arange(len(self.epsilons)), np.zeros((2, len(self.epsilons)), dtype=np.int64)
         if not len(low):
-            found.top[:], telling = 1.0, telling[:0]
+            optimum.top[:], telling = 1.0, telling[:0]
         elif self.fits(self.least, 0):
             for part, _, _ in self.parts:
                 telling = telling[~part.silent(telling, self.least, 0)]
         if not len(telling):
             return Blocks(*np.zeros((6, 0), dtype=np.int64)), ends
         column, place = (part.ravel() for part in np.indices((len(telling), len(low))))
-        self._look(telling[column], low[place], high[place], found)
-        ends = self._ends(telling, found)
-        return self._all(telling, ends, found), ends
+        self._look(telling[column], low[place], high[place], optimum)
+        ends = self._ends(telling, optimum)
+        return self._all(telling, ends, optimum), ends
 
-    def _ends(self, telling: Whole, found: Found) -> Whole:
+    def _ends(self, telling: Whole, optimum: NoisyOptimum) -> Whole:
         """Return for every ε this many coins of either kind, shape (2, ε), that as many or more need not be looked at.
 
         The upper sides of what is found include a bound on all of them.
@@ -228,17 +230,17 @@ class Search:
             people, left = max(1, math.ceil(self.channels[0].k / (self.p_max if kind else self.p_min))), telling
             while len(left):
                 place = (0, people) if kind else (people, 0)
-                further = int(people * _STEP) + 1
+                further = int(people * _GROWTH_FACTOR) + 1
                 bounds = np.zeros(len(left)) if people > self.cap else self.beyond(left, *place)
-                done = bounds <= self._enough(left, found)
+                done = bounds <= self._enough(left, optimum)
                 # A bound that is not small enough holds as well.
                 done |= not self.fits(*((0, further) if kind else (further, 0)))
                 ends[kind, left[done]] = people
-                found.top[left[done]] = np.maximum(found.top[left[done]], bounds[done])
+                optimum.top[left[done]] = np.maximum(optimum.top[left[done]], bounds[done])
                 left, people = left[~done], further
         return ends
 
-    def _all(self, telling: Whole, ends: Whole, found: Found) -> Blocks:
+    def _all(self, telling: Whole, ends: Whole, optimum: NoisyOptimum) -> Blocks:
         """Return blocks of all places that need to be looked at."""
         parts: list[tuple[int, ...]] = []
         for column in telling.tolist():
@@ -258,10 +260,10 @@ class Search:
         blocks = Blocks(*np.array(parts, dtype=np.int64).T)
         last = blocks.corner(1, 1)
         fit = np.array([self.fits(*pair) for pair in zip(last[0].tolist(), last[1].tolist(), strict=True)])
-        found.top[blocks.column[~fit]] = 1.0
+        optimum.top[blocks.column[~fit]] = 1.0
         self._stride = int(last[1].max()) + 1, int(max(last[0].max(), blocks.low.max())) + 1
         if self._stride[0] * self._stride[1] * len(self.epsilons) >= 2**62:
-            found.top[:] = 1.0
+            optimum.top[:] = 1.0
             return blocks.taken(np.zeros(0, dtype=np.int64))
         return self._declared(blocks.taken(np.flatnonzero(fit)), ends)
 
@@ -272,41 +274,42 @@ class Search:
         beyond |= (not self.is_line) & (blocks.high >= at_high)
         return blocks.taken(np.flatnonzero(~beyond & (blocks.low + blocks.high <= self.cap)))
 
-    def _at_corners(self, blocks: Blocks, found: Found) -> Array:
+    def _at_corners(self, blocks: Blocks, optimum: NoisyOptimum) -> Array:
         """Look at the corners of each block; return bounds on the divergence of every channel there, in this order."""
-        # Along a line they are not needed, and where a block ends another begins, or the ends are known.
+        # On a line the first corner is enough: where a block ends another begins, or the end is evaluated already.
         corners = blocks.corners[: 1 if self.is_line else 4]
         low, high = (np.concatenate(part) for part in zip(*corners, strict=True))
-        known = self._known(np.tile(blocks.column, len(corners)), low, high, found)
+        known = self._known(np.tile(blocks.column, len(corners)), low, high, optimum)
         return known.reshape(len(self.parts), len(corners), len(blocks.column))
 
-    def _known(self, column: Whole, low: Whole, high: Whole, found: Found) -> Array:
+    def _known(self, column: Whole, low: Whole, high: Whole, optimum: NoisyOptimum) -> Array:
         """Return bounds on the divergence of every channel at these places, the larger of both orders."""
+        # One whole number for each place, sorted: a binary search finds what was evaluated before.
         keys = (column * self._stride[1] + low) * self._stride[0] + high
-        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        missing = np.flatnonzero(self._keys[at] != keys)
+        position = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        missing = np.flatnonzero(self._keys[position] != keys)
         if len(missing):
-            new, at = np.unique(keys[missing], return_index=True)
-            at = missing[at]
-            values = self._look(column[at], low[at], high[at], found)
+            new, position = np.unique(keys[missing], return_index=True)
+            position = missing[position]
+            values = self._look(column[position], low[position], high[position], optimum)
             keys_, values = np.append(self._keys, new), np.hstack([self._values, values])
             order = np.argsort(keys_)
             self._keys, self._values = keys_[order], values[:, order]
         known: Array = self._values[:, np.searchsorted(self._keys, keys)]
         return known
 
-    def _look(self, column: Whole, low: Whole, high: Whole, found: Found) -> Array:
+    def _look(self, column: Whole, low: Whole, high: Whole, optimum: NoisyOptimum) -> Array:
         """Look at these places, and enter what is there; return bounds of every channel."""
         lower, upper, apart = self._exact(column, low, high)
         declared = low + high <= self.cap
         lower, upper = np.where(declared, lower, 0.0), np.where(declared, upper, 0.0)
-        np.maximum.at(found.best, column, lower)
-        np.maximum.at(found.top, column, upper)
-        leading = lower >= 0.5 * found.best[column]
+        np.maximum.at(optimum.best, column, lower)
+        np.maximum.at(optimum.top, column, upper)
+        leading = lower >= 0.5 * optimum.best[column]
         wide = (upper - lower)[leading] / np.maximum(lower[leading], TINY)
-        np.maximum.at(found.apart, column[leading], np.minimum(1.0, wide))
-        first = (lower == found.best[column]) & (lower > 0.0)
-        found.leader[:, column[first]] = low[first], high[first]
+        np.maximum.at(optimum.apart, column[leading], np.minimum(1.0, wide))
+        first = (lower == optimum.best[column]) & (lower > 0.0)
+        optimum.leader[:, column[first]] = low[first], high[first]
         return apart
 
     def exact(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array]:
@@ -316,12 +319,12 @@ class Search:
     def _exact(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array, Array]:
         lower, upper = np.zeros((2, 2, len(low)))
         each = np.zeros((len(self.parts), len(low)))
-        for at, (part, chance, lowered) in enumerate(self.parts):
-            told = np.flatnonzero(low + high >= part.channel.k - 1)
-            if len(told):
-                least, most, each[at, told] = part.orders(column[told], low[told], high[told])
-                lower[:, told] += lowered * least
-                upper[:, told] += chance * most
+        for index, (part, chance, lowered) in enumerate(self.parts):
+            possible = np.flatnonzero(low + high >= part.channel.k - 1)
+            if len(possible):
+                least, most, each[index, possible] = part.orders(column[possible], low[possible], high[possible])
+                lower[:, possible] += lowered * least
+                upper[:, possible] += chance * most
         several = len(self.parts) > 1
         upper = upper.max(axis=0) * (1.0 + 1e-14 * several) + self.others[column]
         return lower.max(axis=0) * (1.0 - 1e-14 * several), upper, each
@@ -338,10 +341,12 @@ class Search:
         for known, (part, chance, _) in zip(corners, self.parts, strict=True):
             if self.is_line:
                 lasts = blocks.low + blocks.first
-                told = np.flatnonzero(lasts >= part.channel.k - 1)
-                ends = np.maximum(blocks.low[told], part.channel.k - 1), lasts[told]
-                if len(told):
-                    bounds[told] += chance * noisy_line.between(part, blocks.column[told], *ends, share * enough[told])
+                possible = np.flatnonzero(lasts >= part.channel.k - 1)
+                ends = np.maximum(blocks.low[possible], part.channel.k - 1), lasts[possible]
+                if len(possible):
+                    bounds[possible] += chance * noisy_line.between(
+                        part, blocks.column[possible], *ends, share * enough[possible]
+                    )
             else:
                 bounds += chance * noisy_blocks.between(part, blocks, known, share * enough)
         return bounds * (1.0 + 1e-14) + self.others[blocks.column]

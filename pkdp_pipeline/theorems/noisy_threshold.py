@@ -10,42 +10,42 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.noisy_rows import WIDEST, Channel, Whole
+from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, Channel, Whole
 from pkdp_pipeline.theorems.noisy_search import (
-    NEGLIGIBLE,
-    NEGLIGIBLE_IN_BOX,
+    NEGLIGIBLE_DELTA,
+    NEGLIGIBLE_DELTA_IN_BOX,
     SLACK,
     SLACK_IN_BOX,
-    Found,
-    Search,
+    NoisyOptimum,
+    NoisySearch,
     ladder,
 )
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-_LEAST = 2.0**-11
+_MIN_EPSILON = 2.0**-11
 """Of a smaller ε the profile is bounded by the one here, and what a smaller ε can add."""
 
-_FLAT = 300.0
+_MAX_EPSILON = 300.0
 """At a larger ε the profile is bounded by the one here; what the fewest people attain does not depend on ε."""
 
-_LEAST_P = 1e-9
+_MIN_P = 1e-9
 """A smaller p is replaced by this one, which is sound."""
 
-_AT_ONCE = 32
+_BATCH_SIZE = 32
 """This many ε are searched at once."""
 
-_ROUNDS = 6
+_MAX_ROUNDS = 6
 """Most ε at which an inversion looks at all numbers of people, before it is left to a plain search."""
 
-_ROUNDS_IN_BOX = 4
+_MAX_ROUNDS_IN_BOX = 4
 """In a box, where a search is slow, it is left to the other theorems after this many."""
 
-_CLOSE = 1e-3
+_TARGET_TOLERANCE = 1e-3
 """An inversion ends this close below the δ asked for, relatively."""
 
-_UNSEEN = 1e-3
+_NEGLIGIBLE_SHARE = 1e-3
 """Numbers of known people that add less than this together, relatively, are not looked at."""
 
 _GUESSES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
@@ -98,7 +98,7 @@ class NoisyThreshold(Threshold):
     @property
     def negligible(self) -> float:
         """Below this no two sides need to agree."""
-        return NEGLIGIBLE if self.p_min in (None, self.p) else NEGLIGIBLE_IN_BOX
+        return NEGLIGIBLE_DELTA if self.p_min in (None, self.p) else NEGLIGIBLE_DELTA_IN_BOX
 
     def before_noise(self, epsilons: Array) -> Array:
         """Return at most what the count tells without noise, of which noise only hides; 1 beside people known."""
@@ -108,51 +108,53 @@ class NoisyThreshold(Threshold):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.repeat(np.minimum(1.0, EVALUATED + 4.0 * self._found(epsilons).apart)[None], 2, axis=0)
+        return np.repeat(np.minimum(1.0, EVALUATED + 4.0 * self._optimum(epsilons).apart)[None], 2, axis=0)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        found = self._found(epsilons)
-        return found.best, found.top
+        optimum = self._optimum(epsilons)
+        return optimum.best, optimum.top
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
-        if self.out_of_reach or self.p < _LEAST_P or max(self.k, self.release_threshold or 0) > WIDEST:
+        if self.out_of_reach or self.p < _MIN_P or max(self.k, self.release_threshold or 0) > MAX_NOISY_VALUES:
             return Bound.smallest_epsilon(self, target)
+        # Inversion by cutting planes: invert the δ of the worst numbers of people so far, raised by the gap of the last
+        # search; branch and bound at that ε certifies it or adds its worst numbers. Only a certified ε is returned.
         channels = self._channels
-        looked = np.stack(
+        people = np.stack(
             ladder(channels, max(0, self.unknown, channels[-1].k - 1), math.inf if self.cap is None else self.cap)
         )
         leaders: set[tuple[int, int]] = set()
         share, best = 1.0 + 0.5 * self.slack, math.inf
-        for _ in range(_ROUNDS if self.p_min is None else _ROUNDS_IN_BOX):
-            epsilon = smallest_epsilon(partial(self._towards, looked, share), target, _CLOSE)
+        for _ in range(_MAX_ROUNDS if self.p_min is None else _MAX_ROUNDS_IN_BOX):
+            epsilon = smallest_epsilon(partial(self._towards, people, share), target, _TARGET_TOLERANCE)
             if math.isinf(epsilon):
                 break
-            found = self._found(np.array([epsilon]))
-            certain = float(found.top[0])
+            optimum = self._optimum(np.array([epsilon]))
+            certain = float(optimum.top[0])
             if self.p_min is not None and certain > target and not math.isinf(best):
                 break  # a search in a box may be cut short at a smaller ε and not at a larger one
             best = min(best, epsilon) if certain <= target else best
-            leaders.add((int(found.leader[0, 0]), int(found.leader[1, 0])))
-            looked = np.array(sorted(leaders)).T
-            near = self._towards(looked, 1.0, epsilon)
-            if (1.0 - 3.0 * _CLOSE) * target <= certain <= target or near == 0.0:
+            leaders.add((int(optimum.leader[0, 0]), int(optimum.leader[1, 0])))
+            people = np.array(sorted(leaders)).T
+            of_leaders = self._towards(people, 1.0, epsilon)
+            if (1.0 - 3.0 * _TARGET_TOLERANCE) * target <= certain <= target or of_leaders == 0.0:
                 break
-            share = max(1.0, certain / near) * (1.0 + _CLOSE)
+            share = max(1.0, certain / of_leaders) * (1.0 + _TARGET_TOLERANCE)
         return Bound.smallest_epsilon(self, target) if math.isinf(best) and self.p_min is None else best
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_min`, if declared, and how many at `p` are the worst attacker found."""
-        low, high = self._found(np.array([epsilon])).leader[:, 0].tolist()
+        low, high = self._optimum(np.array([epsilon])).leader[:, 0].tolist()
         return (0, low) if self.p_min is None else (low, high)
 
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""
-        near = min(max(epsilon, _LEAST), _FLAT)
-        search = self.search(np.array([near]))
+        clipped = min(max(epsilon, _MIN_EPSILON), _MAX_EPSILON)
+        search = self.search(np.array([clipped]))
         _, upper = search.exact(np.zeros(people.shape[1], dtype=np.int64), *people)
-        return min(1.0, share * float(upper.max()) + math.expm1(near) - math.expm1(min(near, epsilon)))
+        return min(1.0, share * float(upper.max()) + math.expm1(clipped) - math.expm1(min(clipped, epsilon)))
 
     @property
     def out_of_reach(self) -> bool:
@@ -160,21 +162,21 @@ class NoisyThreshold(Threshold):
         most = 0 if self.p == 0.0 else self.cap
         return most is not None and most < self.k - 1 - (self.known if self.p > 0.0 else 0)
 
-    def search(self, epsilons: Array) -> Search:
+    def search(self, epsilons: Array) -> NoisySearch:
         """Return the search for the worst number of people."""
-        p, channels = max(self.p, _LEAST_P), self._channels
+        p, channels = max(self.p, _MIN_P), self._channels
         if not self.known:
-            return Search(channels, np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
+            return NoisySearch(channels, np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
         chances = binomial_weights(self.known, p, 0, self.known)
         kept, others = self._matters(channels[0], chances, epsilons)
-        some, least = tuple(channels[b] for b in kept.tolist()), weights_below(chances)[kept]
-        return Search(some, chances[kept], least, self.unknown, self.cap, epsilons, others)
+        relevant, lowered = tuple(channels[b] for b in kept.tolist()), weights_below(chances)[kept]
+        return NoisySearch(relevant, chances[kept], lowered, self.unknown, self.cap, epsilons, others)
 
     @property
     def _channels(self) -> tuple[Channel, ...]:
         """The channels where 0, 1, 2, … of those who are known count."""
-        release, p = self.release_threshold, max(self.p, _LEAST_P)
-        low = p if self.p_min is None else max(_LEAST_P, min(self.p_min, p))
+        release, p = self.release_threshold, max(self.p, _MIN_P)
+        low = p if self.p_min is None else max(_MIN_P, min(self.p_min, p))
         return tuple(
             Channel(self.k - b, None if release is None else release - b, self.noise, low, p)
             for b in range(self.known + 1)
@@ -194,21 +196,22 @@ class NoisyThreshold(Threshold):
             noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False, appears_at=appears)
             most = np.minimum(most, noise.certified(epsilons))
         adds = chances[:, None] * most * (1.0 + 1e-12)
-        # With nobody known this much is told, with some number of people: what is small beside it is not looked at.
+        # δ is a mean over how many known people count. Numbers that together add a negligible share of what some number
+        # of people attains with nobody known are left out, and what they add at most is added to the bound.
         people = np.unique(np.ceil(self.k / channel.p_max * np.array(_GUESSES)).astype(np.int64))
         people = np.minimum(people, np.iinfo(np.int64).max if self.cap is None else self.cap)
-        alone = Search((channel,), np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
-        column, at = (part.ravel() for part in np.indices((len(epsilons), len(people))))
-        told = np.full(column.shape, 0.0)
+        alone = NoisySearch((channel,), np.ones(1), np.ones(1), self.unknown, self.cap, epsilons)
+        column, index = (part.ravel() for part in np.indices((len(epsilons), len(people))))
+        deltas = np.full(column.shape, 0.0)
         if all(alone.fits(m, 0) for m in people.tolist()):
-            told = alone.exact(column, people[at], np.zeros_like(at))[0]
-        told = told.reshape(len(epsilons), len(people)).max(axis=1)
-        share = np.divide(adds, told, out=np.full(adds.shape, np.inf), where=told > TINY).max(axis=1)
+            deltas = alone.exact(column, people[index], np.zeros_like(index))[0]
+        deltas = deltas.reshape(len(epsilons), len(people)).max(axis=1)
+        share = np.divide(adds, deltas, out=np.full(adds.shape, np.inf), where=deltas > TINY).max(axis=1)
         order = np.argsort(share, kind="stable")
-        small = np.cumsum(share[order]) <= _UNSEEN
+        small = np.cumsum(share[order]) <= _NEGLIGIBLE_SHARE
         return np.sort(order[~small]), adds[order[small]].sum(axis=0) * (1.0 + 1e-12)
 
-    def as_on_line(self, epsilons: Array) -> tuple[Whole, Found]:
+    def as_on_line(self, epsilons: Array) -> tuple[Whole, NoisyOptimum]:
         """Return which ε have to be searched, and what is found for the others.
 
         In a box nobody tells more than where some may be known not to be counted. A search would only say the same
@@ -216,9 +219,11 @@ class NoisyThreshold(Threshold):
         """
         many = len(epsilons)
         everywhere, nothing = np.arange(many), np.zeros(many)
-        if self.p_min is None or self.p < _LEAST_P:
-            return everywhere, Found(nothing, nothing, nothing, np.zeros((2, many), dtype=np.int64))
-        line = _looked(replace(self, theorem="noisy_thresholding", p_min=None, unknown=0), tuple(epsilons.tolist()))
+        if self.p_min is None or self.p < _MIN_P:
+            return everywhere, NoisyOptimum(nothing, nothing, nothing, np.zeros((2, many), dtype=np.int64))
+        line = _cached_optimum(
+            replace(self, theorem="noisy_thresholding", p_min=None, unknown=0), tuple(epsilons.tolist())
+        )
         high = line.leader[0]
         low = np.maximum(0, self.unknown - high)
         search = self.search(epsilons)
@@ -228,40 +233,40 @@ class NoisyThreshold(Threshold):
             best[rows], upper[rows] = search.exact(rows, low[rows], high[rows])
         enough = (line.top <= (1.0 + self.slack) * best) & (best > 0.0)
         apart = np.minimum(1.0, np.maximum(line.apart, (upper - best) / np.maximum(best, TINY)))
-        return everywhere[~enough], Found(best, line.top, apart, np.stack([low, high]))
+        return everywhere[~enough], NoisyOptimum(best, line.top, apart, np.stack([low, high]))
 
-    def _found(self, epsilons: Array) -> Found:
-        return _looked(self, tuple(epsilons.tolist()))
+    def _optimum(self, epsilons: Array) -> NoisyOptimum:
+        return _cached_optimum(self, tuple(epsilons.tolist()))
 
 
 @lru_cache(maxsize=256)
-def _looked(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Found:
+def _cached_optimum(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> NoisyOptimum:
     """Return what is found at these ε; a certificate asks for the same ones again."""
-    asked = np.array(epsilons)
+    points = np.array(epsilons)
     if bound.out_of_reach:
-        nothing = np.zeros(len(asked))
-        return Found(*kept((nothing, nothing, nothing, np.zeros((2, len(asked)), dtype=np.int64))))
+        nothing = np.zeros(len(points))
+        return NoisyOptimum(*kept((nothing, nothing, nothing, np.zeros((2, len(points)), dtype=np.int64))))
     if bound.p == 0.0:
-        return _looked(replace(bound, p=0.5, cap=0, known=0), epsilons)
-    near = np.clip(asked, _LEAST, _FLAT)
-    left, found = bound.as_on_line(near)
-    best, top, apart, leader = (part.copy() for part in found)
-    before = bound.before_noise(near[left])
+        return _cached_optimum(replace(bound, p=0.5, cap=0, known=0), epsilons)
+    clipped = np.clip(points, _MIN_EPSILON, _MAX_EPSILON)
+    left, optimum = bound.as_on_line(clipped)
+    best, top, apart, leader = (part.copy() for part in optimum)
+    before = bound.before_noise(clipped[left])
     small = before <= bound.negligible
     settled, left = left[small], left[~small]
     top[settled], apart[settled] = before[small], 0.0
     leader[0, settled] = np.maximum(leader[0, settled], max(bound.unknown, bound.k - 1) - leader[1, settled])
-    for at in range(0, len(left), _AT_ONCE):
-        rows = left[at : at + _AT_ONCE]
-        best[rows], top[rows], apart[rows], leader[:, rows] = bound.search(near[rows]).sides()
-    # Of the events that the profile consists of none is likelier than 1.
-    top = np.minimum(1.0, top + (np.expm1(near) - np.expm1(np.minimum(near, asked))))
-    if (asked > _FLAT).any():
+    for start in range(0, len(left), _BATCH_SIZE):
+        rows = left[start : start + _BATCH_SIZE]
+        best[rows], top[rows], apart[rows], leader[:, rows] = bound.search(clipped[rows]).sides()
+    # For a smaller ε the profile grows by at most the difference of the e^ε, as no event is likelier than 1.
+    top = np.minimum(1.0, top + (np.expm1(clipped) - np.expm1(np.minimum(clipped, points))))
+    if (points > _MAX_EPSILON).any():
         # What is attained by just as many people as make k possible does not depend on ε.
-        search = bound.search(np.array([_FLAT]))
+        search = bound.search(np.array([_MAX_EPSILON]))
         place = np.zeros(1, dtype=np.int64), np.array([search.least]), np.zeros(1, dtype=np.int64)
-        best = np.where(asked > _FLAT, search.exact(*place)[0] if search.fits(search.least, 0) else 0.0, best)
-    if bound.p < _LEAST_P:
+        best = np.where(points > _MAX_EPSILON, search.exact(*place)[0] if search.fits(search.least, 0) else 0.0, best)
+    if bound.p < _MIN_P:
         # A larger p dominates; what is attained there proves nothing.
-        best = np.zeros(len(asked))
-    return Found(*kept((best, top, apart, leader)))
+        best = np.zeros(len(points))
+    return NoisyOptimum(*kept((best, top, apart, leader)))

@@ -89,10 +89,13 @@ class Options(Uncertain):
         last = min(self.unknown, math.ceil(mean + math.sqrt(2.0 * reach) * spread + reach))
         weights = binomial_weights(self.unknown, weight, first, last)
         width = (20.0 * len(weights) + 100.0) * UNIT
+        # Chernoff bounds on the chances of fewer and of more coins than are looked at.
         before = binomial_below(self.unknown, weight, first)
         after = binomial_below(self.unknown, 1.0 - weight, self.unknown - last)
         edges = np.unique(np.linspace(first, last + 1, 65).astype(np.int64))
         low, high = self._coins(edges, epsilon, mirrored)
+        # Upper and lower sums, refined where they differ most. δ_N does not increase with N: a block's mass times δ at
+        # its first N is at or above its part, and times δ at the next block's first N at or below it.
         while True:
             mass = np.add.reduceat(weights, edges[:-1] - first)
             above = mass * high[:-1]
@@ -117,6 +120,6 @@ class Options(Uncertain):
 
     def _coins(self, counts: Whole, epsilon: float, mirrored: bool = False) -> tuple[Array, Array]:
         """Return brackets of one order of the profile of counting N coins, for every N in `counts`."""
-        one, other = (1.0 - self.p, self.p) if mirrored else (self.p, 1.0 - self.p)
-        tails = TwoCoinTails(low=one, low_complement=other, high=one, high_complement=other, noise=self.noise)
+        p, complement = (1.0 - self.p, self.p) if mirrored else (self.p, 1.0 - self.p)
+        tails = TwoCoinTails(low=p, low_complement=complement, high=p, high_complement=complement, noise=self.noise)
         return tails.right_tails(counts.astype(np.float64), np.zeros(len(counts)), np.full(len(counts), epsilon))

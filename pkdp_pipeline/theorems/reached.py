@@ -15,48 +15,48 @@ from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import TINY, Array
 
-_MOST_PEOPLE = 600
+_MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
 
-_MOST_NEAR = 4000
+_MAX_CLIMB_PEOPLE = 4000
 """Nor are those near the worst one of a theorem."""
 
-_TRIED = 48
-"""This many numbers of people are tried."""
+_GRID_SIZE = 48
+"""This many numbers of people are tried, in geometric progression."""
 
 _SHARES = (1.0, 0.5, 0.0)
 """Of the people who are tried, these shares are counted with the larger probability."""
 
-_WIDTH = 80.0
+_CUTOFF_EXPONENT = 80.0
 """Noise beyond e^-80 is left out of what is seen, which errs downward."""
 
 _ERROR = 1e-11
 """Relative error of every chance, with room."""
 
-_LOST = 1e6 * TINY
+_UNDERFLOW_MASS = 1e6 * TINY
 """The most that may have been added to a chance against underflow."""
 
 
-_MOST_IN_CELLS = 400
+_MAX_PEOPLE_IN_CELLS = 400
 """Of two cells, attackers with more unknown people than this are not tried."""
 
-_CROWDS = 10
+_CELL_GRID_SIZE = 10
 """Of two cells, this many numbers of people are tried."""
 
-_FAR = 120
+_MAX_REACH = 120
 """Noise further out than this is left out of what two cells show, which errs downward."""
 
 
 def _gain(first: Array, second: Array, epsilon: float, axes: tuple[int, ...]) -> Array:
     """Return at most the divergence of two laws of which every chance is known with an error of `_ERROR`."""
     growth = math.exp(min(epsilon, 700.0)) * (1.0 + _ERROR)
-    gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _LOST * growth)
+    gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _UNDERFLOW_MASS * growth)
     total: Array = gains.sum(axis=axes) * (1.0 - _ERROR)
     return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Tried(Bound):
+class _Attained(Bound):
     """The divergence attained by attackers that are tried; nothing is certified."""
 
     def rounding(self, epsilons: Array) -> Array:
@@ -73,7 +73,7 @@ class _Tried(Bound):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached(_Tried):
+class Reached(_Attained):
     """Attackers who know nobody, with people of at most two kinds, on a count; nothing is certified.
 
     Parameters
@@ -103,7 +103,7 @@ class Reached(_Tried):
     release_threshold: int | None = None
 
     def _apart(self, epsilons: Array, attained: Array) -> Array:
-        apart, boxed = _Tried._apart(self, epsilons, attained), self._boxed()
+        apart, boxed = _Attained._apart(self, epsilons, attained), self._boxed()
         # A climb may end elsewhere on another processor, and nowhere above what is certified.
         return apart if boxed is None else np.maximum(apart, boxed.certified(epsilons) - attained)
 
@@ -111,14 +111,14 @@ class Reached(_Tried):
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = np.zeros(len(epsilons))
         laws, boxed = _laws(self), self._boxed()
-        if boxed is not None and boxed.unknown > _MOST_NEAR:
+        if boxed is not None and boxed.unknown > _MAX_CLIMB_PEOPLE:
             boxed = None  # nobody climbs from so many people
         crowds = [] if boxed is None else boxed.worst_crowds(epsilons)[::-1].T.tolist()
-        for at, epsilon in enumerate(epsilons.tolist()):
+        for row, epsilon in enumerate(epsilons.tolist()):
             if laws is not None:
-                attained[at] = _gains(laws, epsilon).max()
+                attained[row] = _gains(laws, epsilon).max()
             if crowds:
-                attained[at] = max(attained[at], self._climbed(tuple(crowds[at]), epsilon))
+                attained[row] = max(attained[row], self._climbed(tuple(crowds[row]), epsilon))
         return attained, np.ones(len(epsilons))
 
     def _boxed(self) -> BoxedThreshold | None:
@@ -140,17 +140,19 @@ class Reached(_Tried):
 
     def _climbed(self, crowd: tuple[int, int], epsilon: float) -> float:
         """Return what the best attacker near one reaches, by steps that are halved where none of them helps."""
-        if sum(crowd) > _MOST_NEAR:
+        if sum(crowd) > _MAX_CLIMB_PEOPLE:
             return 0.0
-        best, step, most = 0.0, 1 + sum(crowd) // 8, min(_MOST_NEAR, math.inf if self.cap is None else self.cap)
+        best, step, most = 0.0, 1 + sum(crowd) // 8, min(_MAX_CLIMB_PEOPLE, math.inf if self.cap is None else self.cap)
+        # Pattern search: move to the best neighbour, or halve the step. Every crowd tried is declared, so its δ is
+        # attained and a local optimum errs downward only.
         while step:
             moves = {(crowd[0] + step * down, crowd[1] + step * up) for down, up in product((-1, 0, 1), repeat=2)}
-            near = sorted(one for one in moves if min(one) >= 0 and self.unknown <= sum(one) <= most)
-            if not near:
+            neighbours = sorted(sizes for sizes in moves if min(sizes) >= 0 and self.unknown <= sum(sizes) <= most)
+            if not neighbours:
                 break
-            gains = _gains(_seen(self, near), epsilon)
+            gains = _gains(_outcome_laws(self, neighbours), epsilon)
             if gains.max() > best:
-                best, crowd = float(gains.max()), near[int(gains.argmax())]
+                best, crowd = float(gains.max()), neighbours[int(gains.argmax())]
             else:
                 step //= 2
         return best
@@ -161,10 +163,10 @@ class Reached(_Tried):
         least = max(1, self.unknown, (self.k or 0) - 1, (self.k_complement or 0) - 1)
         enough = 2.0 * max(self.k or 0, self.release_threshold or 0) / max(self.p_max, 1e-9)
         enough = max(enough, 2.0 * (self.k_complement or 0) / max(1.0 - self.p_min, 1e-9), 2.0 * least)
-        most = math.floor(min(_MOST_PEOPLE, enough, math.inf if self.cap is None else self.cap))
+        most = math.floor(min(_MAX_PEOPLE, enough, math.inf if self.cap is None else self.cap))
         if most < least:
             return []
-        numbers = {round(least * (most / least) ** (at / (_TRIED - 1))) for at in range(_TRIED)}
+        numbers = {round(least * (most / least) ** (step / (_GRID_SIZE - 1))) for step in range(_GRID_SIZE)}
         return sorted({(m - (high := round(share * m)), high) for m in numbers for share in _SHARES})
 
 
@@ -177,10 +179,10 @@ def _gains(laws: tuple[Array, Array], epsilon: float) -> Array:
 def _laws(bound: Reached) -> tuple[Array, Array] | None:
     """Return what is seen of all crowds that are tried."""
     crowds = bound.crowds()
-    return _seen(bound, crowds) if crowds else None
+    return _outcome_laws(bound, crowds) if crowds else None
 
 
-def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
+def _outcome_laws(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
     """Return what is seen in the target's two lives; a row for each crowd."""
     size = max(map(sum, crowds)) + 2
     counts, chances = np.arange(size), np.zeros((len(crowds), size))
@@ -197,7 +199,7 @@ def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
     hidden, shown = [(law * ~shows).sum(axis=1) for law in lives], [law * shows for law in lives]
     if bound.noise is not None:
         reach, least, alpha = (
-            math.ceil(min(4000.0, _WIDTH / bound.noise)),
+            math.ceil(min(4000.0, _CUTOFF_EXPONENT / bound.noise)),
             bound.release_threshold,
             math.exp(-bound.noise),
         )
@@ -208,14 +210,14 @@ def _seen(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array, Array]:
             )
         if least is not None:
             below = Channel(0, least, bound.noise, bound.p_min, bound.p_max).below(least - counts.astype(float))
-            hidden = [told + law @ below for told, law in zip(hidden, shown, strict=True)]
+            hidden = [mass + law @ below for mass, law in zip(hidden, shown, strict=True)]
         shown = [law @ kernel for law in shown]
-    present, absent = (np.hstack([law, told[:, None]]) for law, told in zip(shown, hidden, strict=True))
+    present, absent = (np.hstack([law, mass[:, None]]) for law, mass in zip(shown, hidden, strict=True))
     return present, absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedBetween(_Tried):
+class ReachedBetween(_Attained):
     """Attackers who know nobody, on two noised cells between which everybody tosses a coin.
 
     Parameters
@@ -245,21 +247,23 @@ class ReachedBetween(_Tried):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.array(_told_by_cells(self, tuple(epsilons.tolist()))), np.ones(len(epsilons))
+        return np.array(_attained_by_cells(self, tuple(epsilons.tolist()))), np.ones(len(epsilons))
 
     def crowds(self) -> list[int]:
         """Return the numbers of people that are tried."""
         least = max(1, self.unknown, (self.k or 0) - 1)
-        most = min(_MOST_IN_CELLS, 3 * max(self.k or 0, self.release_threshold or 0, least))
+        most = min(_MAX_PEOPLE_IN_CELLS, 3 * max(self.k or 0, self.release_threshold or 0, least))
         most = most if self.cap is None else min(most, self.cap)
         if most < least:
             return []
-        return sorted({round(least * (most / least) ** (at / (_CROWDS - 1))) for at in range(_CROWDS)})
+        return sorted(
+            {round(least * (most / least) ** (step / (_CELL_GRID_SIZE - 1))) for step in range(_CELL_GRID_SIZE)}
+        )
 
     def laws(self, people: int) -> tuple[Array, Array]:
         """Return what two cells show in the target's two lives, this many people being coins."""
         law, counts, least = binomial_weights(people, self.p, 0, people), np.arange(people + 2), self.release_threshold
-        reach, alpha = math.ceil(min(float(_FAR), 0.5 * _WIDTH / self.noise)), math.exp(-self.noise)
+        reach, alpha = math.ceil(min(float(_MAX_REACH), 0.5 * _CUTOFF_EXPONENT / self.noise)), math.exp(-self.noise)
         values = np.arange(-reach if least is None else max(-reach, least), max(people + 2, least or 0) + reach)
         with np.errstate(over="ignore"):
             shown = np.exp(-self.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-self.noise) / (1.0 + alpha))
@@ -269,13 +273,13 @@ class ReachedBetween(_Tried):
         if self.k is not None:
             hidden, shown = np.where(counts >= self.k, hidden, 1.0), shown * (counts >= self.k)[:, None]
         # One row for each count of the one cell; the other holds the rest.
-        seen = np.hstack([shown, hidden[:, None]])
-        with_one, without = seen[1:], seen[:-1]
+        outcomes = np.hstack([shown, hidden[:, None]])
+        with_one, without = outcomes[1:], outcomes[:-1]
         return (with_one.T * law) @ without[::-1], (without.T * law) @ with_one[::-1]
 
 
 @lru_cache(maxsize=64)
-def _told_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tuple[float, ...]:
+def _attained_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tuple[float, ...]:
     """Return what is attained at these ε; a certificate asks for the same ones again."""
     attained = np.zeros(len(epsilons))
     for people in bound.crowds():

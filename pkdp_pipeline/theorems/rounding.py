@@ -25,9 +25,9 @@ EVALUATED = 1e-9
 
 def kept(arrays: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
     """Yield arrays that a cache keeps, so that nobody who is given them can change them."""
-    for one in arrays:
-        one.flags.writeable = False
-        yield one
+    for array in arrays:
+        array.flags.writeable = False
+        yield array
 
 
 def evaluated(epsilons: Array) -> Array:

@@ -11,10 +11,10 @@ import flint
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.theorems import formal, whom
-from pkdp_pipeline.theorems.bound import LOUDEST, QUIETEST, Applied
+from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
-from pkdp_pipeline.theorems.noisy_between import LEAST_NOISE, NoisyBetween, enough_people
+from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
@@ -55,10 +55,10 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
     return obstacle or Applied(bound=bound, attack=below if attained else None)
 
 
-_MOST_KNOWN = 8
+_MAX_KNOWN = 8
 """With more people merely known theorem D is evaluated where few of them are expected to count."""
 
-_EXPECTED = 5.0
+_MAX_EXPECTED_KNOWN = 5.0
 """So few: every number of them that is likely takes a search."""
 
 
@@ -69,10 +69,10 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     merely_known = attacker.known - controlled
     if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1:
         return None
-    if not QUIETEST <= noise.epsilon <= LOUDEST:
+    if not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
         return None
     if getattr(mechanism, "k_complement", None) is not None or merely_known > max(
-        _MOST_KNOWN, _EXPECTED / p if p else 0.0
+        _MAX_KNOWN, _MAX_EXPECTED_KNOWN / p if p else 0.0
     ):
         return None
     bound = NoisyThreshold(
@@ -161,7 +161,7 @@ def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[
     if k is None or k < 2 or p is None or p == 1.0 or noise is None or release is None or attacker.known:
         return None
     people = enough_people(k, p, attacker.unknown_max)
-    if people is None or not LEAST_NOISE <= noise.epsilon <= LOUDEST / 2.0:
+    if people is None or not MIN_ENUMERATED_NOISE <= noise.epsilon <= MAX_NOISE / 2.0:
         return None
     bound = NoisyBetween(
         theorem="noisy_between",
@@ -189,10 +189,10 @@ def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left
             "cells are independent of one another given her habits: declare independent_cells, and p_max told all "
             "her other cells, where that can be argued; noise needs no such argument"
         )
-    found = _presence(mechanism, attacker, left)
-    if not isinstance(found, Applied):
-        return found or f"no theorem is about histograms without k and cells_per_unit = {mechanism.cells_per_unit}"
-    return replace(found, bound=replace(found.bound, theorem=theorem))
+    outcome = _presence(mechanism, attacker, left)
+    if not isinstance(outcome, Applied):
+        return outcome or f"no theorem is about histograms without k and cells_per_unit = {mechanism.cells_per_unit}"
+    return replace(outcome, bound=replace(outcome.bound, theorem=theorem))
 
 
 def _facing(attacker: AttackerModel) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class Surviving:
             # Two steps of (ε, δ) have (1 + e^ε) δ.
             delta = ball_above((1 + flint.arb(leak.epsilon).exp()) * leak.delta) if leak.delta > 0.0 else 0.0
             bound = BesidePrivate(
-                theorem="counting_beside_leakage", one=bound, epsilon=2.0 * leak.epsilon, delta=min(1.0, delta)
+                theorem="counting_beside_leakage", base=bound, epsilon=2.0 * leak.epsilon, delta=min(1.0, delta)
             )
         return bound
 
@@ -145,11 +145,11 @@ class Surviving:
         for leak in leaks:
             if leak.is_dependent:
                 worst = GivenDependent(
-                    theorem=worst.theorem, one=worst, epsilon=leak.dependence_epsilon, delta=leak.dependence_delta
+                    theorem=worst.theorem, base=worst, epsilon=leak.dependence_epsilon, delta=leak.dependence_delta
                 )
         for leak in leaks:
             if leak.epsilon is not None:
-                worst = WorstBesidePrivate(theorem=worst.theorem, one=worst, epsilon=leak.epsilon, delta=leak.delta)
+                worst = WorstBesidePrivate(theorem=worst.theorem, base=worst, epsilon=leak.epsilon, delta=leak.delta)
         return worst
 
     @property
@@ -245,21 +245,21 @@ def bounds_of(
     about = (type(mechanism), protects)
     # What a person in several cells tells, rule 10 makes of bounds on each of them.
     several = cells_per_unit(mechanism) > 1
-    about_it = (one for key, one in THEOREMS.items() if key in left and one.about == about)
+    about_it = (candidate for key, candidate in THEOREMS.items() if key in left and candidate.about == about)
     for theorem in about_it:
         if several or theorem.is_rule or theorem.rule is None:
             continue
-        found = theorem.rule(mechanism, attacker, left)
-        if isinstance(found, Applied):
+        outcome = theorem.rule(mechanism, attacker, left)
+        if isinstance(outcome, Applied):
             if cells is not None and theorem.declared is not None:
-                found, of_any = theorem.declared(found, cells), found
-                depends |= found != of_any
-            if cells == 1 and protects == "value" and found.attack is not None:
-                found, depends = replace(found, attack=None), True  # there are no two cells to tell apart
+                outcome, of_any = theorem.declared(outcome, cells), outcome
+                depends |= outcome != of_any
+            if cells == 1 and protects == "value" and outcome.attack is not None:
+                outcome, depends = replace(outcome, attack=None), True  # there are no two cells to tell apart
             # An attacker who leaves the leakage aside attacks as before.
-            partial.append(replace(found, bound=surviving.beside(found.bound)))
-        elif found is not None:
-            obstacles.append(found)
+            partial.append(replace(outcome, bound=surviving.beside(outcome.bound)))
+        elif outcome is not None:
+            obstacles.append(outcome)
     if isinstance(mechanism, Count) and not attacker.leakage and all(applied.attack is None for applied in partial):
         partial[:1] = [replace(applied, attack=_reached(mechanism, attacker)) for applied in partial[:1]]
     if surviving.obstacle is not None and not partial:

@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, right_tails
+from pkdp_pipeline.theorems.binomial_tails import MIN_P, left_tails, right_tails
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.merely_known import SLACK, Found, found
+from pkdp_pipeline.theorems.merely_known import SLACK, PassiveOptimum, passive_optimum
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, evaluated
-from pkdp_pipeline.theorems.two_crowds import MOST_BUDGET, crowds_reach
+from pkdp_pipeline.theorems.two_crowds import MAX_BUDGET, crowds_reach
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
-_MOST_AVERAGED = 2**20
+_MAX_AVERAGED_K = 2**20
 """With larger thresholds people merely known are taken for people who are controlled, which is sound."""
 
-_LEAST_AVERAGED = 1e-60
+_MIN_AVERAGED_P = 1e-60
 """A smaller p is replaced by this one where it depends on chance how many of the known people count."""
 
-_MOST_TRIALS = 10_000_000
+_MAX_TRIALS = 10_000_000
 """Attacks with more unknown people than this are not evaluated."""
 
 
@@ -81,7 +81,7 @@ class Thresholding(Threshold):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        least = _LEAST_AVERAGED if self.averages else LEAST_P
+        least = _MIN_AVERAGED_P if self.averages else MIN_P
         if 0.0 < self.p < least:
             # A larger p dominates; what is attained there proves nothing.
             return np.zeros(len(epsilons)), replace(self, p=least).bracket(epsilons)[1]
@@ -96,7 +96,7 @@ class Thresholding(Threshold):
     def averages(self) -> bool:
         """Whether it depends on chance how many of the known people count."""
         by_chance = self.known > 0 and not self.active and 0.0 < self.p < 1.0
-        return by_chance and self.k <= _MOST_AVERAGED
+        return by_chance and self.k <= _MAX_AVERAGED_K
 
     @property
     def slack(self) -> float:
@@ -106,7 +106,7 @@ class Thresholding(Threshold):
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         shares = evaluated(epsilons)
-        if self.averages and self.p >= _LEAST_AVERAGED:
+        if self.averages and self.p >= _MIN_AVERAGED_P:
             shares = np.minimum(1.0, shares + 4.0 * self._passive(epsilons).apart)
         return shares
 
@@ -128,7 +128,7 @@ class Thresholding(Threshold):
         attained = np.zeros(len(epsilons))
         for row, epsilon in enumerate(epsilons.tolist()):
             trials = max(people, worst_trials(t, self.p, epsilon, self.cap))
-            if trials > _MOST_TRIALS:
+            if trials > _MAX_TRIALS:
                 continue
             for cutoff in {t, _best_cutoff(t, trials, self.p, epsilon)}:
                 lower, _ = right_tails([cutoff], self.p, np.array([epsilon]), trials=trials)
@@ -139,9 +139,9 @@ class Thresholding(Threshold):
         """Return how many unknown people are the worst found, where it `averages`."""
         return int(self._passive(np.array([epsilon])).leader[0])
 
-    def _passive(self, epsilons: Array) -> Found:
+    def _passive(self, epsilons: Array) -> PassiveOptimum:
         """Return what people merely known add, who count with a chance of `p`."""
-        return found(self.k, self.p, self.known, self.cap, self.least_unknown, tuple(epsilons.tolist()))
+        return passive_optimum(self.k, self.p, self.known, self.cap, self.least_unknown, tuple(epsilons.tolist()))
 
 
 def worst_trials(t: int, p: float, epsilon: float, cap: int | None) -> int:
@@ -166,13 +166,13 @@ def _constant(k: int, p: float, cap: int | None) -> float | None:
     return 1.0 if p == 1.0 else None
 
 
-_WIDE, _MOST_ATOMS = 4e5, 1e6
+_MAX_ATOMS_EACH, _MAX_ATOMS = 4e5, 1e6
 """No waiting time is given more atoms than the first; for more than the second together fewer ways are looked at."""
 
-_FEW_KNOWN = 24
+_MAX_SPREAD_KNOWN = 24
 """Up to this many known people every way to spread them over the two cells is looked at."""
 
-_MOST_PAIRS = 48
+_MAX_PAIRS = 48
 """Most pairs built for one δ; more thresholds than this are rounded to the worse one of their block."""
 
 
@@ -194,7 +194,7 @@ class ValueThroughAbsence(Threshold):
         # The window of a waiting time has this many atoms; an error of their ratios acts like one of ε, and no δ above
         # 1e-260 falls faster than this in ε.
         root = 70.0 * math.sqrt(self.k)
-        budgets = (MOST_BUDGET, (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT)
+        budgets = (MAX_BUDGET, (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT)
         shares = [min(1.0, EVALUATED + 8.0 * budget * (1.0 + root)) for budget in budgets]
         return np.repeat(np.array(shares)[:, None], len(epsilons), axis=1)
 
@@ -202,7 +202,7 @@ class ValueThroughAbsence(Threshold):
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = self._presence(epsilons).copy()
         upper = self._certified(epsilons, attained)
-        if LEAST_P <= self.p < 1.0 and upper.min(initial=1.0) < 1.0:
+        if MIN_P <= self.p < 1.0 and upper.min(initial=1.0) < 1.0:
             for row, epsilon in enumerate(epsilons.tolist()):
                 crowds = (crowds_reach(ways, self.p, self.cap, epsilon) for ways in self._spread())
                 attained[row] = max(attained[row], *crowds)
@@ -229,17 +229,17 @@ class ValueThroughAbsence(Threshold):
         """Return some thresholds that are left where controlled people are in either cell."""
         # Attackers who merely know people are among those who know nobody.
         known = self.known if self.active else 0
-        return [(self.k - c, self.k - known + c) for c in sorted({round(known * at / 4) for at in range(5)})]
+        return [(self.k - c, self.k - known + c) for c in sorted({round(known * step / 4) for step in range(5)})]
 
     def _active(self, epsilon: float, lost: float) -> float:
         """Take the worst way to spread the known people over the two cells."""
         if self.known >= self.k - 1:
             return 1.0
         worst = 0.0
-        # A block of ways is dominated by both cells having the most known people of the block.
-        for ways in np.array_split(np.arange(self.known + 1), min(self.known + 1, _MOST_PAIRS)):
-            one, other = self.k - 1 - int(ways[-1]), self.k - 1 - (self.known - int(ways[0]))
-            first, second = (waiting_pair(t, self.p, self.cap, lost) for t in (one, other))
+        # A lower threshold dominates (data processing), so both cells with the most known people of a block bound it.
+        for ways in np.array_split(np.arange(self.known + 1), min(self.known + 1, _MAX_PAIRS)):
+            in_first, in_second = self.k - 1 - int(ways[-1]), self.k - 1 - (self.known - int(ways[0]))
+            first, second = (waiting_pair(t, self.p, self.cap, lost) for t in (in_first, in_second))
             worst = max(worst, product_above(first, second, epsilon))
         return worst
 
@@ -248,8 +248,8 @@ class ValueThroughAbsence(Threshold):
         # A known person may be in either cell, so the chance of one of them is 2p/(1+p), not p.
         exact = flint.arb(self.p)
         chance = min(1.0, ball_above(2 * exact / (1 + exact)))
-        if self.known > _FEW_KNOWN or (self.known + 1.0) * min(self._atoms, _WIDE) > _MOST_ATOMS:
-            # Everybody in both cells at once dominates every way to spread them.
+        if self.known > _MAX_SPREAD_KNOWN or (self.known + 1.0) * min(self._atoms, _MAX_ATOMS_EACH) > _MAX_ATOMS:
+            # All known people in both cells at once lower both thresholds most: it dominates every way to spread them.
             both = self._averaged(self.known, chance, lost)
             return product_above(both, both, epsilon)
         laws = [self._averaged(c, chance, lost) for c in range(self.known + 1)]
@@ -261,5 +261,5 @@ class ValueThroughAbsence(Threshold):
         return 20.0 * math.sqrt(self.k) / max(self.p, 1e-9)
 
     def _averaged(self, known: int, chance: float, lost: float) -> Pair:
-        most = int(min(_MOST_PAIRS, max(8.0, 1e6 / self._atoms)))
+        most = int(min(_MAX_PAIRS, max(8.0, 1e6 / self._atoms)))
         return averaged_pair(self.k, self.p, self.cap, (known, chance), lost, most)

@@ -25,14 +25,14 @@ from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Decided = NDArray[np.bool_]
 
-MOST_PEOPLE = 2**34
+MAX_PEOPLE = 2**34
 """More unknown people than this are not looked at; fewer is sound."""
 
-_CUT = 52.0
-_LOST = 12.0 * np.exp(-_CUT)
+_CUTOFF_EXPONENT = 52.0
+_DROPPED = 12.0 * np.exp(-_CUTOFF_EXPONENT)
 """Tilted mass of coins outside the window and dropped nodes together: 12 exp(-52) = 3.2e-22."""
 
-_CELLS = 50_000
+_MAX_MATRIX_ENTRIES = 50_000
 
 
 def inverted(people: int) -> float:
@@ -53,7 +53,7 @@ class _Alias:
     inner: Array
     doubt: Array
 
-    def at(self, offset: Array) -> Array:
+    def value(self, offset: Array) -> Array:
         values: Array = np.exp(self.log + self.slope * offset)
         return values
 
@@ -71,7 +71,7 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Waves:
     """Characteristic functions at their nodes φ, re-centred on the whole number `centre`; `turn` is ``1 - e^{-iφ}``."""
 
     wave: NDArray[np.complex128]
@@ -143,7 +143,7 @@ class TwoCoinTails:
                 slope[rows] = self._slope(row, epsilons[rows], place[rows] - row.centre)
         return slopes
 
-    def _slope(self, row: _Row, epsilons: Array, offset: Array) -> Array:
+    def _slope(self, row: _Waves, epsilons: Array, offset: Array) -> Array:
         # A sum of independent coins has its mode within 1 of its mean (Darroch 1964).
         ends = (-2.0, 1.0) if self.noise is None else (row.window.lowest, row.window.highest)
         inside = np.clip(offset, *ends)
@@ -167,7 +167,7 @@ class TwoCoinTails:
         nodes = self._nodes(n_low, n_high, epsilons)
         left = np.argsort(nodes, kind="stable")
         while len(left):
-            rows = left[: max(1, int(_CELLS // nodes[left[0]]))]
+            rows = left[: max(1, int(_MAX_MATRIX_ENTRIES // nodes[left[0]]))]
             rows = rows[nodes[rows] <= 2.0 * nodes[rows[0]]]
             left = left[len(rows) :]
             yield rows
@@ -187,8 +187,8 @@ class TwoCoinTails:
     def _window(self, n_low: Array, n_high: Array, epsilons: Array) -> _Window:
         q1, c1, q2, c2 = self._tilted(epsilons)
         coins = n_low * q1 * c1 + n_high * q2 * c2
-        # Bernstein: outside this many steps lie less than exp(-_CUT) on either side.
-        reach = _CUT / 3.0 + np.sqrt((_CUT / 3.0) ** 2 + 2.0 * _CUT * coins)
+        # Bernstein: outside this many steps lie less than exp(-_CUTOFF_EXPONENT) on either side.
+        reach = _CUTOFF_EXPONENT / 3.0 + np.sqrt((_CUTOFF_EXPONENT / 3.0) ** 2 + 2.0 * _CUTOFF_EXPONENT * coins)
         lowest, highest = np.full(len(epsilons), -1.0), np.ones(len(epsilons))
         if self.noise is not None:
             # Tilted two-sided geometric noise is the difference of two geometric variables.
@@ -204,7 +204,7 @@ class TwoCoinTails:
 
     def _nodes(self, n_low: Array, n_high: Array, epsilons: Array) -> Array:
         window = self._window(n_low, n_high, epsilons)
-        edge = 2.0 * np.arcsin(np.sqrt(np.minimum(1.0, _CUT / 2.0 / np.maximum(window.coins, 1e-300))))
+        edge = 2.0 * np.arcsin(np.sqrt(np.minimum(1.0, _CUTOFF_EXPONENT / 2.0 / np.maximum(window.coins, 1e-300))))
         count: Array = np.minimum((window.period - 1.0) / 2.0, np.ceil(window.period * edge / (2.0 * np.pi)) + 1.0)
         return count
 
@@ -226,7 +226,7 @@ class TwoCoinTails:
             upper = np.maximum(upper, _scaled(log_scale + log_doubt, total + doubt))
         return np.maximum(0.0, lower * (1.0 - 16.0 * UNIT) - 1e-323), upper * (1.0 + 16.0 * UNIT) + 1e-323
 
-    def _waves(self, n_low: Array, n_high: Array, epsilons: Array) -> _Row:
+    def _waves(self, n_low: Array, n_high: Array, epsilons: Array) -> _Waves:
         q1, c1, q2, c2 = (column[:, None] for column in self._tilted(epsilons))
         window = self._window(n_low, n_high, epsilons)
         period, half = window.period, (window.period - 1.0) / 2.0
@@ -249,14 +249,14 @@ class TwoCoinTails:
         wave = np.where(node <= half[:, None], wave, 0.0)
         doubt = 100.0 * UNIT * (1.0 + np.abs(fading) + (low * q1 + high * q2 + np.abs(centre)[:, None]) * angle)
         aliases = tuple(self._aliases(n_low, n_high, epsilons, centre, window))
-        return _Row(wave, bend + 1j * sine, doubt, node, centre, window, aliases)
+        return _Waves(wave, bend + 1j * sine, doubt, node, centre, window, aliases)
 
     def _aliases(
         self, n_low: Array, n_high: Array, epsilons: Array, centre: Array, window: _Window
     ) -> Iterator[_Alias]:
         """Yield what the trapezoidal sums hold of the periods to the right and to the left."""
         q1, _, q2, _ = self._tilted(epsilons)
-        # Steeper ones are below exp(-_CUT) from Bernstein's window on; the others are what the whole law gives.
+        # Steeper ones are below exp(-_CUTOFF_EXPONENT) beyond Bernstein's window; the others are the whole law's.
         steepest = window.reach / (window.coins + window.reach / 3.0)
 
         def alias(slope: Array, share: Array, density: float, inner: Array) -> _Alias:
@@ -290,9 +290,9 @@ class TwoCoinTails:
         doubt = 4.0 * UNIT * np.abs(total) + 20.0 * UNIT
         for count, p, complement in ((n_low, self.low, self.low_complement), (n_high, self.high, self.high_complement)):
             change = complement * np.expm1(-epsilons)
-            near = np.log1p(np.maximum(change, -0.5))
-            far = np.log(p + complement * np.exp(-epsilons))
-            part = np.where(change > -0.5, near, far)
+            by_log1p = np.log1p(np.maximum(change, -0.5))
+            by_log = np.log(p + complement * np.exp(-epsilons))
+            part = np.where(change > -0.5, by_log1p, by_log)
             total = total + count * part
             doubt = doubt + count * UNIT * (16.0 * np.abs(part) + np.where(change > -0.5, 0.0, 8.0))
         if self.noise is not None:
@@ -310,36 +310,36 @@ def _scaled(logarithm: Array, total: Array) -> Array:
     return product
 
 
-def _shift(row: _Row, offset: Array) -> NDArray[np.complex128]:
+def _shift(row: _Waves, offset: Array) -> NDArray[np.complex128]:
     """Return ``exp(-i φ offset)`` at every node, with the angle reduced in whole numbers."""
     turned: Array = np.fmod(row.node * offset[:, None], row.period[:, None]) / row.period[:, None]
     rotation: NDArray[np.complex128] = np.exp(-2j * np.pi * turned)
     return rotation
 
 
-def _inner_sum(row: _Row, epsilons: Array, offset: Array) -> tuple[Array, Array]:
+def _inner_sum(row: _Waves, epsilons: Array, offset: Array) -> tuple[Array, Array]:
     """Return ``I(centre + offset)`` and a bound on its error."""
     kernel = row.turn / (-np.expm1(-epsilons)[:, None] + np.exp(-epsilons)[:, None] * row.turn)
     values = row.wave * _shift(row, offset) * kernel
     size = np.abs(row.wave)
     doubt = (size * (np.abs(kernel) * row.doubt + 120.0 * UNIT)).sum(axis=1)
     scale = 2.0 / row.period
-    total, doubt = scale * values.real.sum(axis=1), 1.01 * scale * doubt + _LOST
+    total, doubt = scale * values.real.sum(axis=1), 1.01 * scale * doubt + _DROPPED
     for alias in row.aliases:
-        part = alias.inner * alias.at(offset)
+        part = alias.inner * alias.value(offset)
         total, doubt = total - part, doubt + np.abs(part) * alias.doubt
     return total, doubt
 
 
-def _density(row: _Row, offset: Array) -> tuple[Array, Array, Array]:
+def _density(row: _Waves, offset: Array) -> tuple[Array, Array, Array]:
     """Return (g, g(·) - g(·+1), error bound of either) at ``centre + offset``."""
     turned = row.wave * _shift(row, offset)
     scale = 1.0 / row.period
     here = scale * (1.0 + 2.0 * turned.real.sum(axis=1))
     fall = 2.0 * scale * (turned * row.turn).real.sum(axis=1)
-    doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 120.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _LOST
+    doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 120.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _DROPPED
     for alias in row.aliases:
-        part, slope = alias.density * alias.at(offset), np.minimum(alias.slope, 3.0)
+        part, slope = alias.density * alias.value(offset), np.minimum(alias.slope, 3.0)
         here, fall = here - part, fall + part * np.expm1(slope)
         doubt = doubt + part * np.exp(slope) * alias.doubt + part * alias.doubt
     return here, fall, doubt
@@ -354,7 +354,7 @@ def _mills(y: Array) -> Array:
 
 
 def _guess_mode(window: _Window, epsilons: Array, noise: float) -> Array:
-    """Return about where the mode is: that of a normal law plus exponential variables, by halving."""
+    """Return about where the mode is: that of a normal law plus exponential variables, by bisection."""
     deviation = np.sqrt(window.coins + 0.1)
     ahead, behind = noise - epsilons, noise + epsilons
     low, high = window.lowest, window.highest
@@ -369,7 +369,7 @@ def _guess_mode(window: _Window, epsilons: Array, noise: float) -> Array:
     return guess
 
 
-def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array]:
+def _search_mode(row: _Waves, epsilons: Array, noise: float) -> tuple[Array, Array]:
     """Return an offset at or below the last mode of the tilted law, and what stopping early may cost.
 
     A log-concave law rises up to its mode and falls after it. `_sides` decides only where densities differ by more
@@ -377,10 +377,10 @@ def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array
     the ends of the window do not surely rise and fall, nothing is said.
     """
     lowest, highest = row.window.lowest, row.window.highest
-    near = _guess_mode(row.window, epsilons, noise)
-    peak, _, _ = _density(row, near)
-    above = first_offset(lambda offset: ~_sides(row, peak, near, offset)[0], lowest, highest, near)
-    falling = first_offset(lambda offset: _sides(row, peak, near, offset)[1], above - 1.0, highest, above)
+    guess = _guess_mode(row.window, epsilons, noise)
+    peak, _, _ = _density(row, guess)
+    above = first_offset(lambda offset: ~_sides(row, peak, guess, offset)[0], lowest, highest, guess)
+    falling = first_offset(lambda offset: _sides(row, peak, guess, offset)[1], above - 1.0, highest, above)
     here, _, doubt = _density(row, above)
     further = falling - above
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -388,13 +388,13 @@ def _search_mode(row: _Row, epsilons: Array, noise: float) -> tuple[Array, Array
         steps = np.minimum(further, 1.0 / -np.expm1(-epsilons))
         cost = steps * growth * np.minimum(1.0, (here + doubt) * np.exp(growth * further))
     cost = np.nan_to_num(cost, nan=np.inf, posinf=np.inf)
-    decided = _sides(row, peak, near, lowest)[0] & _sides(row, peak, near, highest)[1]
+    decided = _sides(row, peak, guess, lowest)[0] & _sides(row, peak, guess, highest)[1]
     return above, np.where(decided, cost, np.inf)
 
 
-def _sides(row: _Row, peak: Array, near: Array, offset: Array) -> tuple[Decided, Decided]:
+def _sides(row: _Waves, peak: Array, guess: Array, offset: Array) -> tuple[Decided, Decided]:
     """Return where the law surely rises, and where it surely falls, from `offset` to the next number."""
     here, fall, doubt = _density(row, offset)
-    # Where the law is lower than at `near`, with its density `peak`, the side of that decides.
+    # A log-concave law that is lower here than at `guess`, where it is `peak`, rises towards it on either side.
     lower = here + 2.0 * doubt < peak
-    return np.where(lower, offset < near, fall < -2.0 * doubt), np.where(lower, offset > near, fall > 2.0 * doubt)
+    return np.where(lower, offset < guess, fall < -2.0 * doubt), np.where(lower, offset > guess, fall > 2.0 * doubt)

@@ -16,19 +16,19 @@ from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.rounding import UNIT
 from pkdp_pipeline.theorems.waiting_pair import Pair, product_below
 
-_MOST_ATOMS = 20_000
+_MAX_ATOMS = 20_000
 """Crowds are not tried where more counts than this are likely."""
 
-MOST_BUDGET = (40.0 * _MOST_ATOMS + 400.0) * UNIT
+MAX_BUDGET = (40.0 * _MAX_ATOMS + 400.0) * UNIT
 """The largest budget of a pair here."""
 
-_SEEN = 1e-250
+_NEGLIGIBLE_PROBABILITY = 1e-250
 """Less likely counts are left out."""
 
-_MOST_PEOPLE = 10**15
-"""Nor much larger crowds."""
+_MAX_PEOPLE = 10**15
+"""Crowds much larger than this are not tried either."""
 
-_SHARES = ((-0.6, 0.3), (-1.0, 0.0))
+_START_SHARES = ((-0.6, 0.3), (-1.0, 0.0))
 """The search starts here, in shares of ε: leaving the one cell, entering the other."""
 
 _HALVINGS = 9
@@ -64,7 +64,7 @@ def crowd_pair(people: int, p: float, k: int) -> Pair | None:
         return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
     mean = people * p
     high = min(people, math.ceil(max(k, mean) + 12.0 * math.sqrt(max(k, mean)) + 60.0))
-    if high >= _MOST_ATOMS:
+    if high >= _MAX_ATOMS:
         return None
     others = binomial_weights(people, p, 0, high)
     # The target makes s others a count of s + 1; ratios increase from the largest count to what is not published.
@@ -72,9 +72,9 @@ def crowd_pair(people: int, p: float, k: int) -> Pair | None:
     hidden = float(others[: k - 1].sum())
     weight = np.append(others[high : k - 2 : -1], hidden)
     ratio = np.append((people - s) * p / ((s + 1.0) * (1.0 - p)), (hidden + float(others[k - 1])) / hidden)
-    seen = weight > _SEEN
+    likely = weight > _NEGLIGIBLE_PROBABILITY
     budget = (40.0 * high + 400.0) * UNIT
-    return Pair(weight=weight[seen], ratio=ratio[seen], budget=budget, first_only=0.0, second_only=0.0)
+    return Pair(weight=weight[likely], ratio=ratio[likely], budget=budget, first_only=0.0, second_only=0.0)
 
 
 def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon: float) -> float:
@@ -98,32 +98,33 @@ def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon
 
     def reached(sizes: _Sizes) -> float:
         if sizes not in tried:
-            one, other = (crowd_pair(people, p, k) for people, k in zip(sizes, thresholds, strict=True))
-            tried[sizes] = 0.0 if one is None or other is None else product_below(one, other, epsilon)
+            first, second = (crowd_pair(people, p, k) for people, k in zip(sizes, thresholds, strict=True))
+            tried[sizes] = 0.0 if first is None or second is None else product_below(first, second, epsilon)
         return tried[sizes]
 
     least = (thresholds[0] - 1, thresholds[1] - 1)
-    return max(_climbed(reached, _start(least, p, cap, epsilon, shares), least, cap) for shares in _SHARES)
+    return max(_climbed(reached, _start(least, p, cap, epsilon, shares), least, cap) for shares in _START_SHARES)
 
 
 def _start(least: _Sizes, p: float, cap: int | None, epsilon: float, shares: tuple[float, float]) -> _Sizes:
     """Return what is worst for the two counts where these are their shares of ε."""
     spare = (t * (1.0 - p) / p * math.exp(min(share * epsilon, 700.0)) for t, share in zip(least, shares, strict=True))
-    one, other = (t + int(min(more, _MOST_PEOPLE)) for t, more in zip(least, spare, strict=True))
+    first, second = (t + int(min(more, _MAX_PEOPLE)) for t, more in zip(least, spare, strict=True))
     if cap is not None:
-        one = min(one, max(cap - least[1], round(cap * least[0] / sum(least))), cap)
-        other = min(other, cap - one)
-    return one, other
+        first = min(first, max(cap - least[1], round(cap * least[0] / sum(least))), cap)
+        second = min(second, cap - first)
+    return first, second
 
 
 def _climbed(reached: Callable[[_Sizes], float], sizes: _Sizes, least: _Sizes, cap: int | None) -> float:
     """Return the most that is reached by steps from `sizes`; steps are shares of what exceeds `least`."""
+    # Pattern search with halved steps; any sizes are a declared attacker, so a local optimum errs downward only.
     for halvings in range(1, _HALVINGS):
-        for one, other in _DIRECTIONS:
+        for first_step, second_step in _DIRECTIONS:
             by = [max(1, (people - t) >> halvings) for people, t in zip(sizes, least, strict=True)]
-            if cap is not None and one * other < 0:
+            if cap is not None and first_step * second_step < 0:
                 by = [min(by)] * 2
-            moved = (sizes[0] + one * by[0], sizes[1] + other * by[1])
+            moved = (sizes[0] + first_step * by[0], sizes[1] + second_step * by[1])
             inside = min(moved) >= 0 and (cap is None or sum(moved) <= cap)
             if inside and reached(moved) > reached(sizes):
                 sizes = moved

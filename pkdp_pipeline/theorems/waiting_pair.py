@@ -15,7 +15,7 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import (
-    LEAST_P,
+    MIN_P,
     binomial_weights,
     likely_counts,
     log_binomial_pmf,
@@ -23,7 +23,7 @@ from pkdp_pipeline.theorems.binomial_tails import (
 )
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 
-_WIDEST = 400_000
+_MAX_ATOMS = 400_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
 
 
@@ -72,12 +72,12 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
         return _DISJOINT
     if p == 0.0 or (cap is not None and cap < t):
         return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
-    p = max(p, LEAST_P)
-    if cap is not None and cap - t < _WIDEST:
+    p = max(p, MIN_P)
+    if cap is not None and cap - t < _MAX_ATOMS:
         return _capped(t, p, cap)
     reach = 5.0 - math.log(max(lost, 1e-280))
     # A larger p dominates: theorem A's attackers at p are among those at any larger p.
-    p = max(p, (2.0 * math.sqrt(2.0 * reach * (t + 1.0)) + 4.0 * reach) / _WIDEST)
+    p = max(p, (2.0 * math.sqrt(2.0 * reach * (t + 1.0)) + 4.0 * reach) / _MAX_ATOMS)
     if p > 1.0 - 2.0**-20:
         return _DISJOINT
     mean, spread = t * (1.0 - p) / p, math.sqrt((t + 1.0) * (1.0 - p)) / p
@@ -92,9 +92,9 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     rest = float(before + beyond)
     if cap is not None and cap + 1 - t <= high:
         # A cap this far out that still bites: what it merges is counted as disclosed.
-        at = max(0, cap + 1 - t - low)
-        rest += float((weight[at:] * np.maximum(1.0, ratio[at:])).sum() * (1.0 + 1e-9))
-        weight, ratio = weight[:at], ratio[:at]
+        cut = max(0, cap + 1 - t - low)
+        rest += float((weight[cut:] * np.maximum(1.0, ratio[cut:])).sum() * (1.0 + 1e-9))
+        weight, ratio = weight[:cut], ratio[:cut]
     budget = (10.0 * (high - low) + 70.0) * UNIT
     return Pair(weight=weight, ratio=ratio, budget=budget, first_only=rest, second_only=rest)
 
@@ -159,11 +159,13 @@ def averaged_pair(k: int, p: float, cap: int | None, known: tuple[int, float], l
     most : int
         Most pairs built; a block of numbers is dominated by its largest one.
     """
+    # The number who count is public, so the pair is a mixture; a block of numbers is dominated by its largest, which
+    # leaves the lowest threshold.
     low, weights, beyond = likely_counts(*known)
     # Thresholds at 1 or below disclose everything; so are counted those too unlikely to matter.
-    told = (low + np.arange(len(weights)) >= k - 1) | (weights < lost / len(weights))
-    beyond = (beyond + float(weights[told].sum())) * (1.0 + (len(weights) + 4.0) * UNIT)
-    kept = np.flatnonzero(~told)
+    disclosed = (low + np.arange(len(weights)) >= k - 1) | (weights < lost / len(weights))
+    beyond = (beyond + float(weights[disclosed].sum())) * (1.0 + (len(weights) + 4.0) * UNIT)
+    kept = np.flatnonzero(~disclosed)
     if len(kept) == 0:
         return _DISJOINT
     chances, pairs = [], []
@@ -173,7 +175,7 @@ def averaged_pair(k: int, p: float, cap: int | None, known: tuple[int, float], l
     return mixed(chances, pairs, beyond)
 
 
-def product_above(one: Pair, other: Pair, epsilon: float) -> float:
+def product_above(first: Pair, second: Pair, epsilon: float) -> float:
     """Return a float at or above ``H_ε(P1 ⊗ Q2 ‖ Q1 ⊗ P2)`` for two pairs ``(P1, Q1)`` and ``(P2, Q2)``.
 
     Notes
@@ -181,13 +183,13 @@ def product_above(one: Pair, other: Pair, epsilon: float) -> float:
     *Guarantee*: never below the divergence. *Rounding*: upward; errors of the ratios act like an error of ε and are
     covered by evaluating at a slightly smaller ε.
     """
-    total = _product(one, other, epsilon, 1.0 - _shift(one, other))
-    total *= (1.0 + 2.0 * one.budget + 2.0 * other.budget) * (1.0 + _summing(one, other))
+    total = _product(first, second, epsilon, 1.0 - _shift(first, second))
+    total *= (1.0 + 2.0 * first.budget + 2.0 * second.budget) * (1.0 + _summing(first, second))
     total += TINY * (total > 0.0)
-    return min(1.0, math.nextafter((total + one.first_only + other.second_only) * (1.0 + 1e-14), math.inf))
+    return min(1.0, math.nextafter((total + first.first_only + second.second_only) * (1.0 + 1e-14), math.inf))
 
 
-def product_below(one: Pair, other: Pair, epsilon: float) -> float:
+def product_below(first: Pair, second: Pair, epsilon: float) -> float:
     """Return a float at or below the divergence of `product_above`.
 
     Notes
@@ -195,33 +197,33 @@ def product_below(one: Pair, other: Pair, epsilon: float) -> float:
     *Guarantee*: never above the divergence: events without an atom are left out. *Rounding*: downward, at a slightly
     larger ε.
     """
-    total = _product(one, other, epsilon, 1.0 + _shift(one, other))
-    total *= (1.0 - 2.0 * one.budget - 2.0 * other.budget) * (1.0 - _summing(one, other))
+    total = _product(first, second, epsilon, 1.0 + _shift(first, second))
+    total *= (1.0 - 2.0 * first.budget - 2.0 * second.budget) * (1.0 - _summing(first, second))
     return max(0.0, math.nextafter((total - TINY) * (1.0 - 1e-14), -math.inf))
 
 
-def _shift(one: Pair, other: Pair) -> float:
-    return 2.0 * (one.budget + other.budget) + 64.0 * UNIT
+def _shift(first: Pair, second: Pair) -> float:
+    return 2.0 * (first.budget + second.budget) + 64.0 * UNIT
 
 
-def _summing(one: Pair, other: Pair) -> float:
-    return (4.0 * (len(one.weight) + len(other.weight)) + 64.0) * UNIT
+def _summing(first: Pair, second: Pair) -> float:
+    return (4.0 * (len(first.weight) + len(second.weight)) + 64.0) * UNIT
 
 
-def _product(one: Pair, other: Pair, epsilon: float, share: float) -> float:
+def _product(first: Pair, second: Pair, epsilon: float, share: float) -> float:
     """Return ``Σ_i P1(i) Σ_l P2(l) (ρ2(l) - share·e^ε ρ1(i))_+`` over atoms, all of whose terms are positive.
 
     The inner sum is a second-order tail of ``P2``, so that the cost is linear.
     """
-    count = len(other.weight)
-    if not count or not len(one.weight):
+    count = len(second.weight)
+    if not count or not len(first.weight):
         return 0.0
-    tail = np.cumsum(other.weight[::-1])[::-1]
+    tail = np.cumsum(second.weight[::-1])[::-1]
     # later[l] = Σ_{j>l} (ρ(j) - ρ(j-1)) tail(j)
-    later = np.append(np.cumsum((np.diff(other.ratio) * tail[1:])[::-1])[::-1], 0.0)
+    later = np.append(np.cumsum((np.diff(second.ratio) * tail[1:])[::-1])[::-1], 0.0)
     with np.errstate(over="ignore"):
-        level = one.ratio * math.exp(min(epsilon, 700.0)) * share
-    at = np.searchsorted(other.ratio, level, side="right")
-    inside = at < count
-    at, level = at[inside], level[inside]
-    return float((one.weight[inside] * ((other.ratio[at] - level) * tail[at] + later[at])).sum())
+        level = first.ratio * math.exp(min(epsilon, 700.0)) * share
+    index = np.searchsorted(second.ratio, level, side="right")
+    inside = index < count
+    index, level = index[inside], level[inside]
+    return float((first.weight[inside] * ((second.ratio[index] - level) * tail[index] + later[index])).sum())

@@ -36,12 +36,12 @@ def _provided(attacker: AttackerModel, *while_: str, limited: bool = True) -> st
     """Say what else must hold: also of those who are merely known, who else may be there for certain."""
     conditions = list(while_)
     if attacker.known and attacker.influence == "passive":
-        one = attacker.known == 1
+        single = attacker.known == 1
         chosen = "the person known was chosen for reasons unrelated to her record"
-        if not one:
+        if not single:
             chosen = "those known were chosen for reasons unrelated to their records"
-        before = f" and the same limit held for {'her' if one else 'them'} before the attacker knew "
-        conditions.insert(0, f"if {chosen}{before + ('it' if one else 'these') if limited else ''}")
+        before = f" and the same limit held for {'her' if single else 'them'} before the attacker knew "
+        conditions.insert(0, f"if {chosen}{before + ('it' if single else 'these') if limited else ''}")
     return f"; this holds only {', and only '.join(conditions)}" if conditions else ""
 
 
@@ -100,11 +100,11 @@ def between(attacker: AttackerModel) -> str:
         knows = "knows nobody's cell"
     elif attacker.influence == "active":
         knows = _knows(attacker, "in the table")
-    told, who = f"{_another(attacker)} is in one of two cells", "who is present"
+    premise, who = f"{_another(attacker)} is in one of two cells", "who is present"
     if attacker.groups:
-        told, who = f"{told} with the same {_groups(attacker)}", f"{who}, everybody's {_groups(attacker)}"
+        premise, who = f"{premise} with the same {_groups(attacker)}", f"{who}, everybody's {_groups(attacker)}"
     return (
-        f"{independent(attacker)}, {knows} and, told that {told}, is at most "
+        f"{independent(attacker)}, {knows} and, told that {premise}, is at most "
         f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}. The attacker may know {who} and how many "
         "people there are"
     )

@@ -90,7 +90,7 @@ class NoiseCurve(WorstCase):
 
     def _beyond(self) -> float:
         """Return δ where ε is so large that only what could not appear before tells anything."""
-        with flint.ctx.workprec(_BITS):
+        with flint.ctx.workprec(_PRECISION):
             return min(1.0, ball_above(self._appearing()[-1][0])) if self.appears_at is not None else 0.0
 
     def _appearing(self) -> list[tuple[Any, Any]]:
@@ -103,32 +103,33 @@ class NoiseCurve(WorstCase):
         above = self.appears_at >= 0
         tail = (-drawn * (self.appears_at if above else 1 - self.appears_at)).exp() / (1 + (-drawn).exp())
         appears, stays = (tail, 1 - tail) if above else (1 - tail, tail)
-        found = [(flint.arb(0), flint.arb(1))]
+        balls = [(flint.arb(0), flint.arb(1))]
         for _ in range(self.cells):
-            told, hidden = found[-1]
-            found.append((told + hidden * appears, hidden * stays))
-        return found
+            appeared, hidden = balls[-1]
+            balls.append((appeared + hidden * appears, hidden * stays))
+        return balls
 
     def _at(self, epsilon: float) -> tuple[float, float]:
         end, beyond = self.parameters
-        with flint.ctx.workprec(_BITS):
-            few, growth = self._appearing(), flint.arb(min(epsilon, end)).exp()
-            lower, upper = ball_below(few[self._alone][0]) if self.appears_at is not None else 0.0, beyond
+        with flint.ctx.workprec(_PRECISION):
+            appearing, growth = self._appearing(), flint.arb(min(epsilon, end)).exp()
+            lower, upper = ball_below(appearing[self._alone][0]) if self.appears_at is not None else 0.0, beyond
             if epsilon >= end:
                 return max(0.0, lower), upper
-            slope = float(few[-1][1].log().mid()) / self.cells
-            for (i, (told, hidden)), (j, (_, other)) in itertools.product(enumerate(few), repeat=2):
+            slope = float(appearing[-1][1].log().mid()) / self.cells
+            for (i, (appeared, hidden)), (j, (_, other)) in itertools.product(enumerate(appearing), repeat=2):
                 if (i and j and not self.moves) or i + j > self.changes:
                     continue  # all cells are those of the one life, or there are not so many
                 coins = self.changes - i - j
                 tails = _tails(self.noise, coins)
-                # The strongest test accepts the losses above ε, so all from some number of coins on.
+                # Neyman-Pearson: the best test accepts the losses above ε, so all from some number of coins on. That
+                # number is rounded, so its neighbours are tried as well.
                 least = (coins + (epsilon + (j - i) * slope) / self.noise) / 2.0
                 if math.isfinite(least):
                     least = math.floor(min(max(least, 0.0), coins))
                     tails = tails[max(0, least - 2) : least + 4]
                 for first, second in tails:
-                    loss = told + hidden * first - other * second * growth
+                    loss = appeared + hidden * first - other * second * growth
                     upper = max(upper, ball_above(loss))
                     if 0 < self._alone >= max(i, j):
                         lower = max(lower, ball_below(loss))
@@ -147,25 +148,25 @@ def _sides(curve: NoiseCurve, epsilon: float) -> tuple[float, float]:
     return curve._at(epsilon)
 
 
-_BITS = 192
+_PRECISION = 192
 """Bits of a ball: those of a float, and as many for differences of floats that are next to each other."""
 
 
 @lru_cache(maxsize=512)
 def _tails(noise: float, coins: int) -> tuple[tuple[Any, Any], ...]:
     """Return ``P[S ≥ s]`` and ``Q[S ≥ s]`` for s = 0 … `coins` cells whose loss is +ε0, each with its own noise."""
-    with flint.ctx.workprec(_BITS):
+    with flint.ctx.workprec(_PRECISION):
         alpha = (-flint.arb(noise)).exp()
-        found, first, second = [], flint.arb(0), flint.arb(0)
+        tails, first, second = [], flint.arb(0), flint.arb(0)
         for s in range(coins, -1, -1):
             weight = flint.arb(math.comb(coins, s)) / (1 + alpha) ** coins
             first, second = first + weight * alpha ** (coins - s), second + weight * alpha**s
-            found.append((first, second))
-        return tuple(reversed(found))
+            tails.append((first, second))
+        return tuple(reversed(tails))
 
 
-_STEPS = 96
-"""At this many smaller ε it is tried whether the sum of theorem 9 is smaller there."""
+_GRID_SIZE = 96
+"""Theorem 9's sum is evaluated at this many ε: a profile does not increase, so the smallest up to an ε holds there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,7 @@ class BesidePrivate(Derived):
     ----------
     theorem : str
         Which statement uses the profile.
-    one : Bound
+    base : Bound
         The release alone, in both orders.
     epsilon : float
         ε2, at least 0.
@@ -198,7 +199,7 @@ class BesidePrivate(Derived):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.maximum(self.one.rounding(epsilons), self.one.rounding(epsilons + self.epsilon))
+        return np.maximum(self.base.rounding(epsilons), self.base.rounding(epsilons + self.epsilon))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -206,16 +207,16 @@ class BesidePrivate(Derived):
         points = np.nextafter(np.concatenate([epsilons - self.epsilon, epsilons + self.epsilon]), -np.inf)
         if self.epsilon == 0.0:
             points = np.concatenate([epsilons, epsilons])
-        nearer, farther = np.split(both_sides(self.one, points), 2)
+        nearer, farther = np.split(both_sides(self.base, points), 2)
         certified = np.ones(len(epsilons))
         with flint.ctx.workprec(128):
             right = 1 / (1 + (-flint.arb(self.epsilon)).exp())
             hidden = 1 - flint.arb(self.delta)
-            for at in range(len(epsilons)):
-                told = right * float(nearer[at]) + (1 - right) * float(farther[at])
-                certified[at] = min(1.0, ball_above(self.delta + hidden * told))
+            for index in range(len(epsilons)):
+                delta = right * float(nearer[index]) + (1 - right) * float(farther[index])
+                certified[index] = min(1.0, ball_above(self.delta + hidden * delta))
         # An attacker may leave the leakage aside. A bound that rests on the others' uncertainty has its own attack.
-        attained = self.one.bracket(epsilons)[0] if isinstance(self.one, WorstCase) else np.zeros(len(epsilons))
+        attained = self.base.bracket(epsilons)[0] if isinstance(self.base, WorstCase) else np.zeros(len(epsilons))
         return np.minimum(attained, certified), certified
 
 
@@ -223,18 +224,18 @@ class BesidePrivate(Derived):
 class WorstBesidePrivate(BesidePrivate, WorstCase):
     """`BesidePrivate` where the release alone is private against any attacker."""
 
-    one: WorstCase
+    base: WorstCase
 
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε1 + ε2, δ1 + δ2), rounded up."""
-        epsilon, delta = self.one.parameters
+        epsilon, delta = self.base.parameters
         return _sum(epsilon, self.epsilon), min(1.0, _sum(delta, self.delta))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained, certified = BesidePrivate.bracket(self, epsilons)
-        # Where nothing is left, rounding leaves something.
+        # From ε1 + ε2 on the sum of both δ holds, which rounding may have exceeded.
         epsilon, delta = self.parameters
         certified = np.where(epsilons >= epsilon, np.minimum(certified, delta), certified)
         return np.minimum(attained, certified), certified
@@ -248,7 +249,7 @@ class GivenDependent(Derived, WorstCase):
     ----------
     theorem : str
         Which statement uses the profile.
-    one : WorstCase
+    base : WorstCase
         The noise alone.
     epsilon : float
         ε′, at least 0.
@@ -264,41 +265,45 @@ class GivenDependent(Derived, WorstCase):
     bounded-leakage paper.
     """
 
-    one: WorstCase
+    base: WorstCase
     epsilon: float
     delta: float
 
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε + 2ε′, (e^{ε′+ε} + 1) δ′ + e^{ε′} δ), rounded up."""
-        epsilon, delta = self.one.parameters
-        return _sum(epsilon, self.epsilon, self.epsilon), self._told(epsilon, delta)
+        epsilon, delta = self.base.parameters
+        return _sum(epsilon, self.epsilon, self.epsilon), self._delta_given(epsilon, delta)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         shift = _sum(self.epsilon, self.epsilon)
         # Beyond the end of the noise's profile its sum only grows.
-        left = np.minimum(np.nextafter(epsilons - shift, -np.inf), self.one.parameters[0])
-        told = [self._told(a, d) for a, d in zip(left.tolist(), both_sides(self.one, left).tolist(), strict=True)]
+        left = np.minimum(np.nextafter(epsilons - shift, -np.inf), self.base.parameters[0])
+        deltas = [
+            self._delta_given(a, d) for a, d in zip(left.tolist(), both_sides(self.base, left).tolist(), strict=True)
+        ]
         points, smallest = _smallest_before(self)
         row = np.searchsorted(points, left, side="right") - 1
-        certified = np.where(row >= 0, np.minimum(told, smallest[np.maximum(row, 0)]), told)
+        certified = np.where(row >= 0, np.minimum(deltas, smallest[np.maximum(row, 0)]), deltas)
         end = smallest[0]
         below = np.flatnonzero(left < 0.0)
-        certified[below] = [min(certified[at], chord(float(epsilons[at]), shift, end)) for at in below.tolist()]
+        certified[below] = [
+            min(certified[index], chord(float(epsilons[index]), shift, end)) for index in below.tolist()
+        ]
         epsilon, delta = self.parameters
         certified = np.where(epsilons >= epsilon, np.minimum(certified, delta), np.minimum(1.0, certified))
         # Independence of the noise meets every declaration of a dependence.
-        return np.minimum(self.one.bracket(epsilons)[0], certified), certified
+        return np.minimum(self.base.bracket(epsilons)[0], certified), certified
 
-    def _told(self, epsilon: float, delta: float) -> float:
+    def _delta_given(self, epsilon: float, delta: float) -> float:
         """Return what theorem 9 makes of one point of the noise's profile; `epsilon` may be below 0."""
         if delta == 0.0 and self.delta == 0.0:
             return 0.0
         with flint.ctx.workprec(128):
-            near = flint.arb(self.epsilon)
-            growth = (near + epsilon).exp() + 1
-            return min(1.0, ball_above(growth * self.delta + near.exp() * delta))
+            dependence = flint.arb(self.epsilon)
+            growth = (dependence + epsilon).exp() + 1
+            return min(1.0, ball_above(growth * self.delta + dependence.exp() * delta))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,19 +327,19 @@ class Leaked(WorstCase):
 @lru_cache(maxsize=64)
 def _smallest_before(bound: GivenDependent) -> tuple[Array, Array]:
     """Return points from 0 to the end of the noise's profile, and the smallest sum of theorem 9 up to each."""
-    points = np.linspace(0.0, bound.one.parameters[0], _STEPS)
-    values = bound.one.bracket(points)[1]
-    told = [bound._told(a, d) for a, d in zip(points.tolist(), values.tolist(), strict=True)]
-    return points, np.minimum.accumulate(np.array(told))
+    points = np.linspace(0.0, bound.base.parameters[0], _GRID_SIZE)
+    values = bound.base.bracket(points)[1]
+    deltas = [bound._delta_given(a, d) for a, d in zip(points.tolist(), values.tolist(), strict=True)]
+    return points, np.minimum.accumulate(np.array(deltas))
 
 
-def both_sides(one: Bound, epsilons: Array) -> Array:
+def both_sides(bound: Bound, epsilons: Array) -> Array:
     """Return the certified δ at ε of either sign: ``δ(-x) = 1 - e^{-x} (1 - δ(x))``, rounded up."""
-    values = one.bracket(np.abs(epsilons))[1]
+    values = bound.bracket(np.abs(epsilons))[1]
     with flint.ctx.workprec(128):
-        for at in np.flatnonzero(epsilons < 0.0).tolist():
-            below = 1 - flint.arb(float(epsilons[at])).exp() * (1 - flint.arb(float(values[at])))
-            values[at] = min(1.0, ball_above(below))
+        for index in np.flatnonzero(epsilons < 0.0).tolist():
+            below = 1 - flint.arb(float(epsilons[index])).exp() * (1 - flint.arb(float(values[index])))
+            values[index] = min(1.0, ball_above(below))
     return values
 
 

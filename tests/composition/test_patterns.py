@@ -18,7 +18,7 @@ from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
-from pkdp_pipeline.composition.patterns import cover, crowds
+from pkdp_pipeline.composition.patterns import cover, loss_tables
 from pkdp_pipeline.composition.tilted_transform import Ladder
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
@@ -37,8 +37,8 @@ def at(convolved, epsilon):
 
 @pytest.fixture
 def nothing_enumerated(monkeypatch):
-    monkeypatch.setattr(convolution, "_MOST_WAYS", 1)
-    monkeypatch.setattr(convolution, "_SPARE", math.inf)
+    monkeypatch.setattr(convolution, "_MAX_CHOICES", 1)
+    monkeypatch.setattr(convolution, "_MAX_COVER_EXCESS", math.inf)
 
 
 days_of_release = st.lists(
@@ -52,7 +52,7 @@ days_of_release = st.lists(
 @given(days=days_of_release, epsilon=st.sampled_from([0.0, 0.03, 0.4, 1.1, 2.3]))
 def test_covered_choices_are_never_below_any_one_of_them(days, epsilon):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(convolution, "_MOST_WAYS", 1)
+        patched.setattr(convolution, "_MAX_CHOICES", 1)
         released = total(*((presence(k, p, k - 1 + more), 1) for k, p, more in days))
         assert all(factor.covered for factor in released._ladder().factors)
         value = at(released, epsilon)
@@ -93,13 +93,13 @@ def test_the_cover_is_as_good_as_the_best_choice(name):
 
 
 def test_envelopes_help_out_where_a_cover_says_too_little(monkeypatch):
-    monkeypatch.setattr(convolution, "_MOST_WAYS", 1)
+    monkeypatch.setattr(convolution, "_MAX_CHOICES", 1)
     kinds = DIFFERENT["laws of a few atoms"]
     released = total(*((presence(k, p), times) for k, p, times in kinds))
     enveloped = released._enveloped()
     for epsilon in (0.0, 0.3, 1.0, 3.0):
         assert at(released, epsilon) <= at(enveloped, epsilon) * 1.0201
-    monkeypatch.setattr(convolution, "_SPARE", math.inf)
+    monkeypatch.setattr(convolution, "_MAX_COVER_EXCESS", math.inf)
     assert at(total(*released.parts), 0.0) > 1.2 * at(enveloped, 0.0)
 
 
@@ -157,7 +157,7 @@ def test_a_table_of_laws_has_their_moments_and_transforms(seed, period, most):
     draw = np.random.default_rng(seed)
     pairs = [((law(draw, seed), law(draw, seed)), int(draw.integers(1, 4))) for _ in range(70)]
     rate = float(draw.choice([0.0, 0.01, 0.3]))
-    tables = crowds(pairs)
+    tables = loss_tables(pairs)
     assert sum(len(table.times) for table in tables) == len(pairs)
     ordered = sorted(pairs, key=lambda pair: max(len(one.masses) for one in pair[0]))
     kept = np.arange(period // 2 + 1)[:most]

@@ -96,7 +96,7 @@ def test_no_release_beside_a_private_leakage_exceeds_its_profile(examples):
         # The leakage is (ε2, δ2)-private between these two lives, exactly at this δ2.
         delta = above(worse(as_law(leaked), as_law(leaked_other), growth(private)))
         one = Exact(first=tuple(release.items()), second=tuple(life.items()))
-        bound = BesidePrivate(theorem="noise", one=one, epsilon=private, delta=min(1.0, delta))
+        bound = BesidePrivate(theorem="noise", base=one, epsilon=private, delta=min(1.0, delta))
         truth = worse(joined(release, as_law(leaked)), joined(life, as_law(leaked_other)), growth(epsilon))
         claimed = float(bound.bracket(np.array([epsilon]))[1][0])
         assert truth <= Fraction(claimed)
@@ -116,7 +116,7 @@ def test_noise_beside_a_randomised_answer_attains_the_profile(noise, private):
     reach = range(-150, 151)
     counts = [np.array([(1 - alpha) / (1 + alpha) * alpha ** abs(o - c) for o in reach]) for c in (0, 1)]
     answers = [np.array([share, 1 - share]), np.array([1 - share, share])]
-    bound = WorstBesidePrivate(theorem="noise", one=NoiseCurve(theorem="noise", noise=noise, cells=1), epsilon=private)
+    bound = WorstBesidePrivate(theorem="noise", base=NoiseCurve(theorem="noise", noise=noise, cells=1), epsilon=private)
     for epsilon in (0.0, 0.1, 0.4, 1.0, 1.4):
         first, second = (np.outer(count, answer) for count, answer in zip(counts, answers, strict=True))
         truth = np.maximum(0.0, first - math.exp(epsilon) * second).sum()
@@ -154,7 +154,7 @@ def test_no_release_given_a_dependent_leakage_exceeds_theorem_9(examples):
                 far = max(far, worse(told[value], law, growth(near)))
             given_leaked.append(told)
         one = Exact(first=tuple(lives[0].items()), second=tuple(lives[1].items())).known_at(end)
-        bound = GivenDependent(theorem="noise", one=one, epsilon=near, delta=min(1.0, above(far)))
+        bound = GivenDependent(theorem="noise", base=one, epsilon=near, delta=min(1.0, above(far)))
         claimed = float(bound.bracket(np.array([epsilon]))[1][0])
         for value in (0, 1):
             truth = worse(given_leaked[0][value], given_leaked[1][value], growth(epsilon))
@@ -166,11 +166,11 @@ def test_no_release_given_a_dependent_leakage_exceeds_theorem_9(examples):
 def test_theorem_9_as_printed_and_its_limit():
     curve = NoiseCurve(theorem="noise", noise=1.0, cells=1, appears_at=10)
     near, far = 0.1, 1e-6
-    bound = GivenDependent(theorem="noise", one=curve, epsilon=near, delta=far)
+    bound = GivenDependent(theorem="noise", base=curve, epsilon=near, delta=far)
     epsilon, delta = curve.parameters
     assert bound.parameters[0] == pytest.approx(epsilon + 2 * near)
     assert bound.parameters[1] == pytest.approx((math.exp(near + epsilon) + 1) * far + math.exp(near) * delta)
-    none = GivenDependent(theorem="noise", one=curve, epsilon=0.0, delta=0.0)
+    none = GivenDependent(theorem="noise", base=curve, epsilon=0.0, delta=0.0)
     points = np.linspace(0.0, 2.0, 41)
     np.testing.assert_allclose(none.bracket(points)[1], curve.bracket(points)[1], rtol=1e-9)
     grown = bound.bracket(np.array([0.0, 0.1, 1.2, 5.0, 500.0, 1e300]))[1]
@@ -183,8 +183,8 @@ def test_extreme_leakages_have_profiles(private):
     curve = NoiseCurve(theorem="noise", noise=0.5, moves=True)
     points = np.array([0.0, 1e-9, 1.0, 1e4, 1e301])
     for bound in (
-        WorstBesidePrivate(theorem="noise", one=curve, epsilon=private, delta=1e-9),
-        GivenDependent(theorem="noise", one=curve, epsilon=private, delta=1e-9),
+        WorstBesidePrivate(theorem="noise", base=curve, epsilon=private, delta=1e-9),
+        GivenDependent(theorem="noise", base=curve, epsilon=private, delta=1e-9),
     ):
         lower, upper = bound.bracket(points)
         assert (lower <= upper).all()

@@ -21,7 +21,7 @@ from pkdp_pipeline.theorems import THEOREMS, bounds_of
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails
+from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails
 
 SLACK = 1.0081
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.0, 5.0, 40.0])
@@ -268,7 +268,7 @@ def test_brackets_of_large_numbers_are_narrow_and_far_ends_say_nothing(shape: An
     assert certified[0] <= SLACK * attained[0]
     assert np.all(attained <= certified)
     assert np.all(bound.rounding(np.array([0.1, 800.0])) < 1e-3)
-    more = bound_of(*shape[:3], MOST_PEOPLE * 4).bracket(np.array([0.01]))
+    more = bound_of(*shape[:3], MAX_PEOPLE * 4).bracket(np.array([0.01]))
     assert more[0][0] == 0.0 <= more[1][0]
 
 

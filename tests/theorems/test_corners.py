@@ -147,7 +147,7 @@ def test_a_search_that_stops_early_certifies_no_less(case, monkeypatch):
     module, mechanism, attacker = case
     epsilons = np.array([0.05, 0.3, 1.0])
     whole = brackets(mechanism, attacker, epsilons)
-    for name in (name for name in vars(module) if name.startswith("_MOST_LOOKED_AT")):
+    for name in (name for name in vars(module) if name.startswith("_MAX_EVALUATED")):
         monkeypatch.setattr(module, name, 3)
     few = brackets(mechanism, attacker, epsilons)
     for (slack, lower, upper), (_, least, most) in zip(whole, few, strict=True):

@@ -16,7 +16,7 @@ from oracle.releases import count_losses
 from thorough import few
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.merely_known import SLACK, Search, between
+from pkdp_pipeline.theorems.merely_known import SLACK, PassiveSearch, between
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import averaged_pair, product_above, waiting_pair
 
@@ -65,7 +65,7 @@ def test_nobody_who_knows_other_people_is_told_more(
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 @pytest.mark.parametrize(("k", "p", "known"), [(4, 0.3, 2), (6, 0.2, 9), (3, 0.7, 1), (9, 0.5, 4)])
 def test_every_number_between_two_ends_is_covered(k: int, p: float, known: int, epsilon: float) -> None:
-    search = Search(k, p, known, np.array([epsilon]))
+    search = PassiveSearch(k, p, known, np.array([epsilon]))
     people = np.arange(40)
     for column in (0, 1):
         told = search.places(np.full(40, column), people.astype(float))
@@ -99,7 +99,9 @@ def test_every_number_between_two_ends_is_covered(k: int, p: float, known: int, 
 def test_small_chances_are_summed_to_their_last_digits(
     k: int, p: float, known: int, people: int, epsilon: float
 ) -> None:
-    told = Search(k, p, known, np.array([epsilon])).places(np.array([0, 1]), np.array([people, people], dtype=float))
+    told = PassiveSearch(k, p, known, np.array([epsilon])).places(
+        np.array([0, 1]), np.array([people, people], dtype=float)
+    )
     with flint.ctx.workprec(600):
         share, growth = flint.arb(p), flint.arb(epsilon).exp()
 

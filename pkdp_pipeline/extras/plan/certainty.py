@@ -23,7 +23,7 @@ _GAPS = (2.0**-3, 2.0**-6, 2.0**-12, 2.0**-24, 2.0**-53)
 _WIDTHS = (0.03, 0.3, 1.5)
 """How far from a guess the answer is looked for, in log odds."""
 
-_LEAST = 1e-12
+_MIN_SHARE = 1e-12
 """Nobody argues for less, and δ hardly depends on it down there."""
 
 
@@ -137,9 +137,9 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
     if not reached <= goal.delta:
         raise NotCertifiableError(_unreachable(name, mechanism, others, goal, least, reached))
     if least == 0.0:
-        if not loss(_LEAST) <= goal.delta:
+        if not loss(_MIN_SHARE) <= goal.delta:
             return 0.0
-        least = _LEAST
+        least = _MIN_SHARE
     # Certificates at the very ends take longest: come near to 1 only as far as the goal still holds.
     for share in (1.0 - gap for gap in _GAPS if 1.0 - gap > least):
         if not loss(share) <= goal.delta:
@@ -151,12 +151,12 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
 def _around(loss: Callable[[float], float], delta: float, guess: float, least: float) -> tuple[float, float] | None:
     """Return a share that reaches the target and a larger one that does not, near a guess; None where not near."""
     holds = loss(guess) <= delta
-    near = guess
+    previous = guess
     for width in _WIDTHS:
-        far = max(least, _share(_odds(guess) + (width if holds else -width)))
-        if (loss(far) <= delta) != holds:
-            return (near, far) if holds else (far, near)
-        near = far
+        probe = max(least, _share(_odds(guess) + (width if holds else -width)))
+        if (loss(probe) <= delta) != holds:
+            return (previous, probe) if holds else (probe, previous)
+        previous = probe
     return None
 
 

@@ -188,11 +188,11 @@ def choices(
     bare, anyone = bare_mechanism(kind, cells_per_unit), model.against_anyone()
     goal = replace(goal, cells_per_unit=cells_per_unit)
     from_data = isinstance(bare, Histogram) and not declared_cells  # then noise needs a threshold
-    found: list[Choice] = []
+    options: list[Choice] = []
     refused: list[NotCertifiableError | NoEvidenceError] = []
     ways: dict[Way, Callable[[], Mechanism | None]] = {
         "exact": lambda: bare if goal.loss(bare, model) <= goal.delta else None,
-        "k": lambda: None if found else replace(bare, k=least_k(model, goal, bare)),
+        "k": lambda: None if options else replace(bare, k=least_k(model, goal, bare)),
         "noise": lambda: None if from_data else _noise(model, goal, bare),
         "noise_against_anyone": lambda: None if from_data else _noise(anyone, goal, bare),
         # A count has no name that could give somebody away.
@@ -206,11 +206,11 @@ def choices(
             continue
         if mechanism is not None and mechanism.noise is not None:
             mechanism = _typed(mechanism, model if way == "noise" else anyone, goal)
-        if mechanism is not None and all(mechanism != other.mechanism for other in found):
-            found.append(_chosen(way, mechanism, model, goal, counts))
-    if not found:
+        if mechanism is not None and all(mechanism != other.mechanism for other in options):
+            options.append(_chosen(way, mechanism, model, goal, counts))
+    if not options:
         raise refused[-1]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(options, key=_order))
 
 
 def _typed(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Mechanism:
@@ -223,10 +223,10 @@ def _typed(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Mechani
     return mechanism
 
 
-def _order(one: Choice) -> tuple[float, float]:
-    error = one.outcome.mean_absolute_error
+def _order(choice: Choice) -> tuple[float, float]:
+    error = choice.outcome.mean_absolute_error
     # As it is shown: noise that is typed with more digits is not smaller for that.
-    return math.inf if error is None else float(f"{error:.3g}"), one.outcome.suppressed_people or 0.0
+    return math.inf if error is None else float(f"{error:.3g}"), choice.outcome.suppressed_people or 0.0
 
 
 def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal, counts: PublicCounts | None) -> Choice:

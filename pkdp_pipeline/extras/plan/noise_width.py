@@ -29,12 +29,12 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_name,
 )
 
-_NARROWEST = math.nextafter(math.inf, 0.0)
+_MAX_NOISE = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-_EVALUATIONS = 40
-_ROUNDS = 8
+_MAX_EVALUATIONS = 40
+_MAX_ROUNDS = 8
 
-_CLOSE = 1e-3
+_RELATIVE_TOLERANCE = 1e-3
 """Several noisy counts, or one of very many unknown people, take long: there it is enough to fail soon above."""
 
 _MANY_UNKNOWN = 1_000
@@ -109,17 +109,17 @@ def least_noise(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Ge
         return goal.loss(replace(mechanism, noise=GeometricNoise(noise)), attacker)
 
     if mechanism.k is not None or getattr(mechanism, "k_complement", None) is not None:
-        found = _after_suppression(loss, mechanism, attacker.against_anyone(), goal)
+        epsilon = _after_suppression(loss, mechanism, attacker.against_anyone(), goal)
     else:
         helped = guessed_noise(attacker, goal) if isinstance(mechanism, Count) else None
         long = helped is not None and (goal.days > 1 or (attacker.unknown or 0) > _MANY_UNKNOWN)
-        found = _alone(loss, goal, helped or guessed_noise_alone(goal), _CLOSE if long else 0.0)
-    if found is None:
+        epsilon = _alone(loss, goal, helped or guessed_noise_alone(goal), _RELATIVE_TOLERANCE if long else 0.0)
+    if epsilon is None:
         if attacker.leakage:
             # What is known besides may leave nothing to promise, whatever the noise.
             certify(replace(mechanism, noise=GeometricNoise(1.0)), attacker, protects=goal.protects)
         raise NotCertifiableError(_unreachable(mechanism, goal, attacker.against_anyone()))
-    return GeometricNoise(found)
+    return GeometricNoise(epsilon)
 
 
 def _alone(loss: Callable[[float], float], goal: Goal, helped: float | None, close: float = 0.0) -> float | None:
@@ -139,8 +139,8 @@ def _alone(loss: Callable[[float], float], goal: Goal, helped: float | None, clo
             return None
         else:
             holds *= 0.5
-    while fails == math.inf and holds < _NARROWEST:
-        probe = min(holds * (1.0 + stride), _NARROWEST)
+    while fails == math.inf and holds < _MAX_NOISE:
+        probe = min(holds * (1.0 + stride), _MAX_NOISE)
         if loss(probe) <= goal.delta:
             holds, stride = probe, 32.0 * stride
         else:
@@ -164,17 +164,17 @@ def _after_suppression(
         return most
     # Golden-section search for the smallest δ below, up to the first that reaches the goal.
     low, high = math.log(most) - 3.0, math.log(most)
-    far, near = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    for _ in range(_EVALUATIONS):
-        best = min(far, near, key=lambda point: loss(math.exp(point)))
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    for _ in range(_MAX_EVALUATIONS):
+        best = min(left, right, key=lambda point: loss(math.exp(point)))
         if loss(math.exp(best)) <= goal.delta:
             return _last(loss, goal, math.exp(best), most)
-        if best == far:
-            high, near = near, far
-            far = high - _GOLDEN * (high - low)
+        if best == left:
+            high, right = right, left
+            left = high - _GOLDEN * (high - low)
         else:
-            low, far = far, near
-            near = low + _GOLDEN * (high - low)
+            low, left = left, right
+            right = low + _GOLDEN * (high - low)
     return None
 
 
@@ -209,7 +209,7 @@ def _unreachable(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> str
     if getattr(mechanism, "k_complement", None) is not None:
         return start + "noise guarantees nothing after k_complement. Leave k_complement out."
     if k is None:
-        leaks = any(one.is_private for one in anyone.leakage)
+        leaks = any(leak.is_private for leak in anyone.leakage)
         why = "what leaks besides counts as part of it" if leaks else "it would be too wide to be drawn"
         return f"{start}{why}. Allow a larger epsilon or delta."
     offered, offer = noise_after(replace(mechanism, noise=None, release_threshold=None), goal, anyone), ""
@@ -249,7 +249,7 @@ def noise_after(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mech
 def _settled(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mechanism:
     """Return the mechanism with the least threshold for its noise, and with less noise as long as that lowers it."""
     least = None
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         threshold = least_release_threshold(mechanism, anyone, goal)
         if threshold == least:
             break

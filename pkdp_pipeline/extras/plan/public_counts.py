@@ -10,7 +10,7 @@ from typing import Any
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, whole_number
 
-_MOST_CELLS = 10_000_000
+_MAX_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +85,8 @@ class PublicCounts:
             towns and frequencies of diagnoses roughly do.
         """
         many, everybody = whole_number("cells", cells, least=1), whole_number("people", people, least=0)
-        if many > _MOST_CELLS:
-            raise ArgumentError(f"cells must be at most {_MOST_CELLS}.")
+        if many > _MAX_CELLS:
+            raise ArgumentError(f"cells must be at most {_MAX_CELLS}.")
         choice("shape", shape, ("even", "zipf"))
         weights = [1.0] * many if shape == "even" else [1.0 / rank for rank in range(1, many + 1)]
         spread = "evenly" if shape == "even" else "as 1/rank"
@@ -112,8 +112,8 @@ class PublicCounts:
 def _whole_numbers(counts: object) -> tuple[int, ...]:
     if isinstance(counts, str | bytes) or not isinstance(counts, Iterable):
         raise ArgumentError("counts must be whole numbers, one per cell: a sequence, or a mapping from cell to count.")
-    values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in counts]
-    if any(isinstance(one, bool) or not isinstance(one, Integral) or one < 0 for one in values):
+    values = [int(count) if isinstance(count, float) and count.is_integer() else count for count in counts]
+    if any(isinstance(count, bool) or not isinstance(count, Integral) or count < 0 for count in values):
         raise ArgumentError(
             "every count must be a whole number of at least 0; where a cell is suppressed, write what is assumed."
         )

@@ -60,10 +60,10 @@ class Goal:
     def loss(self, mechanism: Mechanism, attacker: AttackerModel) -> float:
         """Return the certified δ at `epsilon`; infinity where nothing can be certified."""
         try:
-            one = certify(mechanism, attacker, protects=self.protects)
+            certificate = certify(mechanism, attacker, protects=self.protects)
         except NotCertifiableError:
             return math.inf
-        return self.together(one).delta(self.epsilon)
+        return self.together(certificate).delta(self.epsilon)
 
     @property
     def cells(self) -> int:
@@ -101,8 +101,8 @@ def read_goal(
     return Goal(float(points[0]), probable, protects, number, read_evidence(evidence))
 
 
-_HALVINGS = 60
-_MOST = 1e15
+_MAX_HALVINGS = 60
+_MAX_GUESS = 1e15
 
 
 def guessed_k(attacker: AttackerModel, goal: Goal) -> int | None:
@@ -175,7 +175,7 @@ def _people(goal: Goal) -> float:
 def _spread(epsilon: float, delta: float) -> float:
     """Return the standard deviation of a normal loss whose δ at ε is about `delta`."""
     low, high = 1e-12, 1e3
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         middle = math.sqrt(low * high)
         if _normal(epsilon, middle) <= delta:
             low = middle
@@ -207,10 +207,10 @@ def _noise_variance(mechanism: Mechanism) -> float:
 
 
 def _whole(value: float) -> int | None:
-    return math.ceil(value) if 1.0 <= value < _MOST else None
+    return math.ceil(value) if 1.0 <= value < _MAX_GUESS else None
 
 
-_SURE_BISECTION = 3
+_BISECTION_PERIOD = 3
 """The bracket is halved after this many steps, whatever the guess says."""
 
 Scale = Callable[[float], float]
@@ -341,7 +341,7 @@ def _narrowed(
     while ends[1] - ends[0] > 1 and not enough(ends):
         probe, step = sum(ends) // 2, step + 1
         sizes = [weight * abs(height) for weight, height in zip(weights, heights, strict=True)]
-        if step % _SURE_BISECTION and 0.0 < sum(sizes) < math.inf:
+        if step % _BISECTION_PERIOD and 0.0 < sum(sizes) < math.inf:
             guess = guessed(ends, sizes)
             # At an end the guess cannot say more than the points around it do.
             probe = probe if guess is None else min(max(guess, ends[0] + 1), ends[1] - 1)

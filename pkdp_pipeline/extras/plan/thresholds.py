@@ -22,8 +22,8 @@ from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, mechanism_name
 from pkdp_pipeline.model.wording import Worded, reason_of, rounded_up
 
-_MOST = 10_000_000
-_MOST_PEOPLE = 100_000_000
+_MAX_K = 10_000_000
+_MAX_PEOPLE = 100_000_000
 
 
 def smallest_k(
@@ -78,16 +78,16 @@ def least_k(attacker: AttackerModel, goal: Goal, bare: Mechanism) -> int:
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     try:
         # Refused for every k or for none: a large k says which. What a refusal offers is for one release alone.
-        certify(replace(bare, k=_MOST + controlled), attacker, protects=goal.protects)
+        certify(replace(bare, k=_MAX_K + controlled), attacker, protects=goal.protects)
     except NotCertifiableError as error:
         noise = f"Noise asks nothing of the attacker: smallest_noise says how much reaches {goal.words}."
         why = reason_of(error)
         raise NotCertifiableError(Worded(lambda _: f"{why} {noise}", why)) from None
     guess = guessed_k(attacker, goal)
-    k = first_whole(lambda k: goal.loss(replace(bare, k=k), attacker), goal.delta, 1, _MOST, guess)
+    k = first_whole(lambda k: goal.loss(replace(bare, k=k), attacker), goal.delta, 1, _MAX_K, guess)
     if k is None:
         raise NotCertifiableError(
-            f"no threshold k up to {_MOST} reaches {goal.words} against this attacker: allow a larger epsilon or "
+            f"no threshold k up to {_MAX_K} reaches {goal.words} against this attacker: allow a larger epsilon or "
             "delta, argue a smaller p_max, or add noise."
         )
     return k
@@ -151,7 +151,7 @@ def least_release_threshold(mechanism: Mechanism, attacker: AttackerModel, goal:
 
     if loss(0) <= goal.delta:
         return 0
-    start, most = mechanism.k or 0, (mechanism.k or 0) + _MOST
+    start, most = mechanism.k or 0, (mechanism.k or 0) + _MAX_K
     least = None
     # What the largest threshold leaves is what the noise itself loses: no other does better.
     if loss(most) <= goal.delta:
@@ -211,7 +211,7 @@ def smallest_unknown(
     goal = read_goal(epsilon, delta, protects, days, evidence)
     mechanism_name(mechanism)
     others = replace(read_attacker(attacker), unknown=None)
-    most = _MOST_PEOPLE if others.unknown_max is None else min(_MOST_PEOPLE, others.unknown_max)
+    most = _MAX_PEOPLE if others.unknown_max is None else min(_MAX_PEOPLE, others.unknown_max)
 
     @cache
     def loss(people: int) -> float:

@@ -45,7 +45,7 @@ __all__ = [
     "one_record_apart",
 ]
 
-_STEP_BY_STEP = 1000
+_MAX_EXACT_STEPS = 1000
 """Longer paths use the closed form, which is larger only where it comes near 1."""
 
 
@@ -70,7 +70,7 @@ def chained(steps: Iterable[tuple[float, float]]) -> tuple[float, float]:
     order of the steps matters. *Rounding*: up, in ball arithmetic. *Source*: `docs/bounded_leakage.md`, "Steps".
     """
     listed = [read_guarantee("a step", step) for step in steps]
-    epsilon = sum_above(one for one, _ in listed)
+    epsilon = sum_above(value for value, _ in listed)
     reached = Fraction(0)
     for step in reversed(listed):
         reached = _after(reached, *step)
@@ -155,7 +155,7 @@ def along_path(guarantee: tuple[float, float], steps: int) -> tuple[float, float
     """
     private = read_guarantee("guarantee", guarantee)
     often = whole_number("steps", steps, least=1)
-    if often <= _STEP_BY_STEP:
+    if often <= _MAX_EXACT_STEPS:
         return chained([private] * often)
     (epsilon, delta), total = private, sum_above([private[0]], [often])
     if delta == 0.0:
@@ -165,17 +165,17 @@ def along_path(guarantee: tuple[float, float], steps: int) -> tuple[float, float
     if epsilon * often > 1e6:
         return total, 1.0
     with flint.ctx.workprec(BITS):
-        one = flint.arb(epsilon)
-        return total, min(1.0, exact_above(flint.arb(delta) * (often * one).expm1() / one.expm1()))
+        exact = flint.arb(epsilon)
+        return total, min(1.0, exact_above(flint.arb(delta) * (often * exact).expm1() / exact.expm1()))
 
 
-_MANY = 100_000
+_MAX_TERMS = 100_000
 """Sums of more terms are not computed."""
 
-_WIDE = 1e6
+_MAX_EPSILON = 1e6
 """Larger ε hide nothing that a sum could show."""
 
-_FEW = 32
+_MAX_EXACT_FACTORS = 32
 """Products of this many rationals are exact; of more they are balls."""
 
 
@@ -204,8 +204,8 @@ def basic_composition(parts: Iterable[tuple[float, float]], times: Iterable[int]
     often = [1] * len(listed) if times is None else [whole_number("times", number, least=1) for number in times]
     if len(often) != len(listed):
         raise ArgumentError("times must have one number for each part.")
-    epsilon = sum_above([one for one, _ in listed], often)
-    return epsilon, _told_by_any([(delta, number) for (_, delta), number in zip(listed, often, strict=True)])
+    epsilon = sum_above([value for value, _ in listed], often)
+    return epsilon, _disclosed_by_any([(delta, number) for (_, delta), number in zip(listed, often, strict=True)])
 
 
 def advanced_composition(part: tuple[float, float], times: int, slack: float) -> tuple[float, float]:
@@ -239,13 +239,13 @@ def advanced_composition(part: tuple[float, float], times: int, slack: float) ->
     if probability("slack", slack) == 0.0:
         raise ArgumentError("slack must be above 0: it is the δ that advanced composition pays; write 1e-9.")
     with flint.ctx.workprec(BITS):
-        one = flint.arb(epsilon)
+        exact = flint.arb(epsilon)
         spread = (2 * often * -flint.arb(slack).log()).sqrt() if slack < 1.0 else flint.arb(0)
-        total = exact_above(one * (spread + often * (one / 2).tanh()))
+        total = exact_above(exact * (spread + often * (exact / 2).tanh()))
     plain = sum_above([epsilon], [often])
     if plain <= total:
-        return plain, _told_by_any([(delta, often)])
-    return total, _told_by_any([(delta, often), (float(slack), 1)])
+        return plain, _disclosed_by_any([(delta, often)])
+    return total, _disclosed_by_any([(delta, often), (float(slack), 1)])
 
 
 def best_composition(part: tuple[float, float], times: int, epsilon: float) -> float:
@@ -271,28 +271,28 @@ def best_composition(part: tuple[float, float], times: int, epsilon: float) -> f
     "Composition"; for differential privacy without leakage: Kairouz, Oh and Viswanath, "The Composition Theorem for
     Differential Privacy", 2015.
     """
-    (one, delta), often = _equal_parts(part, times)
+    (single, delta), often = _equal_parts(part, times)
     target = read_epsilon("epsilon", epsilon)
-    if often > _MANY:
-        raise ArgumentError(f"times must be at most {_MANY}: use advanced_composition for more.")
-    plain = sum_above([one], [often])
+    if often > _MAX_TERMS:
+        raise ArgumentError(f"times must be at most {_MAX_TERMS}: use advanced_composition for more.")
+    plain = sum_above([single], [often])
     if target >= plain:
-        return _told_by_any([(delta, often)])
-    if one > _WIDE:
+        return _disclosed_by_any([(delta, often)])
+    if single > _MAX_EPSILON:
         return 1.0
     with flint.ctx.workprec(BITS):
-        right, wrong = (1 / (1 + (sign * flint.arb(one)).exp()) for sign in (-1, 1))
-        told = flint.arb(0)
+        right, wrong = (1 / (1 + (sign * flint.arb(single)).exp()) for sign in (-1, 1))
+        total = flint.arb(0)
         for errors in range(often + 1):
-            apart = -(flint.arb(target) - (often - 2 * errors) * flint.arb(one)).expm1()
+            apart = -(flint.arb(target) - (often - 2 * errors) * flint.arb(single)).expm1()
             if apart < 0:
                 break
             term = math.comb(often, errors) * right ** (often - errors) * wrong**errors * apart
             # Where the sign is open, the upper end is at or above the positive part.
-            told += term if apart > 0 else flint.arb(term.upper())
-        if not told < 1:
+            total += term if apart > 0 else flint.arb(term.upper())
+        if not total < 1:
             return 1.0
-        logarithm = (-told).log1p() + (often * (-flint.arb(delta)).log1p() if 0.0 < delta < 1.0 else 0)
+        logarithm = (-total).log1p() + (often * (-flint.arb(delta)).log1p() if 0.0 < delta < 1.0 else 0)
         return 1.0 if delta == 1.0 else min(1.0, exact_above(-logarithm.expm1()))
 
 
@@ -303,12 +303,12 @@ def _equal_parts(part: object, times: int) -> tuple[tuple[float, float], int]:
     return (epsilon, delta), whole_number("times", times, least=1)
 
 
-def _told_by_any(chances: list[tuple[float, int]]) -> float:
+def _disclosed_by_any(chances: list[tuple[float, int]]) -> float:
     """Return at or above ``1 - Π (1 - δ_i)^k_i``, at most 1."""
     telling = [(delta, times) for delta, times in chances if delta > 0.0]
     if any(delta == 1.0 for delta, _ in telling):
         return 1.0
-    if sum(times for _, times in telling) <= _FEW:
+    if sum(times for _, times in telling) <= _MAX_EXACT_FACTORS:
         kept = Fraction(1)
         for delta, times in telling:
             kept *= (1 - Fraction(delta)) ** times
@@ -355,15 +355,15 @@ def big_world(
     *Guarantee*: given the leaked t, all outputs together in two of her lives are (ε, δ)-close. *Rounding*: up.
     *Source*: `docs/bounded_leakage.md`, "Big world".
     """
-    one = read_guarantee("study", study)
+    private = read_guarantee("study", study)
     differing = whole_number("participation", participation, least=0) * (1 if absent_throughout else 2)
     if studies is not None:
         differing = min(differing, whole_number("studies", studies, least=1))
     if differing == 0:
         return 0.0, 0.0
     if slack is not None:
-        return advanced_composition(one, differing, slack)
-    return basic_composition([one], [differing])
+        return advanced_composition(private, differing, slack)
+    return basic_composition([private], [differing])
 
 
 def beside_private_leakage(given: tuple[float, float], leakage: tuple[float, float]) -> tuple[float, float]:

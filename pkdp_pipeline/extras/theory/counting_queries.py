@@ -18,12 +18,12 @@ from pkdp_pipeline.model.mechanisms import GeometricNoise
 from pkdp_pipeline.model.predicate import Predicate, among, conjunction, disjunction
 from pkdp_pipeline.theorems.rounding import float_below
 
-_MOST_RECORDS = 1_000_000
-_MOST_KINDS = 20_000
+_MAX_RECORDS = 1_000_000
+_MAX_KINDS = 20_000
 """This many records that no query tells apart from each other are compared in pairs."""
 
-_BLOCK = 500
-_MOST_CLAUSES = 100
+_BLOCK_SIZE = 500
+_MAX_CLAUSES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,15 @@ class CountingQueries:
         members = dict(self.counted).get(name)
         if not members:
             raise ArgumentError(f"name must be that of a question that counts somebody: {', '.join(self.names)}.")
-        sides = [tuple(dict.fromkeys(record[at] for record in self.records)) for at in range(len(self.columns))]
-        used = [[value for value in side if any(one[at] == value for one in members)] for at, side in enumerate(sides)]
+        sides = [tuple(dict.fromkeys(record[index] for record in self.records)) for index in range(len(self.columns))]
+        used = [
+            [value for value in side if any(record[index] == value for record in members)]
+            for index, side in enumerate(sides)
+        ]
         clauses = [used]
         if math.prod(map(len, used)) != len(members):
             clauses = [[[value] for value in record] for record in self.records if record in members]
-        if len(clauses) > _MOST_CLAUSES:
+        if len(clauses) > _MAX_CLAUSES:
             raise ArgumentError(f"question {name!r} is too long to be written as a query string; write one yourself.")
         return str(disjunction(conjunction(map(_condition, self.columns, clause)) for clause in clauses))
 
@@ -139,15 +142,15 @@ class CountingQueries:
         presence = int(kinds.sum(axis=1).max())
         if protects == "presence":
             return presence
-        if len(kinds) > _MOST_KINDS:
+        if len(kinds) > _MAX_KINDS:
             raise ArgumentError(
-                f"the questions tell more than {_MOST_KINDS} records apart, too many to compare them in pairs: join "
+                f"the questions tell more than {_MAX_KINDS} records apart, too many to compare them in pairs: join "
                 "values of the domain, or ask fewer questions at once."
             )
         # Both products are of whole numbers below 2^53, so exact.
         inside, outside, farthest = kinds.astype(np.float64), 1.0 - kinds, presence
-        for start in range(0, len(kinds), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        for start in range(0, len(kinds), _BLOCK_SIZE):
+            block = slice(start, start + _BLOCK_SIZE)
             apart = inside[block] @ outside.T + outside[block] @ inside.T
             farthest = max(farthest, int(apart.max()))
         return farthest
@@ -190,8 +193,10 @@ class CountingQueries:
     def _kinds(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return the records that can be told apart, each as a row of zeros and ones: which questions count it."""
         size = len(self.records)
-        told = [np.fromiter((record in members for record in self.records), bool, size) for _, members in self.counted]
-        return np.unique(np.stack(told, axis=1).astype(np.uint8), axis=0)
+        answers = [
+            np.fromiter((record in members for record in self.records), bool, size) for _, members in self.counted
+        ]
+        return np.unique(np.stack(answers, axis=1).astype(np.uint8), axis=0)
 
 
 def _condition(column: str, values: Iterable[Any]) -> Predicate:
@@ -206,19 +211,19 @@ def _condition(column: str, values: Iterable[Any]) -> Predicate:
 def _domain(domain: object) -> dict[str, tuple[Any, ...]]:
     if not isinstance(domain, Mapping) or not domain or not all(isinstance(column, str) for column in domain):
         raise ArgumentError("domain must be a mapping from columns, as texts, to the values each can have.")
-    found: dict[str, tuple[Any, ...]] = {}
+    columns: dict[str, tuple[Any, ...]] = {}
     for column, values in domain.items():
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise ArgumentError(f"the domain of {column!r} must be a list of values.")
-        found[column] = tuple(values)
-        if not found[column] or len(_plain(found[column])) < len(found[column]):
+        columns[column] = tuple(values)
+        if not columns[column] or len(_plain(columns[column])) < len(columns[column]):
             raise ArgumentError(f"the domain of {column!r} must list at least one value, and none twice.")
-    if math.prod(map(len, found.values())) > _MOST_RECORDS:
+    if math.prod(map(len, columns.values())) > _MAX_RECORDS:
         raise ArgumentError(
-            f"the domain has more than {_MOST_RECORDS} records: leave out columns that no question asks about, or join "
+            f"the domain has more than {_MAX_RECORDS} records: leave out columns that no question asks about, or join "
             "values."
         )
-    return found
+    return columns
 
 
 def _plain(values: Iterable[Any]) -> frozenset[Any]:
@@ -241,7 +246,9 @@ def _members(
                 raise ArgumentError(f"question {name!r} asks for {column!r}, or values of it, not in the domain.")
             allowed[column] = values
         sets = list(allowed.values())
-        return [record for record in records if all(value in one for value, one in zip(record, sets, strict=True))]
+        return [
+            record for record in records if all(value in options for value, options in zip(record, sets, strict=True))
+        ]
     if callable(which):
         answers = [which(dict(zip(domain, record, strict=True))) for record in records]
         if not all(isinstance(answer, bool | np.bool_) for answer in answers):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import flint
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.extras.theory.leakage_pair import LeakagePair, Neighbours, Seen, read_neighbours
+from pkdp_pipeline.extras.theory.leakage_pair import LeakagePair, Neighbours, Observation, read_neighbours
 from pkdp_pipeline.extras.theory.numbers import (
     BITS,
     ball_of,
@@ -171,7 +171,7 @@ class ExponentialMechanism:
 
     def pair(self) -> LeakagePair:
         """Return the mechanism with its leakage as a `LeakagePair`, drawn from `law`."""
-        laws: dict[Hashable, dict[Seen, Fraction]] = {
+        laws: dict[Hashable, dict[Observation, Fraction]] = {
             database: {
                 (output, leaked): chance * part
                 for leaked, chance in law.items()
@@ -195,8 +195,10 @@ class ExponentialMechanism:
         """Return, for neighbours that share `leaked`, by how much the utility of each output differs."""
         can = {database for database, law in self.leakage.items() if leaked in law}
         scores = {database: self._scores(database, leaked)[0] for database in can}
-        shared = [(scores[one], scores[other]) for one, other in self.neighbours if one in can and other in can]
-        gains = [[one[output] - other[output] for output in self.outputs] for one, other in shared]
+        shared = [
+            (scores[first], scores[second]) for first, second in self.neighbours if first in can and second in can
+        ]
+        gains = [[first[output] - second[output] for output in self.outputs] for first, second in shared]
         if not gains:
             raise NotCertifiableError(
                 "no two neighbours share this leaked value: given it nothing is promised, whatever is drawn. Let less "
@@ -206,8 +208,8 @@ class ExponentialMechanism:
 
     def _base(self, leaked: Hashable) -> tuple[Fraction, Fraction]:
         """Return a rational base and the unit of utility; R(o) is a multiple of it: ``base^(R(o)/unit) ≤ growth``."""
-        seen = [self._scores(database, leaked) for database, law in self.leakage.items() if leaked in law]
-        unit = _unit(score - best for scores, best in seen for score in scores.values())
+        scored = [self._scores(database, leaked) for database, law in self.leakage.items() if leaked in law]
+        unit = _unit(score - best for scores, best in scored for score in scores.values())
         steps = int(self.spread(leaked) / unit)
         # The base is above 1 by about ln(growth)/steps, of which this many binary digits are kept.
         bits = _BASE_BITS + steps.bit_length() + math.ceil(1 / (self.growth - 1)).bit_length()

@@ -20,7 +20,7 @@ from pkdp_pipeline.extras.theory.numbers import (
 )
 from pkdp_pipeline.theorems.rounding import float_above
 
-Seen: TypeAlias = tuple[Hashable, Hashable]
+Observation: TypeAlias = tuple[Hashable, Hashable]
 """(output, leaked value)."""
 
 _New = TypeVar("_New", bound=Hashable)
@@ -49,14 +49,14 @@ class LeakagePair:
     `docs/bounded_leakage.md` defines what is computed.
     """
 
-    laws: Mapping[Hashable, Mapping[Seen, Fraction]]
+    laws: Mapping[Hashable, Mapping[Observation, Fraction]]
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
         if not isinstance(self.laws, Mapping) or not self.laws:
             raise ArgumentError("laws must be a mapping from databases to the law of (output, leaked).")
         read = {database: read_law("the law of a database", law) for database, law in self.laws.items()}
-        if not all(isinstance(seen, tuple) and len(seen) == 2 for law in read.values() for seen in law):
+        if not all(isinstance(outcome, tuple) and len(outcome) == 2 for law in read.values() for outcome in law):
             raise ArgumentError("the outcomes of a law must be pairs (output, leaked).")
         frozen = MappingProxyType({database: MappingProxyType(law) for database, law in read.items()})
         object.__setattr__(self, "laws", frozen)
@@ -88,8 +88,10 @@ class LeakagePair:
         if len(set(listed)) < len(listed):
             raise ArgumentError("databases must be different from one another.")
         laws = {
-            one: _summed(((mechanism(one, drawn), leakage(one, drawn)), chance) for drawn, chance in chances.items())
-            for one in listed
+            database: _summed(
+                ((mechanism(database, drawn), leakage(database, drawn)), chance) for drawn, chance in chances.items()
+            )
+            for database in listed
         }
         return cls(laws=laws, neighbours=frozenset(neighbours))
 
@@ -208,9 +210,9 @@ class LeakagePair:
                 raise ArgumentError("others must leak what this pair leaks, with the same probabilities.")
         laws = {
             database: _summed(
-                (seen, chance * part)
+                (outcome, chance * part)
                 for number, chance in chances.items()
-                for seen, part in pairs[number].laws[database].items()
+                for outcome, part in pairs[number].laws[database].items()
             )
             for database in self.laws
         }
@@ -222,7 +224,7 @@ class LeakagePair:
         Outputs and leaked values become pairs: ``((y, y′), (o, o′))``.
         """
         self._fits(other)
-        laws: dict[Hashable, dict[Seen, Fraction]] = {
+        laws: dict[Hashable, dict[Observation, Fraction]] = {
             database: {
                 ((first[0], second[0]), (first[1], second[1])): chance * more
                 for first, chance in law.items()
@@ -244,7 +246,7 @@ class LeakagePair:
                 raise ArgumentError("one and other must be databases that have a law.")
         given = self._given()
         shared = leaked in given[one] and leaked in given[other]
-        laws: dict[Hashable, dict[Seen, Fraction]] = {}
+        laws: dict[Hashable, dict[Observation, Fraction]] = {}
         for database in self.laws:
             law = given[one if database == one else other][leaked] if shared else {None: Fraction(1)}
             laws[database] = {(output, None): chance for output, chance in law.items()}
@@ -265,12 +267,12 @@ class LeakagePair:
         if other.neighbours != self.neighbours:
             raise ArgumentError("others must have the same neighbours.")
 
-    def _mapped(self, change: Callable[[Hashable, Hashable], Seen]) -> LeakagePair:
+    def _mapped(self, change: Callable[[Hashable, Hashable], Observation]) -> LeakagePair:
         return LeakagePair(laws=self._pushed(change), neighbours=self.neighbours)
 
     def _pushed(self, change: Callable[[Hashable, Hashable], _New]) -> dict[Hashable, dict[_New, Fraction]]:
         return {
-            database: _summed((change(*seen), chance) for seen, chance in law.items())
+            database: _summed((change(*outcome), chance) for outcome, chance in law.items())
             for database, law in self.laws.items()
         }
 
@@ -294,7 +296,10 @@ class LeakagePair:
         """Return (database, neighbour, value) wherever both can leak the value."""
         leaked = self._leaked()
         return (
-            (one, other, value) for one, other in self.neighbours for value in leaked[one] if value in leaked[other]
+            (first, second, value)
+            for first, second in self.neighbours
+            for value in leaked[first]
+            if value in leaked[second]
         )
 
     def _largest(
@@ -306,11 +311,13 @@ class LeakagePair:
                 f"no two neighbours share {which}: a promise given it holds for every mechanism and says nothing. Let "
                 "less leak, add noise to what leaks, or protect a smaller difference between databases."
             )
-        return max(divergence(given[one][leaked], given[other][leaked], factor) for one, other, leaked in shared)
+        return max(divergence(given[first][leaked], given[second][leaked], factor) for first, second, leaked in shared)
 
     def _worst(self, laws: Mapping[Hashable, Mapping[_New, Fraction]], growth: Fraction | int) -> Fraction:
         factor = read_growth("growth", growth)
-        return max((divergence(laws[one], laws[other], factor) for one, other in self.neighbours), default=Fraction(0))
+        return max(
+            (divergence(laws[first], laws[second], factor) for first, second in self.neighbours), default=Fraction(0)
+        )
 
 
 def _summed(chances: Iterable[tuple[_New, Fraction]]) -> dict[_New, Fraction]:
@@ -338,28 +345,28 @@ def one_record_apart(databases: Iterable[tuple[Hashable, ...]]) -> Neighbours:
         If a database is not a tuple, or lengths differ.
     """
     listed = list(dict.fromkeys(databases))
-    if not all(isinstance(one, tuple) for one in listed) or len({len(one) for one in listed}) > 1:
+    if not all(isinstance(database, tuple) for database in listed) or len({len(database) for database in listed}) > 1:
         raise ArgumentError("databases must be tuples of the same length, with one entry for each person.")
     pairs = [
-        (one, other)
-        for one, other in combinations(listed, 2)
-        if sum(mine != theirs for mine, theirs in zip(one, other, strict=True)) == 1
+        (first, second)
+        for first, second in combinations(listed, 2)
+        if sum(mine != theirs for mine, theirs in zip(first, second, strict=True)) == 1
     ]
-    return frozenset(pairs + [(other, one) for one, other in pairs])
+    return frozenset(pairs + [(second, first) for first, second in pairs])
 
 
 def read_neighbours(pairs: object, databases: Collection[Hashable]) -> Neighbours:
     """Return `pairs` of databases in both orders, or raise `ArgumentError`."""
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise ArgumentError("neighbours must be pairs of databases; one_record_apart(databases) makes them.")
-    found: set[tuple[Hashable, Hashable]] = set()
+    neighbours: set[tuple[Hashable, Hashable]] = set()
     for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2 or any(one not in databases for one in pair):
+        if not isinstance(pair, tuple) or len(pair) != 2 or any(database not in databases for database in pair):
             raise ArgumentError("neighbours must be pairs (one, other) of databases that have a law.")
         if pair[0] == pair[1]:
             raise ArgumentError("neighbours must be pairs of two different databases.")
-        found |= {pair, (pair[1], pair[0])}
-    return frozenset(found)
+        neighbours |= {pair, (pair[1], pair[0])}
+    return frozenset(neighbours)
 
 
 def shortest_path(

@@ -17,7 +17,7 @@ from pkdp_pipeline.theorems.rounding import float_above
 BITS = 192
 """Precision of balls; what is read off them is off by about 1e-57, relatively."""
 
-_LARGEST = 700.0
+_MAX_EPSILON = 700.0
 """e^ε is a float up to here; larger ε say nothing about a small universe."""
 
 
@@ -66,8 +66,8 @@ def growth_above(epsilon: float) -> Fraction:
 
 def _enclosed(epsilon: float) -> tuple[Fraction, Fraction]:
     value = read_epsilon("epsilon", epsilon)
-    if value > _LARGEST:
-        raise ArgumentError(f"epsilon must be at most {_LARGEST:g} here: more says nothing about a small universe.")
+    if value > _MAX_EPSILON:
+        raise ArgumentError(f"epsilon must be at most {_MAX_EPSILON:g} here: more says nothing about a small universe.")
     with flint.ctx.workprec(BITS):
         ball = flint.arb(value).exp()
         return exact_end(ball.lower()), exact_end(ball.upper())

@@ -64,8 +64,8 @@ def theorem_3_closed_form_delta(epsilon: float, n: int, least: float) -> float:
 
     **Sound and loose**, as that is. Beyond ε = 1 nothing is printed, and the δ at 1 stays.
     """
-    blanket, at = least * (n - 1), min(epsilon, 1.0)
-    return 1.0 if at < 27.0 / blanket else min(1.0, 2.0 * math.exp(-at * at * blanket / 14.0))
+    blanket, point = least * (n - 1), min(epsilon, 1.0)
+    return 1.0 if point < 27.0 / blanket else min(1.0, 2.0 * math.exp(-point * point * blanket / 14.0))
 
 
 def proposition_7(chances: Sequence[float], delta_2: float, *, power: float = 1.5) -> tuple[float, float]:
@@ -112,12 +112,12 @@ def _normal(chances: Sequence[float], power: float) -> tuple[float, float]:
     return math.sqrt(len(p) * second), 1.12 * third / (math.sqrt(len(p)) * second**power)
 
 
-def _tail(at: int, trials: int, p: float) -> float:
-    """Return the paper's bound of ``P[Bin(trials, p) >= at]``, pmf(at)/(1 - ratio), its Lemma 2; 1 if it has none."""
-    if at <= 0:
+def _tail(count: int, trials: int, p: float) -> float:
+    """Return the paper's bound of ``P[Bin(trials, p) >= count]``, pmf(count)/(1 - ratio), its Lemma 2; else 1."""
+    if count <= 0:
         return 1.0
-    ratio = p * trials / ((1.0 - p) * at)
-    return 1.0 if ratio >= 1.0 else min(1.0, float(stats.binom.pmf(at, trials, p)) / (1.0 - ratio))
+    ratio = p * trials / ((1.0 - p) * count)
+    return 1.0 if ratio >= 1.0 else min(1.0, float(stats.binom.pmf(count, trials, p)) / (1.0 - ratio))
 
 
 def theorem_4(n: int, p: float, threshold: int) -> tuple[float, float]:
@@ -149,9 +149,9 @@ def theorem_4_passive(n: int, p: float, threshold: int, known: int, split: int) 
     **Sound and loose.** `split` is the paper's b, which is free: fewer than b of the known records are 1, or the
     attacker is taken to have learnt everything.
     """
-    seen = _tail(split, known, p)
+    known_tail = _tail(split, known, p)
     shown = _tail(threshold - split, n - known - 1, p)
-    delta = seen + shown
+    delta = known_tail + shown
     return (-math.log1p(-shown), delta) if delta < 1.0 else (math.inf, 1.0)
 
 
@@ -162,7 +162,7 @@ def theorem_4_passive_delta(epsilon: float, n: int, p: float, threshold: int, kn
     """
     splits = range(1, min(known + 1, threshold - 1) + 1)
     pairs = [theorem_4_passive(n, p, threshold, known, split) for split in splits]
-    return min((delta for at, delta in pairs if at <= epsilon), default=1.0)
+    return min((delta for needed, delta in pairs if needed <= epsilon), default=1.0)
 
 
 def theorem_5_presence(epsilon: float, n: int, least: float, threshold: int, *, numeric: bool = False) -> float:

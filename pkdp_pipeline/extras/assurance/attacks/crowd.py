@@ -171,10 +171,10 @@ def keeps(group: Group, attacker: AttackerModel, counted: bool, protects: Protec
     between = Fraction(attacker.p_max_between)
     others = [*chances, Fraction(0)] if len(chances) == 1 else chances
     return all(
-        one * (1 - between) <= between * other
-        for at, one in enumerate(others)
-        for to, other in enumerate(others)
-        if at != to
+        first * (1 - between) <= between * second
+        for i, first in enumerate(others)
+        for j, second in enumerate(others)
+        if i != j
     )
 
 
@@ -203,25 +203,27 @@ def histogram_shapes(attacker: AttackerModel, protects: Protects, cells: int) ->
     between = attacker.p_max_between if protects == "value" else None
     q = None if between is None else Fraction(between)
     least = Fraction(0 if attacker.p_min is None else attacker.p_min)
-    found: list[Sequence[Fraction]] = []
+    candidates: list[Sequence[Fraction]] = []
     if p is not None and p < 1:
         odds = p / (1 - p)
         lower = Fraction(0) if q is None else odds * (1 - q) / q
-        found += [[*levels, Fraction(1)] for levels in _levels(odds, lower, cells)]
+        candidates += [[*levels, Fraction(1)] for levels in _levels(odds, lower, cells)]
         # The least that p_min allows, the rest absent.
-        found.append([*[least] * cells, 1 - cells * least])
+        candidates.append([*[least] * cells, 1 - cells * least])
     elif q is not None and q < 1:
         ratio = q / (1 - q)
-        found += [[*levels, Fraction(0)] for levels in _levels(ratio, Fraction(1), cells)]
+        candidates += [[*levels, Fraction(0)] for levels in _levels(ratio, Fraction(1), cells)]
     elif least > 0:
         rest = 1 - cells * least
-        found += [
-            [least + rest * (cell == at) for cell in range(cells)] + [Fraction(0)] for at in range(cells) if rest >= 0
+        candidates += [
+            [least + rest * (cell == favoured) for cell in range(cells)] + [Fraction(0)]
+            for favoured in range(cells)
+            if rest >= 0
         ]
-        found.append([Fraction(1, cells)] * cells + [Fraction(0)])
+        candidates.append([Fraction(1, cells)] * cells + [Fraction(0)])
     if least == 0:
-        found.append([Fraction(0)] * cells + [Fraction(1)])
-    shapes = (_rounded(weights, attacker, protects) for weights in found if min(weights) >= 0)
+        candidates.append([Fraction(0)] * cells + [Fraction(1)])
+    shapes = (_rounded(weights, attacker, protects) for weights in candidates if min(weights) >= 0)
     return tuple(dict.fromkeys(shape for shape in shapes if shape is not None))
 
 
@@ -249,20 +251,20 @@ def _rounded(weights: Sequence[Fraction], attacker: AttackerModel, protects: Pro
 
 
 def _down(value: Fraction, steps: int) -> float:
-    near = float(value)
+    result = float(value)
     for _ in range(steps):
-        near = math.nextafter(near, 0.0)
-    return near
+        result = math.nextafter(result, 0.0)
+    return result
 
 
-MOST_CROWDS = 160
+MAX_CROWDS = 160
 """This many crowds make an instance small, in both orders of the lives together."""
 
-_MOST_PEOPLE = 14
-_MOST_KNOWN = 3
+_MAX_PEOPLE = 14
+_MAX_KNOWN = 3
 
 
-def vertices(certificate: ReleaseCertificate, *, most: int = MOST_CROWDS) -> tuple[Crowd, ...]:
+def vertices(certificate: ReleaseCertificate, *, most: int = MAX_CROWDS) -> tuple[Crowd, ...]:
     """Return all extreme attackers with up to some number of unknown people; the number is as large as `most` allows.
 
     Notes
@@ -272,11 +274,11 @@ def vertices(certificate: ReleaseCertificate, *, most: int = MOST_CROWDS) -> tup
     each size to whom no two people are alike.
     """
     least = certificate.attacker.unknown or 0
-    if not certificate.has_partial_knowledge or least > _MOST_PEOPLE:
+    if not certificate.has_partial_knowledge or least > _MAX_PEOPLE:
         return ()
     cap = certificate.attacker.unknown_max
-    found: dict[Crowd, None] = {}
-    for people in range(least, _MOST_PEOPLE + 1):
+    accepted: dict[Crowd, None] = {}
+    for people in range(least, _MAX_PEOPLE + 1):
         if cap is not None and people > cap and certificate.attacker.p_min:
             break
         crowds = [
@@ -284,10 +286,10 @@ def vertices(certificate: ReleaseCertificate, *, most: int = MOST_CROWDS) -> tup
             for crowd in _with(certificate, people)
             if is_admitted(crowd, certificate)
         ]
-        if len(found) + len(crowds) > most:
+        if len(accepted) + len(crowds) > most:
             break
-        found |= dict.fromkeys(crowds)
-    return tuple(found)
+        accepted |= dict.fromkeys(crowds)
+    return tuple(accepted)
 
 
 def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
@@ -303,7 +305,7 @@ def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
             yield from (crowd, crowd.reversed())
     if cells == 1 and people > 1 and len(shapes) == 2:
         (high,), (low,) = shapes
-        steps = (low + (high - low) * (people - at) / people for at in range(people))
+        steps = (low + (high - low) * (people - rank) / people for rank in range(people))
         graded = tuple(Group(people=1, chances=(min(high, step),)) for step in steps)
         crowd = Crowd(cells=1, unknown=graded)
         yield from (crowd, crowd.reversed())
@@ -311,7 +313,7 @@ def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
 
 def _groups(shapes: tuple[Shape, ...], people: int) -> Iterator[tuple[Group, ...]]:
     for chosen in combinations_with_replacement(range(len(shapes)), people):
-        numbers = [chosen.count(at) for at in range(len(shapes))]
+        numbers = [chosen.count(kind) for kind in range(len(shapes))]
         yield tuple(Group(people=n, chances=shape) for n, shape in zip(numbers, shapes, strict=True) if n)
 
 
@@ -323,11 +325,11 @@ def _known(
     if not people:
         yield (), ()
     elif attacker.influence == "active":
-        for there in range(people + 1) if people <= _MOST_KNOWN else (0, people):
+        for there in range(people + 1) if people <= _MAX_KNOWN else (0, people):
             if cells == 1:
                 yield (Group(people=people - there, chances=(0.0,)),), (there,)
             else:
                 yield (), (there, people - there, *[0] * (cells - 2))
     else:
-        for known in _groups(shapes, min(people, _MOST_KNOWN)):
+        for known in _groups(shapes, min(people, _MAX_KNOWN)):
             yield known, ()

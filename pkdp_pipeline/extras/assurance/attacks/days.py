@@ -32,12 +32,12 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 
 _RATES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _PILOT = 1_500
-_AT_ONCE = 200_000
+_BATCH_SIZE = 200_000
 
-_RARE = 1e-10
+_NEGLIGIBLE_CHANCE = 1e-10
 """Outcomes that are less likely do not say how wide a step is."""
 
-_SURE = 300.0
+_MAX_SCORE = 300.0
 """A score from here on says which life it is, as far as floats tell."""
 
 Outcomes = Sequence[tuple[Any, Any]]
@@ -107,32 +107,36 @@ def _lumped(outcomes: Outcomes, most: int) -> Outcomes:
     """Return outcomes of which at most this many are told apart, by even steps of the logarithm of their ratio."""
     if len(outcomes) <= most:
         return outcomes
-    scores = [math.log(max(float(one), 1e-300)) - math.log(max(float(other), 1e-300)) for one, other in outcomes]
+    scores = [math.log(max(float(first), 1e-300)) - math.log(max(float(second), 1e-300)) for first, second in outcomes]
     likely = zip(scores, outcomes, strict=True)
-    finite = [score for score, (one, _) in likely if abs(score) < _SURE and one > _RARE]
+    finite = [score for score, (first, _) in likely if abs(score) < _MAX_SCORE and first > _NEGLIGIBLE_CHANCE]
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     width = (high - low) / max(1, most - 2) or 1.0
-    found: dict[int, tuple[Any, Any]] = {}
-    for (one, other), score in zip(outcomes, scores, strict=True):
-        place = -2 if score <= -_SURE else most if score >= _SURE else int((min(max(score, low), high) - low) / width)
-        first, second = found.get(place, (flint.arb(0), flint.arb(0)))
-        found[place] = first + one, second + other
-    return tuple(found.values())
+    lumps: dict[int, tuple[Any, Any]] = {}
+    for (chance, other_chance), score in zip(outcomes, scores, strict=True):
+        step = int((min(max(score, low), high) - low) / width)
+        place = -2 if score <= -_MAX_SCORE else most if score >= _MAX_SCORE else step
+        first, second = lumps.get(place, (flint.arb(0), flint.arb(0)))
+        lumps[place] = first + chance, second + other_chance
+    return tuple(lumps.values())
 
 
 def _product(laws_of: Sequence[Outcomes], schedule: Schedule, epsilon: float) -> Enumerated:
     with flint.ctx.workprec(BITS):
         days = [list(_repeated(outcomes, day.times)) for outcomes, day in zip(laws_of, schedule, strict=True)]
-        pairs = ((math.prod(one for one, _ in seen), math.prod(other for _, other in seen)) for seen in product(*days))
+        pairs = (
+            (math.prod(chance for chance, _ in combination), math.prod(other for _, other in combination))
+            for combination in product(*days)
+        )
         return hockey_stick(pairs, epsilon)
 
 
 def _repeated(outcomes: Outcomes, times: int) -> Iterator[tuple[Any, Any]]:
     """Yield the probabilities of what this many equal days show, but for their order, which tells nothing."""
-    for seen in combinations_with_replacement(range(len(outcomes)), times):
-        ways = math.factorial(times) // math.prod(map(math.factorial, Counter(seen).values()))
-        one, other = (math.prod(outcomes[at][life] for at in seen) for life in (0, 1))
-        yield one * ways, other * ways
+    for indices in combinations_with_replacement(range(len(outcomes)), times):
+        ways = math.factorial(times) // math.prod(map(math.factorial, Counter(indices).values()))
+        first, second = (math.prod(outcomes[index][life] for index in indices) for life in (0, 1))
+        yield first * ways, second * ways
 
 
 def is_simulated(schedule: Schedule, *, most_people: int) -> bool:
@@ -182,18 +186,18 @@ def simulated_schedule(
         return mean_below(values, 0.0, _most(days, rate, epsilon), error, draws=draws)
 
     best = max(_RATES, key=promise)
-    parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
+    parts = [min(_BATCH_SIZE, draws - start) for start in range(0, draws, _BATCH_SIZE)]
     values = np.concatenate([_values(days, best, epsilon, part, generator) for part in parts])
     return max(0.0, mean_below(values, 0.0, _most(days, best, epsilon), error))
 
 
 def _scored(day: Day) -> _Scored:
     with flint.ctx.workprec(BITS):
-        pairs = [(float(one), float(other)) for one, other in laws(day.mechanism, day.crowd)]
+        pairs = [(float(first), float(second)) for first, second in laws(day.mechanism, day.crowd)]
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
     # What is less likely than floats can say is left out: an event need not have it.
-    seen = first > 1e-290
-    first, second = first[seen], second[seen]
+    likely = first > 1e-290
+    first, second = first[likely], second[likely]
     infinite = second < 1e-290
     scores = np.log(first) - np.log(np.where(infinite, 1.0, second))
     top = float(scores[~infinite].max(initial=0.0))
@@ -216,8 +220,8 @@ def _values(days: Sequence[_Scored], rate: float, epsilon: float, draws: int, ge
             total += day.scores[chosen]
             sure |= day.infinite[chosen]
     weights = np.exp(np.minimum(700.0, _mass(days, rate) - rate * total))
-    told = np.where(sure, 1.0, -np.expm1(np.minimum(0.0, epsilon - total)))
-    return np.asarray(np.where(total >= epsilon, weights * told, 0.0))
+    gains = np.where(sure, 1.0, -np.expm1(np.minimum(0.0, epsilon - total)))
+    return np.asarray(np.where(total >= epsilon, weights * gains, 0.0))
 
 
 def _most(days: Sequence[_Scored], rate: float, epsilon: float) -> float:

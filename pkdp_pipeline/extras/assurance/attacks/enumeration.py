@@ -87,13 +87,13 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
         return people * (sum(known) + 1) + (people**2 // 20_000 if several else 0)
     # Convolving the groups, then pushing every table through every cell's noise.
     tables = [_tables(group, cells) for group in crowd.unknown]
-    steps = sum(math.prod(tables[: at + 1]) for at in range(len(tables))) + 1
-    seen = math.prod(_tables(group, cells) for group in crowd.known)
+    steps = sum(math.prod(tables[: index + 1]) for index in range(len(tables))) + 1
+    known_outcomes = math.prod(_tables(group, cells) for group in crowd.known)
     side = sum(unknown) + 1
     pushed: int = min(math.prod(tables), side ** len(cells))
     if mechanism.noise is not None:
         pushed *= (side + 3) * len(cells) * 2 * (side if crowd.sees_total else 1)
-    return steps + seen * pushed * 2
+    return steps + known_outcomes * pushed * 2
 
 
 def _tables(group: Group, cells: list[int]) -> int:
@@ -156,17 +156,17 @@ def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
     whole = isinstance(mechanism, Count) or mechanism.totals
     if crowd.sees_total and (whole or len(cells) == 1):
         step = Cell()  # the attacker is told the number itself: what else is said about it says nothing more
-    others, seen = (_counted(groups, cells, whole=whole) for groups in (crowd.unknown, crowd.known))
+    others, known_law = (_counted(groups, cells, whole=whole) for groups in (crowd.unknown, crowd.known))
     fixed = tuple(crowd.controlled[cell] if crowd.controlled else 0 for cell in cells)
     lives = [tuple(int(cell == life) for cell in cells) for life in (crowd.first, crowd.second)]
     if whole:
         fixed, lives = (sum(crowd.controlled),), [(sum(life),) for life in lives]
     zero = flint.arb(0)
-    for known, weight in seen.items():
+    for known, weight in known_law.items():
         base = tuple(map(add, known, fixed))
-        one, other = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
-        for output in one.keys() | other.keys():
-            yield weight * one.get(output, zero), weight * other.get(output, zero)
+        first, second = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
+        for output in first.keys() | second.keys():
+            yield weight * first.get(output, zero), weight * second.get(output, zero)
 
 
 def _counted(groups: Sequence[Group], cells: Sequence[int], *, whole: bool) -> Law:
@@ -176,8 +176,8 @@ def _counted(groups: Sequence[Group], cells: Sequence[int], *, whole: bool) -> L
     law: Law = {(0,) * len(cells): flint.arb(1)}
     for group in groups:
         law = _collected(
-            (tuple(map(add, one, other)), weight * chance)
-            for (one, weight), (other, chance) in itertools.product(law.items(), _spread(group, cells))
+            (tuple(map(add, first, second)), weight * chance)
+            for (first, weight), (second, chance) in itertools.product(law.items(), _spread(group, cells))
         )
     return _collected(((sum(counts),), weight) for counts, weight in law.items()) if whole else law
 
@@ -217,14 +217,14 @@ def _spread(group: Group, cells: Sequence[int]) -> list[tuple[Counts, Any]]:
     elsewhere = sum(Fraction(group.chances[cell]) for cell in cells) < 1
     law: list[tuple[Counts, Any]] = []
 
-    def place(at: int, left: int, done: Counts, ways: Any, weight: Any) -> None:
-        if at == len(cells):
+    def place(index: int, left: int, done: Counts, ways: Any, weight: Any) -> None:
+        if index == len(cells):
             if left == 0 or elsewhere:
                 law.append((done, weight * powers[-1][left] * ways))
             return
         choose = flint.fmpz(1)
-        for here in range(left + 1 if possible[at] else 1):
-            place(at + 1, left - here, (*done, here), ways * choose, weight * powers[at][here])
+        for here in range(left + 1 if possible[index] else 1):
+            place(index + 1, left - here, (*done, here), ways * choose, weight * powers[index][here])
             choose = choose * (left - here) // (here + 1)
 
     place(0, group.people, (), flint.fmpz(1), flint.arb(1))
@@ -245,14 +245,14 @@ def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_tota
         )
     alpha = (-flint.arb(step.noise)).exp()
     # One cell after the other goes through its noise; what lies on the right of it is still a true count.
-    for at, least in enumerate(base):
-        reached = [x for x in range(least, least + 2 + max(counts[at] for counts in others)) if step.shows(x)]
+    for index, least in enumerate(base):
+        reached = [x for x in range(least, least + 2 + max(counts[index] for counts in others)) if step.shows(x)]
         low, high = (reached[0], reached[-1]) if reached else (0, 0)
         lines: dict[tuple[Any, ...], dict[int, Any]] = {}
         for state, weight in current.items():
-            lines.setdefault((*state[:at], *state[at + 1 :]), {})[state[at]] = weight
+            lines.setdefault((*state[:index], *state[index + 1 :]), {})[state[index]] = weight
         current = {
-            (*rest[:at], output, *rest[at:]): weight
+            (*rest[:index], output, *rest[index:]): weight
             for rest, line in lines.items()
             for output, weight in _noisy(step, line, alpha, low, high).items()
         }
@@ -275,9 +275,9 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -
     above = max(top, first)
     weights = [law[x] if x in law and step.shows(x) else flint.arb(0) for x in range(low, top + 1)]
     left, right = list(weights), [flint.arb(0)] * len(weights)
-    for at in range(1, len(weights)):
-        left[at] = left[at - 1] * alpha + weights[at]
-        right[-1 - at] = (right[-at] + weights[-at]) * alpha
+    for index in range(1, len(weights)):
+        left[index] = left[index - 1] * alpha + weights[index]
+        right[-1 - index] = (right[-index] + weights[-index]) * alpha
     share = (1 - alpha) / (1 + alpha)
     shown: dict[Hashable, Any] = {o: share * (left[o - low] + right[o - low]) for o in range(first, above)}
     shown["above"] = left[-1] * alpha ** (above - top) / (1 + alpha)

@@ -25,13 +25,13 @@ from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
-MOST_PEOPLE = 10**9
+MAX_PEOPLE = 10**9
 """Attackers with more unknown people than this are not tried."""
 
-_FAR = 30.0
+_LARGE_MULTIPLE = 30.0
 """A count this many multiples of ``1/ε0`` above the release threshold is as good as never suppressed by it."""
 
-_FAREST = 20_000
+_MAX_COUNT = 20_000
 
 
 def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ...]:
@@ -41,12 +41,12 @@ def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ..
     """
     if not certificate.has_partial_knowledge:
         return knowing_all(certificate)
-    found: dict[Crowd, None] = {}
+    crowds: dict[Crowd, None] = {}
     for theorem in dict.fromkeys(applied.bound.theorem for applied in certificate.partial_bounds):
         for crowd in _MATCHES[theorem](certificate, epsilon):
-            if sum(group.people for group in crowd.unknown) <= MOST_PEOPLE and is_admitted(crowd, certificate):
-                found[knows_total(crowd, certificate.attacker)] = None
-    return tuple(found)
+            if sum(group.people for group in crowd.unknown) <= MAX_PEOPLE and is_admitted(crowd, certificate):
+                crowds[knows_total(crowd, certificate.attacker)] = None
+    return tuple(crowds)
 
 
 def worst_numbers(k: int, p: float, epsilon: float) -> tuple[int, int]:
@@ -60,8 +60,8 @@ def worst_numbers(k: int, p: float, epsilon: float) -> tuple[int, int]:
     if t <= 0 or not 0.0 < p < 1.0:
         return max(t, 0), max(t, 0)
     against, growth = t * (1.0 - p) / p, math.exp(min(epsilon, 700.0))
-    right = t + int(min(against / growth, 10.0 * MOST_PEOPLE))
-    left = t + max(0, math.ceil(min(against * growth, 10.0 * MOST_PEOPLE)) - 1)
+    right = t + int(min(against / growth, 10.0 * MAX_PEOPLE))
+    left = t + max(0, math.ceil(min(against * growth, 10.0 * MAX_PEOPLE)) - 1)
     return right, left
 
 
@@ -132,9 +132,9 @@ def _sides(k: int, p: float, epsilon: float) -> Iterator[tuple[int, bool]]:
     """Yield (number of unknown people, whether presence looks likelier), around the worst numbers."""
     right, left = worst_numbers(k, p, epsilon)
     for people, first in ((right, True), (left, False)):
-        for near in (people, people + 1, people - 1):
-            if near >= 0:
-                yield near, first
+        for number in (people, people + 1, people - 1):
+            if number >= 0:
+                yield number, first
 
 
 def _knowing(
@@ -202,17 +202,17 @@ def _value(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
     assert k is not None
     shapes = histogram_shapes(attacker, "value", 2)
     singles = [shape for shape in shapes if shape[1] == 0.0 < shape[0]]
-    for known, controlled, one, other in _in_two_cells(attacker, k, shapes):
+    for known, controlled, k_first, k_second in _in_two_cells(attacker, k, shapes):
         # Everybody the same; about as many as would be worst for either cell alone.
         unknown: list[tuple[Group, ...]] = [
             (Group(people=_capped(attacker, people), chances=shape),)
             for shape in shapes
-            for people in _numbers(shape, one, other, epsilon)
+            for people in _numbers(shape, k_first, k_second, epsilon)
         ]
         for shape, part in product(singles, (0.0, 0.25, 0.5, 0.75, 1.0)):
             # The two cells share ε: one is left, the other entered.
-            leaving, _ = worst_numbers(one, shape[0], part * epsilon)
-            _, entering = worst_numbers(other, shape[0], (1.0 - part) * epsilon)
+            leaving, _ = worst_numbers(k_first, shape[0], part * epsilon)
+            _, entering = worst_numbers(k_second, shape[0], (1.0 - part) * epsilon)
             most = _capped(attacker, leaving + entering)
             first = min(leaving, most * leaving // max(1, leaving + entering))
             unknown.append(_two(first, shape, min(entering, most - first), (0.0, shape[0])))
@@ -220,12 +220,12 @@ def _value(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
             yield from _both(Crowd(cells=2, unknown=groups, known=known, controlled=controlled, second=1))
 
 
-def _numbers(shape: Shape, one: int, other: int, epsilon: float) -> list[int]:
-    found: set[int] = set()
-    for k, p in ((one, shape[0]), (other, shape[1])):
+def _numbers(shape: Shape, k_first: int, k_second: int, epsilon: float) -> list[int]:
+    numbers: set[int] = set()
+    for k, p in ((k_first, shape[0]), (k_second, shape[1])):
         if 0.0 < p < 1.0:
-            found |= {*worst_numbers(k, p, epsilon), *worst_numbers(k, p, epsilon / 2.0)}
-    return sorted(found)
+            numbers |= {*worst_numbers(k, p, epsilon), *worst_numbers(k, p, epsilon / 2.0)}
+    return sorted(numbers)
 
 
 def _in_two_cells(
@@ -241,8 +241,8 @@ def _in_two_cells(
     else:
         for shape in shapes:
             if max(shape) > 0.0:
-                one, other = (min(round(people * chance), k - 2) for chance in shape)
-                yield (Group(people=people, chances=shape),), (), k - one, k - other
+                in_first, in_second = (min(round(people * chance), k - 2) for chance in shape)
+                yield (Group(people=people, chances=shape),), (), k - in_first, k - in_second
 
 
 def _anywhere(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
@@ -267,15 +267,15 @@ def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
     if mechanism.k is not None:
         counts |= {mechanism.k - 1, mechanism.k}
     if mechanism.noise is not None and mechanism.release_threshold is not None:
-        far = max(mechanism.k or 0, mechanism.release_threshold) + math.ceil(_FAR / mechanism.noise.epsilon)
-        counts.add(min(far, _FAREST))
-    found: list[Crowd] = []
-    for one in sorted(counts):
-        for other in sorted(counts) if cells == 2 else (0,):
-            controlled = (one, other)[:cells]
+        beyond = math.ceil(_LARGE_MULTIPLE / mechanism.noise.epsilon)
+        counts.add(min(max(mechanism.k or 0, mechanism.release_threshold) + beyond, _MAX_COUNT))
+    crowds: list[Crowd] = []
+    for first in sorted(counts):
+        for second in sorted(counts) if cells == 2 else (0,):
+            controlled = (first, second)[:cells]
             alone = Crowd(cells=cells, controlled=controlled, second=1 if cells == 2 else None)
-            found += _both(knows_total(alone, certificate.attacker))
-    return tuple(found)
+            crowds += _both(knows_total(alone, certificate.attacker))
+    return tuple(crowds)
 
 
 _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] = MappingProxyType(

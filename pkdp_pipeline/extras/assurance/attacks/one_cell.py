@@ -25,14 +25,14 @@ Whole = NDArray[np.int64]
 OneCellState = tuple[Whole, Whole, Array]
 """How many unknown, and how many known people are in the cell; and the sum of the formers' odds (see `OneCell`)."""
 
-_STEEPEST = 60.0
+_MAX_EXPONENT = 60.0
 _CUTS = 16
 _FINE_CUTS = 60
 _SPREADS = (1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 11.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tilted:
+class TiltedPeople:
     """Some people, looked at in some cells, with an exponent for each of these.
 
     `exponents`: θ of each cell; 0 everywhere is the true law.
@@ -83,7 +83,7 @@ def mean_and_spread(groups: Sequence[Group], cell: int, exponent: float = 0.0) -
     for group in groups:
         chance = group.chances[cell]
         # The logistic function of the tilted log-odds, from the side that does not overflow.
-        raised = 1.0 if chance == 1.0 else chance * math.exp(min(exponent, _STEEPEST))
+        raised = 1.0 if chance == 1.0 else chance * math.exp(min(exponent, _MAX_EXPONENT))
         share = chance if chance in (0.0, 1.0) else raised / (1.0 - chance + raised)
         mean += group.people * share
         variance += group.people * share * (1.0 - share)
@@ -92,7 +92,7 @@ def mean_and_spread(groups: Sequence[Group], cell: int, exponent: float = 0.0) -
 
 def exponent_for(groups: Sequence[Group], cell: int, mean: float) -> float:
     """Return the exponent under which about `mean` people are in `cell`."""
-    low, high = -_STEEPEST, _STEEPEST
+    low, high = -_MAX_EXPONENT, _MAX_EXPONENT
     for _ in range(60):
         middle = (low + high) / 2.0
         if mean_and_spread(groups, cell, middle)[0] < mean:
@@ -113,7 +113,7 @@ class OneCell:
     ----------
     cell : Cell
         The steps of the mechanism.
-    unknown, known : Tilted
+    unknown, known : TiltedPeople
         Where noise is added known people are among the unknown: an attacker may forget what she knows.
     lives : tuple of (int, int)
         Whether the target is there (1) or not (0), in the first and in the second life.
@@ -126,8 +126,8 @@ class OneCell:
     """
 
     cell: Cell
-    unknown: Tilted
-    known: Tilted
+    unknown: TiltedPeople
+    known: TiltedPeople
     controlled: int
     lives: tuple[int, int]
     growth: float
@@ -157,10 +157,10 @@ class OneCell:
     def values(self, state: OneCellState) -> Array:
         """Return independent numbers with the mean ``P[E] - e^ε Q[E]``."""
         first, second = self.happens(state)
-        told = self._paired(first, second, state) if self.cell.noise is None else first - self.growth * second
+        gains = self._paired(first, second, state) if self.cell.noise is None else first - self.growth * second
         logs = self.unknown.log_mass + self.known.log_mass + self._logs(*state[:2])
-        weights = np.exp(np.where(told != 0.0, np.minimum(logs, 700.0), -np.inf))
-        return np.asarray(weights * told)
+        weights = np.exp(np.where(gains != 0.0, np.minimum(logs, 700.0), -np.inf))
+        return np.asarray(weights * gains)
 
     def _paired(self, first: Array, second: Array, state: OneCellState) -> Array:
         """Return what a draw says when the same is shown in both lives: somebody else takes the target's place.
@@ -191,10 +191,10 @@ class OneCell:
         """
         known = np.arange(1 + sum(group.people for group in self.known.groups))
         marks: list[Whole] = [np.full(len(known), x) for x in (self._facts.sure, self._facts.sure + self._facts.open)]
-        marks += [np.full(len(known), self.cut + near) for near in (-2, -1, 0, 1)]
+        marks += [np.full(len(known), self.cut + step) for step in (-2, -1, 0, 1)]
         for edge in (self.cell.least, self.cell.most, self.cell.release):
             if edge is not None:
-                marks += [edge - self.controlled - known + near for near in (-2, -1, 0, 1)]
+                marks += [edge - self.controlled - known + step for step in (-2, -1, 0, 1)]
         others, base = np.concatenate(marks), np.tile(known, len(marks))
         possible = (others >= self._facts.sure) & (others <= self._facts.sure + self._facts.open)
         others, base = others[possible], base[possible]
@@ -219,7 +219,7 @@ class OneCell:
         return self.unknown.cells[0]
 
     @property
-    def _facts(self) -> _Facts:
+    def _facts(self) -> _GroupFacts:
         return _facts(self.unknown.groups, self._at, self.lives[0] == 1)
 
     def refined(self, state: OneCellState) -> Iterator[OneCell]:
@@ -240,14 +240,14 @@ class OneCell:
         # Given the true count the chance of the event is a tail of the noise, or the difference of two.
         low = self.cut + base
         if self.upper:
-            told = _reaches((low if release is None else np.maximum(low, release)) - total, noise)
+            chance = _reaches((low if release is None else np.maximum(low, release)) - total, noise)
         elif release is None:
-            told = _reaches(total - low, noise)
+            chance = _reaches(total - low, noise)
         else:
-            told = np.maximum(0.0, _reaches(release - total, noise) - _reaches(low + 1 - total, noise))
+            chance = np.maximum(0.0, _reaches(release - total, noise) - _reaches(low + 1 - total, noise))
         if release is not None:
-            told = told + dark * _reaches(total - release + 1, noise)
-        return np.where(shown, told, dark)
+            chance = chance + dark * _reaches(total - release + 1, noise)
+        return np.where(shown, chance, dark)
 
     def _envelope(self, others: Whole, base: Whole) -> Array:
         """Return at least the chance of the event, as a sum of exponentials in pieces."""
@@ -259,23 +259,23 @@ class OneCell:
         gap = low - total if self.upper else total - low
         if release is not None:
             gap = np.maximum(gap, release - total)
-        told = np.exp(-noise * np.maximum(gap, 0))
+        chance = np.exp(-noise * np.maximum(gap, 0))
         if release is not None:
-            told = told + dark * np.exp(-noise * np.maximum(total - release + 1, 0))
-        return np.where(self.cell.shows(total), told, dark)
+            chance = chance + dark * np.exp(-noise * np.maximum(total - release + 1, 0))
+        return np.where(self.cell.shows(total), chance, dark)
 
 
-def _is_open(group: Group, at: int) -> bool:
-    return group.people > 0 and 0.0 < group.chances[at] < 1.0
+def _is_open(group: Group, index: int) -> bool:
+    return group.people > 0 and 0.0 < group.chances[index] < 1.0
 
 
-def _odds(group: Group, at: int, present: bool) -> float:
+def _odds(group: Group, index: int, present: bool) -> float:
     """Return the odds for being in the cell where the target is there first, else those against it."""
-    chance = Fraction(group.chances[at])
+    chance = Fraction(group.chances[index])
     return float(chance / (1 - chance) if present else (1 - chance) / chance)
 
 
-class _Facts(NamedTuple):
+class _GroupFacts(NamedTuple):
     """How many people may be in the cell or not, how many surely are; the sum and the range of the odds."""
 
     open: int
@@ -285,12 +285,12 @@ class _Facts(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _facts(groups: tuple[Group, ...], at: int, present: bool) -> _Facts:
-    uncertain = [group for group in groups if _is_open(group, at)]
-    odds = [_odds(group, at, present) for group in uncertain]
-    return _Facts(
+def _facts(groups: tuple[Group, ...], index: int, present: bool) -> _GroupFacts:
+    uncertain = [group for group in groups if _is_open(group, index)]
+    odds = [_odds(group, index, present) for group in uncertain]
+    return _GroupFacts(
         sum(group.people for group in uncertain),
-        sum(group.people for group in groups if group.chances[at] == 1.0),
+        sum(group.people for group in groups if group.chances[index] == 1.0),
         sum(group.people * each for group, each in zip(uncertain, odds, strict=True)),
         (min(odds, default=0.0), max(odds, default=0.0)),
     )
@@ -304,22 +304,22 @@ def _reaches(gap: Whole, noise: float) -> Array:
 
 
 def one_cell_trials(
-    cell: Cell, crowd: Crowd, at: int, epsilon: float, draws: int, generator: Generator
+    cell: Cell, crowd: Crowd, index: int, epsilon: float, draws: int, generator: Generator
 ) -> Iterator[tuple[OneCell, OneCellState]]:
-    """Yield events about the cell `at`, each with a few draws, among which one is to be chosen."""
+    """Yield events about the cell `index`, each with a few draws, among which one is to be chosen."""
     noisy = cell.noise is not None
     everybody = (*crowd.unknown, *crowd.known)
     unknown, known = (everybody, ()) if noisy else (crowd.unknown, crowd.known)
-    controlled = crowd.controlled[at] if crowd.controlled else 0
-    lives = int(crowd.first == at), int(crowd.second == at)
+    controlled = crowd.controlled[index] if crowd.controlled else 0
+    lives = int(crowd.first == index), int(crowd.second == index)
     # The more people are shown, the likelier is the life in which the target is there.
     upper = lives[0] == 1
-    for theta in _exponents(cell, everybody, at, controlled, epsilon if upper else -epsilon):
-        for seen in (theta, 0.0) if known and theta else (theta,):
+    for theta in _exponents(cell, everybody, index, controlled, epsilon if upper else -epsilon):
+        for known_theta in (theta, 0.0) if known and theta else (theta,):
             trial = OneCell(
                 cell=cell,
-                unknown=Tilted(groups=unknown, cells=(at,), exponents=(theta,)),
-                known=Tilted(groups=known, cells=(at,), exponents=(seen,)),
+                unknown=TiltedPeople(groups=unknown, cells=(index,), exponents=(theta,)),
+                known=TiltedPeople(groups=known, cells=(index,), exponents=(known_theta,)),
                 controlled=controlled,
                 lives=lives,
                 growth=math.exp(epsilon),
@@ -331,30 +331,30 @@ def one_cell_trials(
                     yield replace(trial, cut=cut, hidden=hidden), state
 
 
-def _exponents(cell: Cell, groups: Sequence[Group], at: int, controlled: int, epsilon: float) -> list[float]:
+def _exponents(cell: Cell, groups: Sequence[Group], index: int, controlled: int, epsilon: float) -> list[float]:
     """Return exponents that lead to where an event may be, of the sign of `epsilon`."""
-    mean, spread = mean_and_spread(groups, at)
-    sure = sum(group.people for group in groups if group.chances[at] == 1.0)
-    people = sum(group.people for group in groups if group.chances[at] > 0.0)
+    mean, spread = mean_and_spread(groups, index)
+    sure = sum(group.people for group in groups if group.chances[index] == 1.0)
+    people = sum(group.people for group in groups if group.chances[index] > 0.0)
     sign = math.copysign(1.0, epsilon)
     wanted = [mean + sign * times * spread for times in _SPREADS]
     for edge in (cell.least, cell.most, cell.release):
         if edge is not None:
             wanted += [edge - controlled - 1.0 + times * spread for times in (-0.5, 0.0, 0.5)]
-    found = [0.0, epsilon]
-    found += [exponent_for(groups, at, value) for value in wanted if sure + 0.3 < value < people - 0.3]
+    exponents = [0.0, epsilon]
+    exponents += [exponent_for(groups, index, value) for value in wanted if sure + 0.3 < value < people - 0.3]
     if people > sure:
-        found.append(exponent_for(groups, at, people - 0.3 if sign > 0 else sure + 0.3))
-    return sorted({theta for theta in found if theta * sign >= 0.0}, key=abs)
+        exponents.append(exponent_for(groups, index, people - 0.3 if sign > 0 else sure + 0.3))
+    return sorted({theta for theta in exponents if theta * sign >= 0.0}, key=abs)
 
 
 def _cuts(counts: Whole, trial: OneCell, most: int) -> list[int]:
     values = np.unique(counts)
     if len(values) > most:
         values = np.unique(np.quantile(counts, np.linspace(0.001, 0.999, most)).astype(np.int64))
-    found = {int(value) for value in values} | {int(values[-1]) + 1}
-    found |= {edge - trial.controlled for edge in (trial.cell.least, trial.cell.release) if edge is not None}
-    return sorted(found)
+    cuts = {int(value) for value in values} | {int(values[-1]) + 1}
+    cuts |= {edge - trial.controlled for edge in (trial.cell.least, trial.cell.release) if edge is not None}
+    return sorted(cuts)
 
 
 def _hidden(cell: Cell, base: Whole) -> list[float]:

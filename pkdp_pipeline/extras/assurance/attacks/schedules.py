@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement, product
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
-from pkdp_pipeline.extras.assurance.attacks.crowd import MOST_CROWDS, Crowd, vertices
+from pkdp_pipeline.extras.assurance.attacks.crowd import MAX_CROWDS, Crowd, vertices
 from pkdp_pipeline.extras.assurance.attacks.days import Day, Schedule
 from pkdp_pipeline.extras.assurance.attacks.enumeration import LARGEST, enumerated, size
 from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
@@ -46,8 +46,8 @@ def attackers(release: ReleaseCertificate, epsilon: float) -> tuple[Schedule, ..
     """
     if cells_per_unit(release.mechanism) == 1:
         return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in matching(release, epsilon))
-    found = (one for lean in _LEANS for one in _in_all_cells(release, epsilon, lean))
-    return tuple(filter(None, dict.fromkeys(found)))
+    candidates = (schedule for lean in _LEANS for schedule in _in_all_cells(release, epsilon, lean))
+    return tuple(filter(None, dict.fromkeys(candidates)))
 
 
 def small_attackers(release: ReleaseCertificate) -> tuple[Schedule, ...]:
@@ -61,12 +61,12 @@ def small_attackers(release: ReleaseCertificate) -> tuple[Schedule, ...]:
             list(combinations_with_replacement([crowd for crowd in crowds if crowd.first == life], several))
             for life in (0, None)
         )
-        found = [*present, *absent]
+        choices = [*present, *absent]
         if release.protects == "value":
-            both = ((*one, *other) for one, other in product(present, absent))
-            found = [cells for cells in both if _fit(cells, release.attacker)]
-        if len(found) <= MOST_CROWDS:
-            return tuple(_cells(release.mechanism, cells) for cells in found)
+            both = ((*first, *second) for first, second in product(present, absent))
+            choices = [cells for cells in both if _fit(cells, release.attacker)]
+        if len(choices) <= MAX_CROWDS:
+            return tuple(_cells(release.mechanism, cells) for cells in choices)
     return ()
 
 
@@ -77,16 +77,18 @@ def all_knowing(release: ReleaseCertificate, most: float = math.inf) -> tuple[Sc
         return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in knowing_all(release))
     mechanism = single_cell(release.mechanism)
     known = knowing_all(certify(mechanism, AttackerModel()))
-    found: dict[Schedule, None] = {}
+    collected: dict[Schedule, None] = {}
     for two in combinations_with_replacement([crowd for crowd in known if crowd.first == 0], 2):
-        splits = [(two[0],) * (cells - at) + (two[1],) * at for at in sorted({0, 1, cells // 2, cells - 1})]
+        splits = [
+            (two[0],) * (cells - changed) + (two[1],) * changed for changed in sorted({0, 1, cells // 2, cells - 1})
+        ]
         lives: list[tuple[Crowd, ...]] = []
         for split in splits:
             lives += [split, tuple(crowd.reversed() for crowd in split)]
         if release.protects == "value":
-            lives = [(*one, *(crowd.reversed() for crowd in other)) for one, other in product(splits, repeat=2)]
-        found |= dict.fromkeys(_cells(mechanism, crowds) for crowds in lives)
-    return tuple(found)
+            lives = [(*first, *(crowd.reversed() for crowd in second)) for first, second in product(splits, repeat=2)]
+        collected |= dict.fromkeys(_cells(mechanism, crowds) for crowds in lives)
+    return tuple(collected)
 
 
 def _one_cell(release: ReleaseCertificate, *, known: bool = True) -> ReleaseCertificate:
@@ -97,8 +99,8 @@ def _one_cell(release: ReleaseCertificate, *, known: bool = True) -> ReleaseCert
 
 def _cells(mechanism: Mechanism, crowds: Iterable[Crowd]) -> Schedule:
     """Return the attacker on this many cells of a person, with a crowd for each of them."""
-    one = single_cell(mechanism)
-    return tuple(Day(mechanism=one, crowd=crowd, times=times) for crowd, times in Counter(crowds).items())
+    single = single_cell(mechanism)
+    return tuple(Day(mechanism=single, crowd=crowd, times=times) for crowd, times in Counter(crowds).items())
 
 
 def _fit(cells: Iterable[Crowd], attacker: AttackerModel) -> bool:
@@ -109,8 +111,8 @@ def _fit(cells: Iterable[Crowd], attacker: AttackerModel) -> bool:
     most: Counter[tuple[str, bool]] = Counter()
     for crowd in cells:
         uncertain = sum(group.people for group in crowd.unknown if not group.is_certain)
-        told = sum(crowd.controlled) + sum(group.people for group in crowd.known if max(group.chances) > 0.0)
-        for name, people in (("unknown", uncertain), ("known", told)):
+        known_people = sum(crowd.controlled) + sum(group.people for group in crowd.known if max(group.chances) > 0.0)
+        for name, people in (("unknown", uncertain), ("known", known_people)):
             place = name, crowd.first == 0
             most[place] = max(most[place], people)
     unknown, known = (most[name, True] + most[name, False] for name in ("unknown", "known"))
@@ -151,12 +153,12 @@ def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = E
     if not certificate.has_partial_knowledge:
         return worst_schedules(certificate)
     parts = _attacked(certificate)
-    found: dict[Schedule, None] = {}
+    collected: dict[Schedule, None] = {}
     for epsilon in epsilons:
-        found |= dict.fromkeys(_singles(parts, partial(attackers, epsilon=epsilon)))
+        collected |= dict.fromkeys(_singles(parts, partial(attackers, epsilon=epsilon)))
         if certificate.rule == "independent_given_habits":
-            found |= dict.fromkeys(_independent(certificate, parts, epsilon))
-    return tuple(filter(None, found))
+            collected |= dict.fromkeys(_independent(certificate, parts, epsilon))
+    return tuple(filter(None, collected))
 
 
 def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
@@ -167,16 +169,16 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
     if certificate.rule in _LARGEST:
         return tuple(dict.fromkeys(_singles(parts, all_knowing)))
     most, stop = math.inf, 2 * _participation(certificate)
-    for one in certificate.evidence:
-        if isinstance(one, BoundedSensitivity):  # in this many releases two lives differ: a move changes two numbers
-            most = one.changes // (2 if certificate.protects == "value" else 1)
+    for item in certificate.evidence:
+        if isinstance(item, BoundedSensitivity):  # in this many releases two lives differ: a move changes two numbers
+            most = item.changes // (2 if certificate.protects == "value" else 1)
             stop = most // min(most, max(cells_per_unit(part.mechanism) for part, _ in parts)) if most else 0
             break
     if most < 1:
         return ()
     kinds = [all_knowing(part, most) for part, _ in parts]
     # The same place of every list: all towards one life, or all towards the other.
-    chosen = ([each[at % len(each)] for each in kinds] for at in range(max(map(len, kinds))))
+    chosen = ([each[index % len(each)] for each in kinds] for index in range(max(map(len, kinds))))
     return tuple(filter(None, dict.fromkeys(_schedule(parts, each, stop=stop) for each in chosen)))
 
 
@@ -193,7 +195,7 @@ def _attacked(certificate: ComposedCertificate, *, unsure: bool = True) -> list[
 
 def _participation(certificate: ComposedCertificate) -> float:
     """Return in how many releases a person may be."""
-    return next((one.times for one in certificate.evidence if isinstance(one, BoundedParticipation)), math.inf)
+    return next((item.times for item in certificate.evidence if isinstance(item, BoundedParticipation)), math.inf)
 
 
 def _schedule(
@@ -221,7 +223,7 @@ def _independent(certificate: ComposedCertificate, parts: Sequence[_Part], epsil
     days = max(1, min(2 * most, total))
     for lean in _LEANS:
         sides = [_directions(part, epsilon / days, lean) for part, _ in parts]
-        right, left = ([both[at] for both in sides] for at in (0, 1))
+        right, left = ([both[direction] for both in sides] for direction in (0, 1))
         # Each life takes part in `most` releases, of which the other life is in none.
         yield _schedule(parts, right, stop=most)
         yield _schedule(parts, left, stop=most)
@@ -247,12 +249,12 @@ def _strongest(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[C
     On most days the loss is below the mean: people are chosen as for an ε that lies `lean` deviations lower.
     """
     k = part.mechanism.k or 0
-    at = epsilon - lean / math.sqrt(k) if k > 1 else epsilon
-    crowds = [crowd for crowd in matching(part, at) if size(part.mechanism, crowd) <= LARGEST]
+    point = epsilon - lean / math.sqrt(k) if k > 1 else epsilon
+    crowds = [crowd for crowd in matching(part, point) if size(part.mechanism, crowd) <= LARGEST]
 
     def attained(crowd: Crowd) -> float:
-        found = enumerated(part.mechanism, crowd, max(0.0, epsilon))
-        return -1.0 if found is None else float(found.lower)
+        result = enumerated(part.mechanism, crowd, max(0.0, epsilon))
+        return -1.0 if result is None else float(result.lower)
 
     right, left = (
         max([crowd for crowd in crowds if (crowd.first == 0) == first][:_COMPARED], key=attained, default=None)

@@ -23,7 +23,7 @@ from pkdp_pipeline.extras.assurance.attacks.enumeration import Cell, cell_of
 from pkdp_pipeline.extras.assurance.attacks.one_cell import (
     Array,
     OneCell,
-    Tilted,
+    TiltedPeople,
     Whole,
     exponent_for,
     mean_and_spread,
@@ -37,9 +37,9 @@ _ROUNDING = 1e-9
 _PILOT = 4_000
 _SECOND_PILOT = 20_000
 _FINALISTS = 6
-_AT_ONCE = 1_000_000
+_BATCH_SIZE = 1_000_000
 
-_MOST_PEOPLE = 20_000
+_MAX_PEOPLE = 20_000
 """With more people than this the law of a cell's count is not tabulated."""
 
 _SPREADS = (2.0, 4.0, 7.0)
@@ -67,7 +67,7 @@ def simulated(
     pilot = min(_PILOT, max(500, draws // 8))
     trial = _chosen(_trials(mechanism, crowd, epsilon, pilot, generator), draws, error, generator)
     # The event is judged by fresh draws.
-    sizes = (min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE))
+    sizes = (min(_BATCH_SIZE, draws - start) for start in range(0, draws, _BATCH_SIZE))
     states: Iterator[Any] = (trial.draw(size, generator) for size in sizes)
     values = np.concatenate([trial.values(state) for state in states])
     least, most = trial.reach()
@@ -104,7 +104,7 @@ class _TwoCells:
 
     Parameters
     ----------
-    people : Tilted
+    people : TiltedPeople
         Everybody who is not controlled; an attacker may forget what she knows.
     lives : sequence of two (int, int)
         The target's addition to the two cells, in the first and in the second life.
@@ -113,7 +113,7 @@ class _TwoCells:
         which the same is published.
     """
 
-    people: Tilted
+    people: TiltedPeople
     controlled: Sequence[int]
     lives: Sequence[Sequence[int]]
     scores: Sequence[Array]
@@ -144,8 +144,8 @@ class _TwoCells:
         """Return independent numbers with the mean ``P[E] - e^ε Q[E]``."""
         first, second = self.happens(state)
         logs = self.people.log_mass - sum(t * row for t, row in zip(self.people.exponents, state, strict=True))
-        seen = (first > 0.0) | (second > 0.0)
-        weights = np.exp(np.where(seen, np.minimum(logs, 700.0), -np.inf))
+        possible = (first > 0.0) | (second > 0.0)
+        weights = np.exp(np.where(possible, np.minimum(logs, 700.0), -np.inf))
         return weights * (first - math.exp(self.epsilon) * second)
 
     def reach(self) -> tuple[float, float]:
@@ -157,18 +157,20 @@ class _TwoCells:
     def refined(self, state: Whole) -> Iterator[_TwoCells]:
         """Yield the same event with other caps."""
         weights = [self._looked_up(self.weights, state, life) for life in self.lives]
-        told = np.concatenate([of[happened > 0.0] for of, happened in zip(weights, self.happens(state), strict=True)])
+        relevant = np.concatenate(
+            [of[happened > 0.0] for of, happened in zip(weights, self.happens(state), strict=True)]
+        )
         yield self
-        if len(told):
-            for cap in np.unique(np.quantile(told, _SHARES)).tolist():
+        if len(relevant):
+            for cap in np.unique(np.quantile(relevant, _SHARES)).tolist():
                 yield replace(self, cap=min(self.cap, cap + 1e-9))
 
     def _looked_up(self, tables: Sequence[Array], state: Whole, life: Sequence[int]) -> Array:
-        one, other = (
+        first, second = (
             table[row + fixed + added]
             for table, row, fixed, added in zip(tables, state, self.controlled, life, strict=True)
         )
-        return np.asarray(one + other)
+        return np.asarray(first + second)
 
 
 _Trial = OneCell | _TwoCells
@@ -180,26 +182,28 @@ def _trials(
 ) -> Iterable[tuple[_Trial, Any]]:
     """Return events, each with a few draws, among which one is to be chosen."""
     cell = cell_of(mechanism, crowd.population)
-    told = [life for life in (crowd.first, crowd.second) if life is not None]
-    singles = (one_cell_trials(cell, crowd, at, epsilon, pilot, generator) for at in told)
+    cells = [life for life in (crowd.first, crowd.second) if life is not None]
+    singles = (one_cell_trials(cell, crowd, index, epsilon, pilot, generator) for index in cells)
     pairs: Iterable[tuple[_Trial, Any]] = ()
-    if len(told) == 2 and cell.noise is None and crowd.population <= _MOST_PEOPLE:
-        pairs = _two_cell_trials(cell, crowd, told, epsilon, pilot, generator)
+    if len(cells) == 2 and cell.noise is None and crowd.population <= _MAX_PEOPLE:
+        pairs = _two_cell_trials(cell, crowd, cells, epsilon, pilot, generator)
     return chain(chain.from_iterable(singles), pairs)
 
 
 def _chosen(trials: Iterable[tuple[_Trial, Any]], draws: int, error: float, generator: Generator) -> _Trial:
     """Return the event whose lower bound after `draws` draws promises to be the largest."""
-    listed = sorted(((_promise(one, state, draws, error), one) for one, state in trials), key=lambda each: -each[0])
+    listed = sorted(
+        ((_promise(trial, state, draws, error), trial) for trial, state in trials), key=lambda each: -each[0]
+    )
     # A few draws flatter the first: the best of some different laws are compared on more draws.
     finalists: dict[Any, _Trial] = {}
-    for _, one in listed:
+    for _, trial in listed:
         if len(finalists) < _FINALISTS:
-            finalists.setdefault(one.law, one)
+            finalists.setdefault(trial.law, trial)
     promises: list[tuple[float, _Trial]] = []
-    for one in finalists.values():
-        state: Any = one.draw(min(_SECOND_PILOT, draws), generator)
-        promises += [(_promise(other, state, draws, error), other) for other in one.refined(state)]
+    for trial in finalists.values():
+        state: Any = trial.draw(min(_SECOND_PILOT, draws), generator)
+        promises += [(_promise(other, state, draws, error), other) for other in trial.refined(state)]
     best: _Trial = max(promises, key=lambda each: each[0])[1]
     return best
 
@@ -212,16 +216,16 @@ def _two_cell_trials(
     cell: Cell, crowd: Crowd, cells: Sequence[int], epsilon: float, draws: int, generator: Generator
 ) -> Iterator[tuple[_TwoCells, Whole]]:
     groups = (*crowd.unknown, *crowd.known)
-    controlled = [crowd.controlled[at] if crowd.controlled else 0 for at in cells]
-    lives = [[int(life == at) for at in cells] for life in (crowd.first, crowd.second)]
+    controlled = [crowd.controlled[index] if crowd.controlled else 0 for index in cells]
+    lives = [[int(life == index) for index in cells] for life in (crowd.first, crowd.second)]
     places = list(zip(cells, controlled, strict=True))
     scores = [
-        _scores(cell, _log_law(groups, at), extra, added)
-        for (at, extra), added in zip(places, zip(*lives, strict=True), strict=True)
+        _scores(cell, _log_law(groups, index), extra, added)
+        for (index, extra), added in zip(places, zip(*lives, strict=True), strict=True)
     ]
-    for tilts in product(*(_exponents(cell, groups, at, extra) for at, extra in places)):
+    for tilts in product(*(_exponents(cell, groups, index, extra) for index, extra in places)):
         trial = _TwoCells(
-            people=Tilted(groups=groups, cells=tuple(cells), exponents=tilts),
+            people=TiltedPeople(groups=groups, cells=tuple(cells), exponents=tilts),
             controlled=controlled,
             lives=lives,
             scores=scores,
@@ -236,24 +240,24 @@ def _two_cell_trials(
             yield capped, state
 
 
-def _exponents(cell: Cell, groups: Sequence[Group], at: int, controlled: int) -> list[float]:
-    mean, spread = mean_and_spread(groups, at)
-    people = sum(group.people for group in groups if group.chances[at] > 0.0)
+def _exponents(cell: Cell, groups: Sequence[Group], index: int, controlled: int) -> list[float]:
+    mean, spread = mean_and_spread(groups, index)
+    people = sum(group.people for group in groups if group.chances[index] > 0.0)
     wanted = [mean + sign * times * spread for times in _SPREADS for sign in (-1.0, 1.0)]
     if cell.least > 0:
         wanted += [cell.least - controlled - 1.0, cell.least - controlled - 1.0 + spread]
-    found = [exponent_for(groups, at, value) for value in wanted if 0.3 < value < people - 0.3]
-    return [0.0, *sorted(set(found), key=abs)]
+    exponents = [exponent_for(groups, index, value) for value in wanted if 0.3 < value < people - 0.3]
+    return [0.0, *sorted(set(exponents), key=abs)]
 
 
-def _log_law(groups: Sequence[Group], at: int) -> Array:
+def _log_law(groups: Sequence[Group], index: int) -> Array:
     """Return the logarithms of the law of the number of people in a cell; all terms are positive."""
     from scipy.stats import binom
 
     law = np.ones(1)
     for group in groups:
-        if group.people and group.chances[at] > 0.0:
-            law = np.convolve(law, binom.pmf(np.arange(group.people + 1), group.people, group.chances[at]))
+        if group.people and group.chances[index] > 0.0:
+            law = np.convolve(law, binom.pmf(np.arange(group.people + 1), group.people, group.chances[index]))
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(law))
 

@@ -33,10 +33,10 @@ from pkdp_pipeline.theorems import Knowledge
 _PERCENT = (10, 20, 30, 40, 50, 58, 65, 71, 76, 80, 84, 87, 90, 92, 94, 96, 98)
 """How many percent fewer people are unknown: the first five are those of the what-if table; ε grows fast at the end."""
 
-_DOUBLINGS = 24
+_MAX_DOUBLINGS = 24
 """How often the odds are doubled at the most: to odds of millions."""
 
-_NEAR = 3
+_FINE_DOUBLINGS = 3
 """This many doublings are near."""
 
 _LARGEST_KNOWN = 1_000_000
@@ -68,7 +68,7 @@ class _Steps(NamedTuple):
     end: _Step | None
 
 
-_Found = tuple[ReleaseCertificate, ...]
+_Releases = tuple[ReleaseCertificate, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,21 +144,21 @@ def knowledge_curves(certificate: Certificate, *, delta: float = 1e-6, points: i
         return ()
     curves = []
     for name, steps in _STEPS.items():
-        found = tuple(leaf for leaf in leaves(certificate) if rests_on(leaf, name))
+        releases = tuple(leaf for leaf in leaves(certificate) if rests_on(leaf, name))
         cost = effort(certificate, more_known=name == "known")
-        if found and not (together and cost >= SLOW):
-            words = _words(name, found, each=together)
-            curves.append(_curve(certificate, target, name, words, steps(found, max(5, number // cost))))
+        if releases and not (together and cost >= SLOW):
+            words = _words(name, releases, each=together)
+            curves.append(_curve(certificate, target, name, words, steps(releases, max(5, number // cost))))
     return tuple(curve for curve in curves if min(curve.epsilons) < math.inf)
 
 
-def _known_steps(found: _Found, number: int) -> _Steps:
+def _known_steps(releases: _Releases, number: int) -> _Steps:
     """Return steps up to where the thresholds hide nothing any more."""
-    surely, declared = are_surely_there(found), max(leaf.attacker.known for leaf in found)
-    gap = max(1, *((threshold_of(leaf) or 2) - 1 - leaf.attacker.known for leaf in found))
+    surely, declared = are_surely_there(releases), max(leaf.attacker.known for leaf in releases)
+    gap = max(1, *((threshold_of(leaf) or 2) - 1 - leaf.attacker.known for leaf in releases))
     number = min(gap, number if surely else max(5, number // 2))
     # Of those who are merely known some do not count, so more of them are asked about, where any may count at all.
-    most = 0 if surely or all(leaf.attacker.p_max == 0.0 for leaf in found) else _LARGEST_KNOWN
+    most = 0 if surely or all(leaf.attacker.p_max == 0.0 for leaf in releases) else _LARGEST_KNOWN
 
     def by(more: int) -> _Step:
         return _Step(float(declared + more), knows_more(lambda _: more, surely=surely))
@@ -175,13 +175,13 @@ def _known_steps(found: _Found, number: int) -> _Steps:
     return _Steps(float(declared), [], stronger(), by(gap) if surely else None)
 
 
-def _sure_steps(name: Knowledge) -> Callable[[_Found, int], _Steps]:
+def _sure_steps(name: Knowledge) -> Callable[[_Releases, int], _Steps]:
     """Return the maker of steps along a probability, even in the logarithm of the odds, and then certainty."""
 
-    def steps(found: _Found, number: int) -> _Steps:
-        declared = max(getattr(leaf.attacker, name) for leaf in found)
+    def steps(releases: _Releases, number: int) -> _Steps:
+        declared = max(getattr(leaf.attacker, name) for leaf in releases)
         # The smallest value that contradicts no other field.
-        least = 0.5 if name == "p_max_between" else max(leaf.attacker.p_min or 0.0 for leaf in found)
+        least = 0.5 if name == "p_max_between" else max(leaf.attacker.p_min or 0.0 for leaf in releases)
         each = max(2, number // 5)
 
         def by(doublings: Fraction) -> _Step:
@@ -190,7 +190,7 @@ def _sure_steps(name: Knowledge) -> Callable[[_Found, int], _Steps]:
 
         weaker = [step for step in (by(Fraction(-place, 4)) for place in range(1, 9)) if least <= step.value < declared]
         # In half as fine steps where the odds are far from the declared ones.
-        places = (*range(1, _NEAR * each), *range(_NEAR * each, _DOUBLINGS * each + 1, 2))
+        places = (*range(1, _FINE_DOUBLINGS * each), *range(_FINE_DOUBLINGS * each, _MAX_DOUBLINGS * each + 1, 2))
         stronger = (by(Fraction(place, each)) for place in places)
         certain = _Step(1.0, surer(None, name))
         return _Steps(declared, weaker, stronger if 0.0 < declared < 1.0 else (), certain if declared < 1.0 else None)
@@ -198,9 +198,9 @@ def _sure_steps(name: Knowledge) -> Callable[[_Found, int], _Steps]:
     return steps
 
 
-def _unknown_steps(found: _Found, number: int) -> _Steps:
+def _unknown_steps(releases: _Releases, number: int) -> _Steps:
     """Return steps down to nobody who is unknown."""
-    declared = min(leaf.attacker.unknown or 0 for leaf in found)
+    declared = min(leaf.attacker.unknown or 0 for leaf in releases)
 
     def by(percent: int) -> _Step:
         share = Fraction(percent, 100)
@@ -210,7 +210,7 @@ def _unknown_steps(found: _Found, number: int) -> _Steps:
     return _Steps(float(declared), [], map(by, _PERCENT[::every]), by(100) if declared else None)
 
 
-_STEPS: dict[Knowledge, Callable[[_Found, int], _Steps]] = {
+_STEPS: dict[Knowledge, Callable[[_Releases, int], _Steps]] = {
     "known": _known_steps,
     "p_max": _sure_steps("p_max"),
     "p_max_between": _sure_steps("p_max_between"),
@@ -250,20 +250,20 @@ def _curve(certificate: Certificate, delta: float, field: Knowledge, words: str,
     )
 
 
-def _words(field: Knowledge, found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
+def _words(field: Knowledge, releases: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
     """Return the axis in plain words."""
     if field == "known":
-        words = people_known(found, each=each)
+        words = people_known(releases, each=each)
     elif field == "unknown":
         words = "people whose records the attacker does not know"
     elif field == "p_max_between":
         words = "how sure the attacker can be which of two cells a person is in"
-    elif any({"thresholding", "noisy_thresholding", "thresholding_in_box"} & set(keys_of(leaf)) for leaf in found):
+    elif any({"thresholding", "noisy_thresholding", "thresholding_in_box"} & set(keys_of(leaf)) for leaf in releases):
         words = "how sure the attacker can be that a person is in the group"
-    elif all(cells_per_unit(leaf.mechanism) > 1 for leaf in found):
+    elif all(cells_per_unit(leaf.mechanism) > 1 for leaf in releases):
         words = "how sure the attacker can be of a person's cell, told all her other cells"
     else:
         words = "how sure the attacker can be of a person's cell, told that it is that or absent"
-    if len({getattr(leaf.attacker, field) for leaf in found}) > 1:
+    if len({getattr(leaf.attacker, field) for leaf in releases}) > 1:
         words += f" ({'fewest' if field == 'unknown' else 'most'} of all releases)"
     return words

@@ -20,11 +20,11 @@ from pkdp_pipeline.theorems import THEOREMS, Protects
 from pkdp_pipeline.theorems.formal import NOT_CODE
 from pkdp_pipeline.theorems.rounding import Array
 
-_LEAST_POINTS = 16
-_FARTHEST = 50.0
+_MIN_POINTS = 16
+_MAX_EPSILON = 50.0
 """No drawing goes beyond this ε, except to the ε that the sentence names."""
 
-_FLAT = 4.0
+_UNREACHED_EPSILON = 4.0
 """How far to look where no ε reaches the δ."""
 
 
@@ -77,14 +77,14 @@ class GuaranteeCurve:
         """
         target = probability("delta", delta)
         number = whole_number("points", points, least=2)
-        number = max(min(number, _LEAST_POINTS), number // effort(certificate))
-        found = certificate.epsilon(target)
+        number = max(min(number, _MIN_POINTS), number // effort(certificate))
+        epsilon = certificate.epsilon(target)
         noise = _noise_end(certificate)
-        end = _end(found, noise)
-        special = {value for value in (found, noise) if value is not None and value <= end}
+        end = _end(epsilon, noise)
+        special = {value for value in (epsilon, noise) if value is not None and value <= end}
         # A point that is one of these but for roundoff would be there twice, on some processors.
         even = np.linspace(0.0, end, number).tolist()
-        even = [at for at in even if not any(math.isclose(at, one, rel_tol=1e-9) for one in special)]
+        even = [point for point in even if not any(math.isclose(point, mark, rel_tol=1e-9) for mark in special)]
         epsilons = np.array(sorted({*even, *special}))
         attained, certified = (_falling(side) for side in certificate.delta_bounds(epsilons))
         anyone = None
@@ -95,7 +95,7 @@ class GuaranteeCurve:
             attained=tuple(attained.tolist()),
             certified=tuple(certified.tolist()),
             worst_case=anyone,
-            mark=None if found == math.inf else (found, target),
+            mark=None if epsilon == math.inf else (epsilon, target),
         )
 
 
@@ -111,17 +111,17 @@ def _noise_end(certificate: Certificate) -> float | None:
     return None if pair is None or pair[0] == math.inf or pair[1] >= 1.0 else pair[0]
 
 
-def _end(found: float, noise: float | None) -> float:
+def _end(epsilon: float, noise: float | None) -> float:
     """Return the largest ε to show: enough to see the curve fall, and ε = 1 where that is not far out."""
-    if found == math.inf:
-        wanted = _FLAT
-    elif found == 0.0:
+    if epsilon == math.inf:
+        wanted = _UNREACHED_EPSILON
+    elif epsilon == 0.0:
         wanted = 1.0
     else:
-        wanted = max(1.5 * found, min(1.0, 4.0 * found))
+        wanted = max(1.5 * epsilon, min(1.0, 4.0 * epsilon))
     if noise is not None:
         wanted = max(wanted, 1.1 * noise)
-    return min(wanted, max(_FARTHEST, 1.05 * found if found < math.inf else 0.0))
+    return min(wanted, max(_MAX_EPSILON, 1.05 * epsilon if epsilon < math.inf else 0.0))
 
 
 _EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -205,12 +205,12 @@ class Statement:
 
     def of_each(self, sentence: str) -> str:
         """Return `sentence`, one of the assumptions or limits, without the number of releases that it is true of."""
-        return next((one.text for one in self.of_some if str(one) == sentence), sentence)
+        return next((item.text for item in self.of_some if str(item) == sentence), sentence)
 
     @property
     def foundations(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The theorems behind it, each with how far its proof is machine-checked; last, what that says of the code."""
-        known = {(one.title, one.citation): one.checked for one in THEOREMS.values()}
+        known = {(theorem.title, theorem.citation): theorem.checked for theorem in THEOREMS.values()}
         return (
             *((f"{title} ({citation}).", known[title, citation]) for title, citation in self.theorems),
             (NOT_CODE, ()),

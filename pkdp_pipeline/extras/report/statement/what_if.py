@@ -40,9 +40,9 @@ def listed(clauses: Iterable[str]) -> str:
     return ", and ".join(dict.fromkeys(clauses))
 
 
-def place(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
+def place(releases: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
     """Return where people are whose number matters to a threshold; `each` of several releases has such a place."""
-    places = {_place(keys_of(leaf), "each" if each else "the") for leaf in found}
+    places = {_place(keys_of(leaf), "each" if each else "the") for leaf in releases}
     return places.pop() if len(places) == 1 else "counted in each release"
 
 
@@ -53,29 +53,29 @@ def _place(keys: tuple[str, ...], the: str) -> str:
     return f"outside {the} group" if "thresholding_complement" in keys else f"in {the} table"
 
 
-def people_known(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
+def people_known(releases: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
     """Return what an axis that counts known people is called."""
-    if not are_surely_there(found):
+    if not are_surely_there(releases):
         return "people whose records the attacker knows"
-    if _knows(found) == _KNOWS_CELLS:
-        return f"people {place(found, each=each)} whose cells the attacker knows"
-    return f"people {place(found, each=each)} whom the attacker {_knows(found)}"
+    if _knows(releases) == _KNOWS_CELLS:
+        return f"people {place(releases, each=each)} whose cells the attacker knows"
+    return f"people {place(releases, each=each)} whom the attacker {_knows(releases)}"
 
 
-def _knows(found: tuple[ReleaseCertificate, ...]) -> str:
+def _knows(releases: tuple[ReleaseCertificate, ...]) -> str:
     """Return what the attacker does about known people: knowing a record is less than knowing that it counts."""
-    if not are_surely_there(found):
+    if not are_surely_there(releases):
         return "knows the records of"
-    if all(leaf.attacker.influence == "active" and leaf.attacker.known > 0 for leaf in found):
+    if all(leaf.attacker.influence == "active" and leaf.attacker.known > 0 for leaf in releases):
         return "controls"
     # Theorem C lets the attacker know who is present: what counts is whose cell is known.
-    between = all(rests_on(leaf, "p_max_between") and not rests_on(leaf, "p_max") for leaf in found)
+    between = all(rests_on(leaf, "p_max_between") and not rests_on(leaf, "p_max") for leaf in releases)
     return _KNOWS_CELLS if between else "knows"
 
 
-def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:
+def more_known(releases: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:
     """Return the clause for knowing more people, by a share of k; empty where no theorem counts the known."""
-    counting = tuple(leaf for leaf in found if rests_on(leaf, "known"))
+    counting = tuple(leaf for leaf in releases if rests_on(leaf, "known"))
     if not counting:
         return ""
     verb, where = _knows(counting), place(counting, each=each)
@@ -96,11 +96,11 @@ def _are(verb: str, are: str = "are") -> str:
     return {"controls": "", _KNOWS_CELLS: "", "knows": f"who {are} "}.get(verb, "who may be ")
 
 
-def surely_there(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:
+def surely_there(releases: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:
     """Return the clause for known people who surely count; empty where the other rows say as much."""
-    if are_surely_there(found):
+    if are_surely_there(releases):
         return ""
-    counting = tuple(leaf for leaf in found if rests_on(leaf, "known"))
+    counting = tuple(leaf for leaf in releases if rests_on(leaf, "known"))
     where = place(counting, each=each)
     numbers = {(threshold_of(leaf) or 0, leaf.attacker.known) for leaf in counting}
     if len(numbers) > 1:
@@ -109,9 +109,9 @@ def surely_there(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each
     return f"knows {known + math.ceil(share * k)} people who are surely {where}, or controls them"
 
 
-def fewer_unknown(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str:
+def fewer_unknown(releases: tuple[ReleaseCertificate, ...], share: Fraction) -> str:
     """Return the clause for being uncertain about a share fewer; empty where no theorem counts the unknown."""
-    counting = tuple(leaf for leaf in found if rests_on(leaf, "unknown"))
+    counting = tuple(leaf for leaf in releases if rests_on(leaf, "unknown"))
     if not counting:
         return ""
     numbers = {leaf.attacker.unknown or 0 for leaf in counting}
@@ -122,15 +122,15 @@ def fewer_unknown(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str
     return f"is uncertain about {_share(share)} fewer people ({left} instead of {declared})"
 
 
-def more_sure(found: tuple[ReleaseCertificate, ...], change: Change) -> str:
+def more_sure(releases: tuple[ReleaseCertificate, ...], change: Change) -> str:
     """Return the clause for an attacker of twice the odds; empty where that changes nothing."""
     clauses: dict[str, None] = {}
-    for leaf in found:
+    for leaf in releases:
         for clause in _surer(leaf, change(leaf)):
             clauses[clause] = None
     if not clauses:
         return ""
-    if len(found) > 1 and len(clauses) > 1:
+    if len(releases) > 1 and len(clauses) > 1:
         return "is surer in each release, at twice the odds, rounded up"
     return f"is surer, at twice the odds, rounded up, {listed(clauses)}"
 
@@ -274,24 +274,24 @@ def more_by(share: Fraction, *, surely: bool = False) -> Change:
 
 
 def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
-    found, each = leaves(certificate), isinstance(certificate, ComposedCertificate)
-    surely = are_surely_there(found)
+    releases, each = leaves(certificate), isinstance(certificate, ComposedCertificate)
+    surely = are_surely_there(releases)
     is_slow = effort(certificate, more_known=True) >= SLOW
     for share in SHARES if not is_slow else SHARES[-1:] if each else SHARES[::2]:
-        clauses = (more_known(found, share, each=each), fewer_unknown(found, share))
+        clauses = (more_known(releases, share, each=each), fewer_unknown(releases, share))
         words = listed(clause for clause in clauses if clause)
         if words:
             yield words, more_by(share, surely=surely)
-    words = surely_there(found, SHARES[-1], each=each)
+    words = surely_there(releases, SHARES[-1], each=each)
     if words:
-        unknown = fewer_unknown(found, SHARES[-1])
+        unknown = fewer_unknown(releases, SHARES[-1])
         yield listed((words, unknown) if unknown else (words,)), more_by(SHARES[-1], surely=True)
 
 
 def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None]:
     """Return the declaration that may be false, and what is left without it."""
     if isinstance(certificate, ComposedCertificate):
-        false = [one.if_false for one in certificate.evidence if one.if_false]
+        false = [item.if_false for item in certificate.evidence if item.if_false]
         if false:
             left = again(certificate, lambda leaf: leaf.attacker, with_evidence=False)
             return f"can use that {' or that '.join(false)}", left

@@ -20,7 +20,7 @@ from pkdp_pipeline.model.arguments import positive_real, probability, whole_numb
 from pkdp_pipeline.theorems.rounding import ball_above
 
 _BITS = 192
-_STEPS = 90
+_MAX_STEPS = 90
 """Steps of a search for the best order; any order is sound."""
 
 
@@ -111,8 +111,8 @@ def renyi_to_epsilon(alpha: float, divergence: float, delta: float) -> float:
 
 def renyi_to_delta(alpha: float, divergence: float, epsilon: float) -> float:
     """Return ``e^{(α-1)(D - ε)} (1 - 1/α)^{α-1}/α``, at most 1: `renyi_to_epsilon` the other way round."""
-    order, size, at = _order(alpha), _ball("divergence", divergence), _ball("epsilon", epsilon)
-    return min(1.0, _above(lambda: _sharp_delta(order, size, at)))
+    order, size, point = _order(alpha), _ball("divergence", divergence), _ball("epsilon", epsilon)
+    return min(1.0, _above(lambda: _sharp_delta(order, size, point)))
 
 
 def zero_concentrated_to_epsilon_simple(rho: float, delta: float, xi: float = 0.0) -> float:
@@ -128,10 +128,10 @@ def zero_concentrated_to_epsilon(rho: float, delta: float, xi: float = 0.0) -> f
     """Return the smallest ε of `renyi_to_epsilon` over all orders α, at most `zero_concentrated_to_epsilon_simple`."""
     simple = zero_concentrated_to_epsilon_simple(rho, delta, xi)
 
-    def at(order: float) -> float:
+    def objective(order: float) -> float:
         return _above(lambda: _sharp(flint.arb(order), _line(rho, xi, order), flint.arb(probability("delta", delta))))
 
-    return max(0.0, min(simple, _least(at)))
+    return max(0.0, min(simple, _least(objective)))
 
 
 def zero_concentrated_to_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
@@ -143,10 +143,10 @@ def zero_concentrated_to_delta(rho: float, epsilon: float, xi: float = 0.0) -> f
     if math.isinf(exact):
         raise ArgumentError("epsilon, rho and xi must be finite.")
 
-    def at(order: float) -> float:
+    def objective(order: float) -> float:
         return _above(lambda: _sharp_delta(flint.arb(order), _line(rho, xi, order), flint.arb(epsilon)))
 
-    return min(1.0, _least(at))
+    return min(1.0, _least(objective))
 
 
 def approximate_to_approximately_zero_concentrated(epsilon: float, delta: float) -> tuple[float, float]:
@@ -239,22 +239,22 @@ def _above(bound: Callable[[], Any]) -> float:
         return ball_above(ball) if ball.is_finite() else math.inf
 
 
-def _least(at: Callable[[float], float]) -> float:
+def _least(objective: Callable[[float], float]) -> float:
     """Return the smallest value found over orders above 1: golden section in the logarithm of α - 1."""
     ratio = 0.5 * (math.sqrt(5.0) - 1.0)
     coarse = [-24.0 + step for step in range(65)]
-    values = [at(1.0 + math.exp(point)) for point in coarse]
+    values = [objective(1.0 + math.exp(point)) for point in coarse]
     best = min(range(len(coarse)), key=values.__getitem__)
     low, high = coarse[max(0, best - 1)], coarse[min(len(coarse) - 1, best + 1)]
-    found = values[best]
-    for _ in range(_STEPS):
+    smallest = values[best]
+    for _ in range(_MAX_STEPS):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
-        one, other = at(1.0 + math.exp(left)), at(1.0 + math.exp(right))
-        found = min(found, one, other)
-        low, high = (low, right) if one <= other else (left, high)
+        at_left, at_right = objective(1.0 + math.exp(left)), objective(1.0 + math.exp(right))
+        smallest = min(smallest, at_left, at_right)
+        low, high = (low, right) if at_left <= at_right else (left, high)
         if high - low < 1e-9:
             break
-    return found
+    return smallest
 
 
 def _ball(name: str, value: object) -> Any:

@@ -93,8 +93,8 @@ class PrivacyLoss:
         -----
         *Guarantee*: ratios and sums are exact; readings are about this pair. *Rounding*: up, of the logarithms only.
         """
-        one, other = explicit_sides(first, second)
-        return cls(first=one, second=other)
+        first_side, second_side = explicit_sides(first, second)
+        return cls(first=first_side, second=second_side)
 
     def reversed(self) -> PrivacyLoss:
         """Return the loss with the two laws exchanged."""
@@ -134,8 +134,8 @@ class PrivacyLoss:
         -----
         *Guarantee*: never below the hockey-stick divergence. *Rounding*: up.
         """
-        at = read_number("epsilon", epsilon)
-        return self._worse(order, lambda first, _: first.delta(at))
+        point = read_number("epsilon", epsilon)
+        return self._worse(order, lambda first, _: first.delta(point))
 
     def epsilon(self, delta: float, *, order: Order = "either") -> float:
         """Return the smallest ε at `delta`, or `math.inf`.
@@ -169,10 +169,10 @@ class PrivacyLoss:
         it dominates. *Guarantee*: for a dominating pair, at or above ``P[L > ε]`` of everything it dominates, and no
         better bound follows from it; for the pair of two given laws, that pair's own. *Rounding*: up.
         """
-        at = read_number("epsilon", epsilon, 0.0)
+        point = read_number("epsilon", epsilon, 0.0)
         if not self.dominating:
-            return self.pair_exceeding(at, order=order)
-        return self._worse(order, lambda first, second: exceeding_above(first, second, at))
+            return self.pair_exceeding(point, order=order)
+        return self._worse(order, lambda first, second: exceeding_above(first, second, point))
 
     def pair_exceeding(self, epsilon: float, *, order: Order = "either") -> float:
         """Return ``P[L > ε]`` of this very pair, which for a certificate is *no* bound on what is released.
@@ -188,8 +188,8 @@ class PrivacyLoss:
         -----
         *Guarantee*: not below the pair's own value. *Rounding*: up.
         """
-        at = read_number("epsilon", epsilon, 0.0)
-        return self._worse(order, lambda first, _: first.above(at))
+        point = read_number("epsilon", epsilon, 0.0)
+        return self._worse(order, lambda first, _: first.above(point))
 
     def kl(self, *, order: Order = "either") -> float:
         """Return the Kullback–Leibler divergence, the mean loss, in nats.
@@ -220,9 +220,9 @@ class PrivacyLoss:
         """
         if isinstance(alpha, float) and math.isinf(alpha) and alpha > 0.0:
             return self._worse(order, lambda first, _: first.largest)
-        at = read_number("alpha", alpha, 1.0)
+        renyi_order = read_number("alpha", alpha, 1.0)
         # The divergence grows with its order, so rounding that up is sound.
-        more = at - 1.0 if at <= 2.0 else math.nextafter(at - 1.0, math.inf)
+        more = renyi_order - 1.0 if renyi_order <= 2.0 else math.nextafter(renyi_order - 1.0, math.inf)
         return self._worse(order, lambda first, second: renyi_above(first, second, more))
 
     def zero_concentrated(self, xi: float = 0.0, *, order: Order = "either") -> float:
@@ -283,8 +283,8 @@ class PrivacyLoss:
         """
         if not self.dominating:
             return self.pair_mean_concentrated(order=order)
-        one, other = self.first.largest, self.second.largest
-        half = one if one == other else 0.5 * (one + other) * (1.0 + 4.0 * UNIT)
+        first, second = self.first.largest, self.second.largest
+        half = first if first == second else 0.5 * (first + second) * (1.0 + 4.0 * UNIT)
         return self.kl(order=order), half
 
     def pair_mean_concentrated(self, *, order: Order = "either") -> tuple[float, float]:
@@ -299,8 +299,8 @@ class PrivacyLoss:
         -----
         *Guarantee*: neither is too small for the pair. *Rounding*: up.
         """
-        found = [concentration(first, second) for first, second in self._orders(order)]
-        return max(mean for mean, _ in found), max(deviation for _, deviation in found)
+        moments = [concentration(first, second) for first, second in self._orders(order)]
+        return max(mean for mean, _ in moments), max(deviation for _, deviation in moments)
 
     def total_variation(self) -> float:
         """Return the largest difference in the probability of any event, which is δ(0).

@@ -25,10 +25,10 @@ from pkdp_pipeline.theorems import Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-_FINE = 0.01
+_RELATIVE_STEP = 0.01
 """Cells of a grid, in standard deviations of the loss; it widens the loss by a few millionths."""
 
-_NARROWEST = 1e-9
+_MIN_STEP = 1e-9
 
 
 def certified_sides(certificate: Certificate) -> tuple[LossSide, LossSide]:
@@ -65,10 +65,10 @@ def _side(law: Losses) -> LossSide:
         return noise_side([(law.noise, law.cells)])
     if isinstance(law, ProfileLosses):
         counts = _noisy_counts(law.bounds[0]) if len(law.bounds) == 1 else None
-        if counts is not None and sum(times for _, times in counts) <= MOST_COUNTS:
+        if counts is not None and sum(times for _, times in counts) <= MAX_COUNTS:
             return noise_side(counts)
         return LossSide.of_masses(*law.atoms())
-    step = max(_NARROWEST, _FINE * law.spread())
+    step = max(_MIN_STEP, _RELATIVE_STEP * law.spread())
     grid = law.on_grid(step)
     cells = np.arange(max(1, grid.start), grid.last + 1, dtype=np.float64)
     masses = grid.masses[max(1, grid.start) - grid.start :]
@@ -81,46 +81,48 @@ def _noisy_counts(bound: Bound) -> list[tuple[float, int]] | None:
     if isinstance(bound, Convolved) and bound.participation is None:
         parts = [(law, times) for part, times in bound.parts for law in part.orders]
     elif isinstance(bound, WorstMaximum):
-        parts = [(one, 1) for one in bound.parts]
+        parts = [(part, 1) for part in bound.parts]
     elif isinstance(bound, NoiseTotal):
         parts = list(bound.parts)
     every = sum(times for _, times in parts)
     most = 1 if isinstance(bound, WorstMaximum) else bound.releases if isinstance(bound, NoiseTotal) else every
     # Noise with nothing suppressed before it.
     noisy = [
-        (one.noise, one.cells if isinstance(one, NoiseLosses) else one.changes, times)
-        for one, times in parts
-        if isinstance(one, NoiseLosses) or (isinstance(one, NoiseCurve) and one.appears_at is None)
+        (part.noise, part.cells if isinstance(part, NoiseLosses) else part.changes, times)
+        for part, times in parts
+        if isinstance(part, NoiseLosses) or (isinstance(part, NoiseCurve) and part.appears_at is None)
     ]
     if not noisy or len(noisy) < len(parts) or (most < every and len({cells for _, cells, _ in noisy}) > 1):
         return None
     # Of equally many cells, those with the least noise tell the most.
-    told = first_of((((noise, cells), times) for noise, cells, times in sorted(noisy, key=lambda one: -one[0])), most)
-    return [(noise, cells * taken) for (noise, cells), taken in told]
+    leading = first_of(
+        (((noise, cells), times) for noise, cells, times in sorted(noisy, key=lambda entry: -entry[0])), most
+    )
+    return [(noise, cells * taken) for (noise, cells), taken in leading]
 
 
-MOST_COUNTS = 20_000
+MAX_COUNTS = 20_000
 """More counts than this are not multiplied out."""
 
-_ATOMS = 4096
+_MAX_ATOMS = 4096
 _BITS = 256
 
-_PRODUCTS = 2_000_000
+_MAX_PRODUCTS = 2_000_000
 """This many sums of two losses are looked at, at once."""
 
 
 def noise_side(parts: Sequence[tuple[float, int]]) -> LossSide:
     """Return the losses above 0 of independent counts with two-sided geometric noise, which all differ by 1.
 
-    `parts`: ε0 and how many counts have it; at most `MOST_COUNTS` in all.
+    `parts`: ε0 and how many counts have it; at most `MAX_COUNTS` in all.
 
     Notes
     -----
     The loss of one count is ε0 with probability ``1/(1 + e^{-ε0})`` and -ε0 otherwise, so that of n is ``(2j - n)
     ε0`` with binomial weights. Masses are kept as logarithms: none is lost, however small. The pair is its own mirror
     image. *Guarantee*: the profile is nowhere below that of the product. *Rounding*: up; products of several ε0 with
-    more than `_ATOMS` losses have neighbours put together, see `LossSide.shorter`, and so have two factors with more
-    than `_PRODUCTS` sums of losses.
+    more than `_MAX_ATOMS` losses have neighbours put together, see `LossSide.shorter`, and so have two factors with
+    more than `_MAX_PRODUCTS` sums of losses.
     """
     often: dict[float, int] = {}
     for epsilon, times in parts:
@@ -133,16 +135,16 @@ def noise_side(parts: Sequence[tuple[float, int]]) -> LossSide:
         if len(losses) == 1:
             losses, logs = more, weights
             continue
-        if len(losses) * len(more) > _PRODUCTS:
-            losses, logs = thinned(losses, logs, max(math.isqrt(_PRODUCTS), _PRODUCTS // len(more)))
-            more, weights = thinned(more, weights, _PRODUCTS // len(losses))
+        if len(losses) * len(more) > _MAX_PRODUCTS:
+            losses, logs = thinned(losses, logs, max(math.isqrt(_MAX_PRODUCTS), _MAX_PRODUCTS // len(more)))
+            more, weights = thinned(more, weights, _MAX_PRODUCTS // len(losses))
         slack = 4.0 * UNIT * float(np.abs(losses).max() + np.abs(more).max())
         # Rounding lifts no loss above the largest one.
         losses = np.minimum((losses[:, None] + more[None, :]).ravel() + slack, float_above(end))
         logs = (logs[:, None] + weights[None, :]).ravel()
         logs = logs + 4.0 * UNIT * np.abs(logs)
         order = np.argsort(losses, kind="stable")
-        losses, logs = thinned(losses[order], logs[order], _ATOMS)
+        losses, logs = thinned(losses[order], logs[order], _MAX_ATOMS)
     above = losses > 0.0
     order = np.argsort(losses[above], kind="stable")
     return LossSide(losses=losses[above][order], log_masses=logs[above][order], infinite=0.0)
@@ -156,10 +158,12 @@ def _repeated(epsilon: float, times: int) -> tuple[Array, Array]:
         for number in range(1, times + 1):
             factorials.append(factorials[-1] + flint.arb(number).log())
         # 1/(1 + e^{-ε0}) for a loss of ε0, e^{-ε0} times that for -ε0.
-        one = flint.arb(epsilon)
-        likely = -(-one).exp().log1p()
+        exact_loss = flint.arb(epsilon)
+        likely = -(-exact_loss).exp().log1p()
         logs = [
-            ball_above(factorials[times] - factorials[j] - factorials[times - j] + times * likely - (times - j) * one)
+            ball_above(
+                factorials[times] - factorials[j] - factorials[times - j] + times * likely - (times - j) * exact_loss
+            )
             for j in range(times + 1)
         ]
     return losses, np.array(logs)
@@ -168,7 +172,7 @@ def _repeated(epsilon: float, times: int) -> tuple[Array, Array]:
 Law = Mapping[Any, Any] | Sequence[Any]
 """Probabilities of outcomes: by outcome, or in a fixed order."""
 
-_NEAR_ONE = Fraction(1, 10**9)
+_SUM_TOLERANCE = Fraction(1, 10**9)
 """Floats that sum up to 1 but for less than this are scaled so that they do."""
 
 
@@ -179,10 +183,10 @@ def explicit_sides(first: Law, second: Law) -> tuple[LossSide, LossSide]:
     """
     if isinstance(first, Mapping) != isinstance(second, Mapping):
         raise ArgumentError("first and second must both be lists of probabilities, or both dicts by outcome.")
-    one, other = _read("first", first), _read("second", second)
+    first_law, second_law = _read("first", first), _read("second", second)
     if not isinstance(first, Mapping) and len(first) != len(second):
         raise ArgumentError("first and second must list the same outcomes: the lists differ in length.")
-    return _explicit_side(one, other), _explicit_side(other, one)
+    return _explicit_side(first_law, second_law), _explicit_side(second_law, first_law)
 
 
 def _read(name: str, law: Law) -> dict[Hashable, Fraction]:
@@ -196,15 +200,15 @@ def _read(name: str, law: Law) -> dict[Hashable, Fraction]:
         for outcome, chance in chances.items()
     }
     total = sum(exact.values(), Fraction(0))
-    scale = total if abs(total - 1) <= _NEAR_ONE else Fraction(1)
+    scale = total if abs(total - 1) <= _SUM_TOLERANCE else Fraction(1)
     return read_law(name, {outcome: chance / scale for outcome, chance in exact.items()})
 
 
-def _explicit_side(one: Mapping[Hashable, Fraction], other: Mapping[Hashable, Fraction]) -> LossSide:
+def _explicit_side(law: Mapping[Hashable, Fraction], other_law: Mapping[Hashable, Fraction]) -> LossSide:
     masses: dict[Fraction, Fraction] = {}
     infinite = Fraction(0)
-    for outcome, chance in one.items():
-        against = other.get(outcome, Fraction(0))
+    for outcome, chance in law.items():
+        against = other_law.get(outcome, Fraction(0))
         if not against:
             infinite += chance
         elif chance > against:
@@ -273,7 +277,7 @@ def divergence_above(first: LossSide, second: LossSide, function: ConvexFunction
     a loss y > 0 of Q against P with the Q-mass v adds ``v g(e^{-y})``. *Guarantee*: never below the divergence of any
     pair whose profiles are nowhere above those of the two sides. *Rounding*: up, in balls.
     """
-    first, second = first.shorter(_ATOMS), second.shorter(_ATOMS)
+    first, second = first.shorter(_MAX_ATOMS), second.shorter(_MAX_ATOMS)
     with flint.ctx.workprec(_BITS):
         total = flint.arb(0)
         for loss, log_mass in zip(first.losses.tolist(), first.log_masses.tolist(), strict=True):
@@ -289,10 +293,10 @@ def divergence_above(first: LossSide, second: LossSide, function: ConvexFunction
                 total += flint.arb(mass) * limit
         if total == 0:
             return 0.0
-        found = ball_above(total) if total.is_finite() else math.inf
+        value = ball_above(total) if total.is_finite() else math.inf
     # What laws that exclude each other cost.
     ends = (function.at_zero, function.growth)
-    return found if math.inf in ends else min(found, float_above(sum(map(Fraction, ends), Fraction(0))))
+    return value if math.inf in ends else min(value, float_above(sum(map(Fraction, ends), Fraction(0))))
 
 
 def _above_tangent(function: ConvexFunction, ratio: Any) -> Any:

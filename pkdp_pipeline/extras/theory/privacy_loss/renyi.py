@@ -23,10 +23,10 @@ from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 _TERMS = 18
 """Terms of the series for small exponents: the first one left out is below 0.5^20/20! of the first one."""
 
-_LEAST = 2e-323
+_UNDERFLOW = 2e-323
 """A few of the smallest floats: what may be lost where a number falls below the normal ones."""
 
-_FAR = 1e300
+_MAX_FINITE = 1e300
 
 
 def renyi_above(first: LossSide, second: LossSide, order: float) -> float:
@@ -58,7 +58,7 @@ def _divergence(log_gain: float, order: float) -> float:
     if exponent < -40.0:
         # log(1 + x) is at most x, and no less in this many digits.
         grown = math.exp(log_gain) if log_gain < 700.0 else math.inf
-        return grown * (1.0 + (abs(log_gain) + 8.0) * 4.0 * UNIT) + _LEAST
+        return grown * (1.0 + (abs(log_gain) + 8.0) * 4.0 * UNIT) + _UNDERFLOW
     top = exponent + math.exp(-exponent) if exponent > 30.0 else math.log1p(math.exp(exponent))
     return top / order * (1.0 + (abs(exponent) + abs(log_gain) + 16.0) * 8.0 * UNIT)
 
@@ -86,22 +86,22 @@ def _terms(side: LossSide, order: float, gains: bool) -> list[Array]:
     """
     with np.errstate(over="ignore"):
         exponents, tilts = (1.0 + order) * side.losses, order * side.losses
-    near, found = exponents <= 0.5, []
-    if near.any():
-        losses, logs = side.losses[near], side.log_masses[near]
+    is_small, terms = exponents <= 0.5, []
+    if is_small.any():
+        losses, logs = side.losses[is_small], side.log_masses[is_small]
         away = losses if gains else 0.0
-        series = _series(exponents[near], order, 1.0 if gains else -1.0)
-        found.append(_raised(logs - away, series, np.abs(logs) + away))
-    if not near.all():
-        losses, logs, tilt = side.losses[~near], side.log_masses[~near], tilts[~near]
+        series = _series(exponents[is_small], order, 1.0 if gains else -1.0)
+        terms.append(_raised(logs - away, series, np.abs(logs) + away))
+    if not is_small.all():
+        losses, logs, tilt = side.losses[~is_small], side.log_masses[~is_small], tilts[~is_small]
         small = np.expm1(-tilt) / order if order > 0.0 else -losses
         if gains:
-            first, second, wide = -small, np.exp(-tilt) * np.expm1(-losses), np.minimum(tilt, _FAR)
+            first, second, wide = -small, np.exp(-tilt) * np.expm1(-losses), np.minimum(tilt, _MAX_FINITE)
         else:
             first, second, wide, tilt = -np.expm1(-losses), np.exp(-losses) * small, losses, np.zeros_like(tilt)
         inner = first + second + 16.0 * UNIT * (first - second * (1.0 + wide))
-        found.append(_raised(logs + tilt, np.log(inner), np.abs(logs) + tilt))
-    return found
+        terms.append(_raised(logs + tilt, np.log(inner), np.abs(logs) + tilt))
+    return terms
 
 
 def _raised(logs: Array, factors: Array, sizes: Array) -> Array:
@@ -110,7 +110,7 @@ def _raised(logs: Array, factors: Array, sizes: Array) -> Array:
     return total
 
 
-_EVALUATIONS = 1500
+_MAX_EVALUATIONS = 1500
 
 
 def supremum_above(
@@ -161,7 +161,7 @@ def supremum_above(
 
     queue = [(-bound(low, high), low, high) for low, high in itertools.pairwise(ends)]
     heapq.heapify(queue)
-    while queue and -queue[0][0] > best * (1.0 + close) and len(values) < _EVALUATIONS:
+    while queue and -queue[0][0] > best * (1.0 + close) and len(values) < _MAX_EVALUATIONS:
         _, low, high = heapq.heappop(queue)
         middle = (low * high) ** 0.5
         if not low < middle < high:
@@ -174,14 +174,14 @@ def supremum_above(
     return max(best, last, -queue[0][0] if queue else best)
 
 
-_START = 2.0**-40
+_MIN_ORDER = 2.0**-40
 
-_CLOSE = 1e-7
+_RELATIVE_TOLERANCE = 1e-7
 
-_CLOSE_OF_MANY = 1e-5
-"""The same for more than `_MANY` losses, of which every order looked at takes its time."""
+_TOLERANCE_OF_MANY = 1e-5
+"""The same for more than `_MANY_LOSSES` losses, of which every order looked at takes its time."""
 
-_MANY = 4096
+_MANY_LOSSES = 4096
 
 
 def smallest_rho(first: LossSide, second: LossSide, xi: float = 0.0) -> float:
@@ -204,7 +204,7 @@ def smallest_rho(first: LossSide, second: LossSide, xi: float = 0.0) -> float:
         return 0.0
 
     def convex(order: float) -> float:
-        return order * renyi_above(first, second, order) * (1.0 + 2.0 * UNIT) + _LEAST
+        return order * renyi_above(first, second, order) * (1.0 + 2.0 * UNIT) + _UNDERFLOW
 
     def quotient(order: float, value: float) -> float:
         return max(0.0, value - xi * order) / (order * (1.0 + order))
@@ -214,16 +214,16 @@ def smallest_rho(first: LossSide, second: LossSide, xi: float = 0.0) -> float:
         if height < 0.0 < tilt:
             points.append(min(high, max(low, (-height + math.sqrt(height * height - height * tilt)) / tilt)))
         # The size of what is subtracted decides how much its rounding can matter.
-        pad = 16.0 * UNIT * (abs(height) + (slope + xi) * high) + 8.0 * _LEAST
-        return max(0.0, *((height + tilt * at + pad) / (at * (1.0 + at)) for at in points)) * (1.0 + 1e-12)
+        pad = 16.0 * UNIT * (abs(height) + (slope + xi) * high) + 8.0 * _UNDERFLOW
+        return max(0.0, *((height + tilt * point + pad) / (point * (1.0 + point)) for point in points)) * (1.0 + 1e-12)
 
     def beyond(order: float) -> float:
         return most / (1.0 + order) * (1.0 + 4.0 * UNIT)
 
-    small = max(0.0, renyi_above(first, second, _START) - xi)
-    close = _CLOSE if len(first.losses) + len(second.losses) <= _MANY else _CLOSE_OF_MANY
-    found = supremum_above(convex, quotient, best_of_chord, beyond, _START, close)
-    return max(small, found) * (1.0 + 8.0 * UNIT)
+    small = max(0.0, renyi_above(first, second, _MIN_ORDER) - xi)
+    close = _RELATIVE_TOLERANCE if len(first.losses) + len(second.losses) <= _MANY_LOSSES else _TOLERANCE_OF_MANY
+    largest = supremum_above(convex, quotient, best_of_chord, beyond, _MIN_ORDER, close)
+    return max(small, largest) * (1.0 + 8.0 * UNIT)
 
 
 def lowered(side: LossSide, delta: float) -> LossSide | None:
@@ -253,12 +253,12 @@ def lowered(side: LossSide, delta: float) -> LossSide | None:
     return LossSide(losses=losses, log_masses=logs, infinite=0.0)
 
 
-_FLAT = 1e-4
+_NORMAL_RATE = 1e-4
 """Up to exponents this small, times the largest deviation, moments are those of a normal loss."""
 
-_CLOSE_PROXY = 3e-5
+_PROXY_TOLERANCE = 3e-5
 
-_SMALL = 1e-100
+_MIN_SQUARE = 1e-100
 """Squares of losses below this, or above its inverse, are not summed in floats."""
 
 
@@ -280,7 +280,7 @@ def concentration(first: LossSide, second: LossSide) -> tuple[float, float]:
     losses, logs = whole_law(first, second)
     # Hoeffding's lemma: half the distance between the least and the largest loss.
     half = (0.5 * float(losses[-1]) - 0.5 * float(losses[0])) * (1.0 + 4.0 * UNIT)
-    if not _SMALL < half < 1.0 / _SMALL:
+    if not _MIN_SQUARE < half < 1.0 / _MIN_SQUARE:
         return mean, half
     parts = np.exp(logs) * losses
     centre = float(parts.sum())
@@ -311,11 +311,13 @@ def _proxy(deviations: Array, away: float, logs: Array) -> float:
     if widest == 0.0:
         return 0.0
     low, high = deviations - away, deviations + away
-    start = _FLAT / widest
+    start = _NORMAL_RATE / widest
     squares = np.maximum(low * low, high * high)
-    near = float((np.exp(logs) * squares).sum()) * (1.0 + (len(logs) + 16.0 + 4.0 * float(np.abs(logs).max())) * UNIT)
+    near_zero = float((np.exp(logs) * squares).sum()) * (
+        1.0 + (len(logs) + 16.0 + 4.0 * float(np.abs(logs).max())) * UNIT
+    )
     # (e^v - 1 - v)/(v²/2) is at most 1 + v/2 there.
-    near = near * (1.0 + 0.5 * _FLAT) + TINY
+    near_zero = near_zero * (1.0 + 0.5 * _NORMAL_RATE) + TINY
 
     def convex(rate: float) -> float:
         terms = logs + np.maximum(_log_excess(rate * low), _log_excess(rate * high))
@@ -331,12 +333,12 @@ def _proxy(deviations: Array, away: float, logs: Array) -> float:
         if height < 0.0 < slope:
             points.append(min(high, max(low, -2.0 * height / slope)))
         pad = 16.0 * UNIT * (abs(height) + slope * high)
-        return max(0.0, *(2.0 * (height + slope * at + pad) / (at * at) for at in points)) * (1.0 + 1e-12)
+        return max(0.0, *(2.0 * (height + slope * point + pad) / (point * point) for point in points)) * (1.0 + 1e-12)
 
     def beyond(rate: float) -> float:
         return max(0.0, 2.0 * highest / rate) * (1.0 + 4.0 * UNIT)
 
-    return max(near, supremum_above(convex, quotient, best_of_chord, beyond, start, _CLOSE_PROXY))
+    return max(near_zero, supremum_above(convex, quotient, best_of_chord, beyond, start, _PROXY_TOLERANCE))
 
 
 def _log_excess(exponents: Array) -> Array:
@@ -347,9 +349,9 @@ def _log_excess(exponents: Array) -> Array:
     for n in range(19, 1, -1):
         series = series * bounded + 1.0 / math.factorial(n)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        near = np.log(series) + 2.0 * np.log(np.abs(bounded))
+        by_series = np.log(series) + 2.0 * np.log(np.abs(bounded))
         positive = exponents + np.log(-np.expm1(-exponents) - exponents * np.exp(-exponents))
         negative = np.log(np.expm1(exponents) - exponents)
-    found = np.where(size <= 0.5, near, np.where(exponents > 0.0, positive, negative))
-    raised: Array = found + (64.0 + 4.0 * np.where(np.isfinite(found), np.abs(found), 0.0)) * UNIT
+    logs = np.where(size <= 0.5, by_series, np.where(exponents > 0.0, positive, negative))
+    raised: Array = logs + (64.0 + 4.0 * np.where(np.isfinite(logs), np.abs(logs), 0.0)) * UNIT
     return raised

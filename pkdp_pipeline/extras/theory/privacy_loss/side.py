@@ -11,12 +11,12 @@ import numpy as np
 from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 
-_MOST = 16_384
+_MAX_ATOMS = 16_384
 """Most atoms that are summed again and again; more are put together two by two, with both masses kept."""
 
-_EQUAL = 1e-12
+_EQUALITY_TOLERANCE = 1e-12
 
-_APART = 1e-9
+_MIN_RELATIVE_GAP = 1e-9
 """How far apart, relatively to the largest one, losses that are kept lie at least."""
 
 
@@ -99,7 +99,7 @@ class LossSide:
         """Return an ε with ``self.delta(ε) <= delta``, as small as can be found, or `math.inf`."""
         return crossing((self,), delta)
 
-    def shorter(self, most: int = _MOST) -> LossSide:
+    def shorter(self, most: int = _MAX_ATOMS) -> LossSide:
         """Return a side with at most about `most` atoms whose profile is nowhere smaller.
 
         Notes
@@ -110,7 +110,7 @@ class LossSide:
         if len(self.losses) <= most:
             return self
         # What goes to loss 0 tells nothing.
-        ends = np.append(0.0, _some(self.losses, most))
+        ends = np.append(0.0, _subset(self.losses, most))
         return LossSide(
             losses=ends[1:], log_masses=_between(ends, self.losses, self.log_masses)[1:], infinite=self.infinite
         )
@@ -158,24 +158,24 @@ def crossing(sides: Iterable[LossSide], delta: float) -> float:
     def delta_at(epsilon: float) -> float:
         return max(side.delta(epsilon) for side in listed)
 
-    found = smallest_epsilon(delta_at, delta)
-    if found in (0.0, math.inf):
+    high = smallest_epsilon(delta_at, delta)
+    if high in (0.0, math.inf):
         ends = [float(side.losses[-1]) for side in listed if len(side.losses)]
-        return max(ends) if found > 0.0 and ends and delta_at(max(ends)) <= delta else found
+        return max(ends) if high > 0.0 and ends and delta_at(max(ends)) <= delta else high
     # A profile has its kinks at the losses: a search only comes close to them.
     low = 0.0
     for side in listed:
-        at = int(np.searchsorted(side.losses, found, side="right"))
-        if at and delta_at(float(side.losses[at - 1])) <= delta:
-            found = float(side.losses[at - 1])
-        elif at:
-            low = max(low, float(side.losses[at - 1]))
-    near = found * (1.0 - 1e-6)
-    low = max(low, near if near > low and delta_at(near) > delta else low)
-    while found - low > 1e-14 * found:
-        middle = 0.5 * (low + found)
-        low, found = (low, middle) if delta_at(middle) <= delta else (middle, found)
-    return found
+        index = int(np.searchsorted(side.losses, high, side="right"))
+        if index and delta_at(float(side.losses[index - 1])) <= delta:
+            high = float(side.losses[index - 1])
+        elif index:
+            low = max(low, float(side.losses[index - 1]))
+    probe = high * (1.0 - 1e-6)
+    low = max(low, probe if probe > low and delta_at(probe) > delta else low)
+    while high - low > 1e-14 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
+    return high
 
 
 def thinned(losses: Array, logs: Array, most: int) -> tuple[Array, Array]:
@@ -183,31 +183,31 @@ def thinned(losses: Array, logs: Array, most: int) -> tuple[Array, Array]:
     if len(losses) <= most:
         return losses, logs
     # Sums that are equal but for rounding, as multiples of one number are, become one loss.
-    step = _EQUAL * max(abs(float(losses[0])), abs(float(losses[-1])))
+    step = _EQUALITY_TOLERANCE * max(abs(float(losses[0])), abs(float(losses[-1])))
     together, place = np.unique(np.ceil(losses / step), return_inverse=True)
     losses = np.minimum(np.nextafter(together * step, np.inf), losses[-1])
     logs = _gathered(place, logs, len(together))
     logs = logs + 8.0 * UNIT * (8.0 + np.abs(logs)) + UNIT * float(np.bincount(place).max())
     if len(losses) <= most:
         return losses, logs
-    ends = _some(losses, most)
+    ends = _subset(losses, most)
     if len(ends) == 1:
         return ends, np.array([log_sum_above(logs)])
     return ends, _between(ends, losses, logs)
 
 
-def _some(losses: Array, most: int) -> Array:
+def _subset(losses: Array, most: int) -> Array:
     """Return about `most` of the losses, the largest among them, and the least where they are apart.
 
     Half of them are chosen by number, for where the mass is, and half by distance, for rare losses far out.
     """
     by_number = np.arange(0, len(losses), -(-2 * len(losses) // most))
     by_distance = np.searchsorted(losses, np.linspace(losses[0], losses[-1], most // 2))
-    found = losses[np.unique(np.concatenate([by_number, np.minimum(by_distance, len(losses) - 1)]))]
+    chosen = losses[np.unique(np.concatenate([by_number, np.minimum(by_distance, len(losses) - 1)]))]
     # Losses that differ by rounding only would make steep chords.
-    gap = _APART * max(abs(losses[0]), abs(losses[-1]))
-    found = found[np.concatenate([[True], np.diff(found) > gap])]
-    return np.append(found[found < losses[-1] - gap], losses[-1])
+    gap = _MIN_RELATIVE_GAP * max(abs(losses[0]), abs(losses[-1]))
+    chosen = chosen[np.concatenate([[True], np.diff(chosen) > gap])]
+    return np.append(chosen[chosen < losses[-1] - gap], losses[-1])
 
 
 def _between(ends: Array, losses: Array, logs: Array) -> Array:
@@ -220,10 +220,10 @@ def _between(ends: Array, losses: Array, logs: Array) -> Array:
         whole = np.log(-np.expm1(-width))
         up = logs + np.log(-np.expm1(low - losses)) - whole + slack
         down = logs + (low - losses) + np.log(-np.expm1(losses - high)) - whole + slack
-    found = np.logaddexp(_gathered(place, up, len(ends)), _gathered(place - 1, down, len(ends)))
+    summed = np.logaddexp(_gathered(place, up, len(ends)), _gathered(place - 1, down, len(ends)))
     with np.errstate(invalid="ignore"):
-        raised: Array = found + 8.0 * UNIT * (len(losses) / len(ends) + 8.0 + np.abs(found))
-    return np.where(np.isfinite(found), raised, found)
+        raised: Array = summed + 8.0 * UNIT * (len(losses) / len(ends) + 8.0 + np.abs(summed))
+    return np.where(np.isfinite(summed), raised, summed)
 
 
 def log_sum_above(logs: Array) -> float:
@@ -247,7 +247,7 @@ def _gathered(place: np.ndarray[tuple[int], np.dtype[np.int64]], logs: Array, si
     return sums
 
 
-_AT_ONCE = 24
+_BATCH_SIZE = 24
 
 
 def exceeding_above(first: LossSide, second: LossSide, epsilon: float) -> float:
@@ -266,13 +266,13 @@ def exceeding_above(first: LossSide, second: LossSide, epsilon: float) -> float:
     candidates = np.concatenate([-second.losses[::-1], [0.0] if epsilon > 0.0 else [], finite])
     best, low, high = 1.0, 0, len(candidates) - 1
     while low <= high:
-        tried = np.unique(np.linspace(low, high, min(_AT_ONCE, high - low + 1)).astype(int))
-        values = [_bound(first, second, epsilon, float(candidates[at])) for at in tried]
-        at = int(np.argmin(values))
-        best = min(best, values[at])
-        if high - low + 1 <= _AT_ONCE:
+        tried = np.unique(np.linspace(low, high, min(_BATCH_SIZE, high - low + 1)).astype(int))
+        values = [_bound(first, second, epsilon, float(candidates[place])) for place in tried]
+        lowest = int(np.argmin(values))
+        best = min(best, values[lowest])
+        if high - low + 1 <= _BATCH_SIZE:
             break
-        low, high = int(tried[max(0, at - 1)]), int(tried[min(len(tried) - 1, at + 1)])
+        low, high = int(tried[max(0, lowest - 1)]), int(tried[min(len(tried) - 1, lowest + 1)])
     return best
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger.parquet_sizes import ROWS
+from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
 from pkdp_pipeline.model import VIEWS
 from pkdp_pipeline.model.arguments import whole_number
@@ -358,7 +358,7 @@ def _shown(table: pd.DataFrame) -> str:
         return shown.to_html(index=False, border=0, justify="left") + left
 
 
-def read_release(path: str | PathLike[str], *, rows: int = ROWS) -> Release:
+def read_release(path: str | PathLike[str], *, rows: int = MAX_ROWS) -> Release:
     """Read a release from its Parquet file and check it.
 
     Parameters

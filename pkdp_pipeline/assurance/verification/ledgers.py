@@ -253,7 +253,7 @@ def _points(history: History, unit: str, document: dict[str, Any]) -> str:
     if any(point["period"] not in named for point in stored):
         raise BrokenError("One is at a period of which the ledger holds nothing.")
     periods = {named[point["period"]] for point in stored}
-    found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
+    found = spending(history, unit, float(account["delta"]), max_points=len(stored) + 1, periods=periods, seconds=_SECONDS)
     fresh = [document_of(replace(point, period=printable(point.period))) for point in found]
     return f"{len(stored)} points added up again: {no_bolder(_differences('ledger.points', stored, fresh))}."
 

@@ -20,7 +20,7 @@ from pkdp_pipeline.assurance.verification.reports import content_claims, report_
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.parquet_sizes import ROWS
+from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.model.arguments import whole_number
 
 DRAWS = 20_000
@@ -34,7 +34,7 @@ def verify(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    rows: int = ROWS,
+    rows: int = MAX_ROWS,
 ) -> Verification:
     """Check every claim of a release, a certificate or a report.
 

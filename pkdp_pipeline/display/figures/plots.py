@@ -182,7 +182,7 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
     history = read_history(ledger)
     if unit is None or unit not in history.units:
         raise ArgumentError(f"data set {history.dataset!r} has no releases yet: there is nothing to plot.")
-    points = spending(history, unit, probability("delta", delta), most=_PERIODS, seconds=_SECONDS)
+    points = spending(history, unit, probability("delta", delta), max_points=_PERIODS, seconds=_SECONDS)
     lines = [BudgetLine.of(budget, part) for budget in history.terms.budgets for part in budget.measures]
     drawn = new_axes() if axes is None else axes
     given = any(not leak.is_private for attacker in history.attackers(unit) for leak in attacker.leakage)

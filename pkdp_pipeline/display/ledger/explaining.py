@@ -35,7 +35,7 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
-from pkdp_pipeline.ledger.history import MOST_MORE, History, Spent, how_many_more, spent
+from pkdp_pipeline.ledger.history import MAX_FURTHER_RELEASES, History, Spent, how_many_more, spent
 from pkdp_pipeline.ledger.rows import Row, counted, promise_of
 from pkdp_pipeline.model.evidence import (
     KINDS,
@@ -85,7 +85,7 @@ def explain_total(
         more = how_many_more(history.totals, last.row.unit, last.row.part)
     windows = any(budget.window_days is not None for budget in history.terms.budgets)
     next_one = None if last is None else last.standing
-    screen.page(pages.after(more, MOST_MORE, next_one, windows, verify_command(ledger, history.head)))
+    screen.page(pages.after(more, MAX_FURTHER_RELEASES, next_one, windows, verify_command(ledger, history.head)))
 
 
 def pages(**facts: Any) -> Any:

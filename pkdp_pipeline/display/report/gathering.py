@@ -298,7 +298,7 @@ def _account(
     unit = unit_text(subject.unit)
     own = [line for line in history.lines if line.row.unit == unit]
     budgets = spent(history.totals, unit, seconds=_SECONDS)
-    points = spending(history, unit, delta, most=_POINTS, periods=periods, seconds=_SECONDS)
+    points = spending(history, unit, delta, max_points=_POINTS, periods=periods, seconds=_SECONDS)
     location = None if audience == "auditor" else "LEDGER"
     return LedgerAccount(
         unit=", ".join(map(printable, subject.unit)),

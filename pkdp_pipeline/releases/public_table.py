@@ -202,10 +202,10 @@ def _untyped(frame: Any) -> frozenset[str]:
 def _in_domain(cells: CellCounts, domain: Domain, *, untyped: frozenset[str]) -> tuple[list[int], bool]:
     """Return the count of every public cell, in the domain's order, and whether there are other cells."""
     for column, kind in zip(domain.by, domain.kinds, strict=True):
-        found = kind_of_dtype(cells.keys[column].dtype)
-        if column not in untyped and kind not in (None, found) and not {kind, found} <= _NUMBERS:
+        actual = kind_of_dtype(cells.keys[column].dtype)
+        if column not in untyped and kind not in (None, actual) and not {kind, actual} <= _NUMBERS:
             raise ArgumentError(
-                f"domain names the cells of {column!r} by {kind} values, but the column holds {found} values; write "
+                f"domain names the cells of {column!r} by {kind} values, but the column holds {actual} values; write "
                 "the domain as the column has it, or convert the column."
             )
     positions = {cell: position for position, cell in enumerate(domain.cells)}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.derived import ExpectedError
 
 _DELTA = 1e-6
-_ROWS = 60
+_MAX_ROWS_SHOWN = 60
 """A notebook shows this many rows; all are in `Release.table`."""
 
 
@@ -280,11 +280,11 @@ class Release:
             totals = totals.table
         return self._derived(within_totals, totals)
 
-    def _derived(self, derive: Callable[..., pd.DataFrame], *asked: Any) -> pd.DataFrame:
+    def _derived(self, derive: Callable[..., pd.DataFrame], *arguments: Any) -> pd.DataFrame:
         context = self.certificate.context
         # Whether the table lists every cell there is.
         declared = context is not None and context.cells == "declared"
-        derived = derive(self.sealed.frame, self.certificate.mechanism, *asked, declared=declared)
+        derived = derive(self.sealed.frame, self.certificate.mechanism, *arguments, declared=declared)
         derived.attrs = {"release_id": self.id}
         return derived
 
@@ -351,7 +351,7 @@ def _in_words(table: pd.DataFrame) -> pd.DataFrame:
 
 def _shown(table: pd.DataFrame) -> str:
     """Return the first rows of a public table as HTML."""
-    shown = _in_words(table.head(fitting(len(table), _ROWS)))
+    shown = _in_words(table.head(fitting(len(table), _MAX_ROWS_SHOWN)))
     more = len(table) - len(shown)
     left = f"<p>… {more} more rows</p>" if more else ""
     with pd.option_context("display.max_colwidth", None):

@@ -25,7 +25,7 @@ def misplaced(job: Job) -> list[str]:
     if job.records is not None:
         places = (("records.directory", job.records.directory), ("records.lineage", job.records.lineage))
         beside += [(key, place, "output.directory", output.directory) for key, place in places]
-    found = [
+    problems = [
         f"{key}: lies inside {other}, and what is private must not lie where the public is: put one beside the other."
         for key, place, other, folder in beside
         if place and folder and Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
@@ -38,15 +38,15 @@ def misplaced(job: Job) -> list[str]:
         ("ledger", "source", ledger in read),
         ("output.duckdb", "ledger", bool(written) and written == ledger),
     ]
-    found += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
+    problems += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
     if isinstance(source, DatabaseTable) and output.postgres is not None and source.table is not None:
         schema, _, table = source.table.rpartition(".")
         together = source.postgres_database == public_address(output.postgres)
         if together and (schema or "public") == (output.schema_ or "public"):
-            found += [
+            problems += [
                 f"release[{number}].name: its table {release.name!r} would replace the source's: rename the release, "
                 "or write another schema under [output]."
                 for number, release in enumerate(job.release, 1)
                 if release.name == table
             ]
-    return found
+    return problems

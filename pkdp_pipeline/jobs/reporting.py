@@ -73,14 +73,14 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
 
     choice("audience", audience, ("public", "auditor"))
     probability("delta", delta)
-    with ExitStack() as held:
+    with ExitStack() as opened:
         if not is_begun(job.ledger):
             raise _nothing(job)
         try:
-            ledger = held.enter_context(open_for_reading(job.ledger, job.dataset))
+            ledger = opened.enter_context(open_for_reading(job.ledger, job.dataset))
         except ArgumentError:  # it holds other data sets only
             raise _nothing(job) from None
-        held.enter_context(ledger.records.snapshot())
+        opened.enter_context(ledger.records.snapshot())
         check_ledger(job, ledger, certificates_of(job))
         history = read_history(ledger)
         entries = _published(job, ledger, history)
@@ -154,18 +154,18 @@ def _published(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     published = [line for line in history.lines if line.state == "published"]
     names: dict[str, str] = {}
     for day in filter(None, map(job.period.start, {line.standing.period for line in published})):
-        asked = [one.question for one in job.publications(day)]
-        names |= {question.key(ledger.dataset): str(question.label) for question in asked}
+        questions = [publication.question for publication in job.publications(day)]
+        names |= {question.key(ledger.dataset): str(question.label) for question in questions}
     return {line.sequence: names[line.key] for line in published if line.key in names}
 
 
 def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str], day: date) -> DayTotal | None:
     """Return what everything about a day adds up to; `own` are the job's entries."""
     beside = ledger.beside(job.publications(day)[0].question.facts())
-    found = Together.of(beside)
-    if found is None:
+    together = Together.of(beside)
+    if together is None:
         return None
-    total: Certificate | None = found.total
+    total: Certificate | None = together.total
     first, last = map(date.toordinal, job.period.span(day))
     lines = [
         line
@@ -174,12 +174,12 @@ def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str]
         or line.row.last_day is None
         or (line.row.first_day <= last and first <= line.row.last_day)
     ]
-    declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
+    declared = any(isinstance(declaration, BoundedDependence) for declaration in ledger.terms.evidence)
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
         # What is declared covers releases about one day too.
         with suppress(NoEvidenceError):
             total = history.of_some(unit_text(job.unit), lines)
-    reason = "" if total is not None else found.sentence(job.period.text(day))
+    reason = "" if total is not None else together.sentence(job.period.text(day))
     return DayTotal(total=total, reason=reason, own=all(line.sequence in own for line in lines))
 
 
@@ -192,9 +192,11 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
     about = [job.name, job.dataset, day.isoformat(), "published"]
     for file in sorted(Path(folder).glob("[0-9]*.json"), reverse=True) if folder else ():
         with suppress(OSError, ValueError, LookupError, TypeError):
-            found = json.loads(file.read_bytes())
-            if [found[key] for key in ("job", "dataset", "day", "outcome")] == about and found["checks"]:
-                return tuple(CheckLine(rule=str(one["rule"]), passed=one["passed"] is True) for one in found["checks"])
+            record = json.loads(file.read_bytes())
+            if [record[key] for key in ("job", "dataset", "day", "outcome")] == about and record["checks"]:
+                return tuple(
+                    CheckLine(rule=str(check["rule"]), passed=check["passed"] is True) for check in record["checks"]
+                )
     return tuple(CheckLine(rule=rule, passed=True) for rule in stated_rules(job, day))
 
 
@@ -231,18 +233,18 @@ class Together:
     def sentence(self, period: str) -> str:
         """Return the total of a period in words; numbers are rounded up."""
         when = f"{'on' if period.count('-') == 2 else 'in'} {period}"
-        held = f"The ledger holds {self.releases} releases about these people {when}"
+        start = f"The ledger holds {self.releases} releases about these people {when}"
         if self.total is None:
-            return f"{held}; {self.reason}."
-        return f"{held}. {self.total.sentence()} The ledger's total states what several periods add up to."
+            return f"{start}; {self.reason}."
+        return f"{start}. {self.total.sentence()} The ledger's total states what several periods add up to."
 
 
 def _promised(entry: Entry, *, alone: bool) -> Certificate:
     """Return the largest promise that a release ever made; only that of its noise, where others stand beside it."""
     counting = [release_certificate(text) for text in counted(entry.certificates)]
-    if alone or any(one.worst_case_bound is None for one in counting):
+    if alone or any(certificate.worst_case_bound is None for certificate in counting):
         return promised_by(counting)
-    return promised_by([one.worst_case_only() for one in counting])
+    return promised_by([certificate.worst_case_only() for certificate in counting])
 
 
 def summarise(result: JobResult, head: str) -> str:
@@ -257,9 +259,9 @@ def summarise(result: JobResult, head: str) -> str:
         return in_markdown(printable(words))
 
     lines = [f"# {text(result.job.dataset)}, {period}", ""]
-    releases = [one.release for one in result.releases]
-    for asked, release in ((one.asked, one.release) for one in result.releases):
-        lines += [f"## {text(asked.name)}", "", text(describe(result.job, asked)), ""]
+    releases = [published.release for published in result.releases]
+    for declared, release in ((published.asked, published.release) for published in result.releases):
+        lines += [f"## {text(declared.name)}", "", text(describe(result.job, declared)), ""]
         lines += markdown_table(release, beside=releases)
         if noise := noise_line(release):
             lines += ["", text(noise)]
@@ -283,9 +285,9 @@ def markdown_table(release: Release, most: int | None = None, beside: Sequence[R
     return [*lines, "", f"{more} rows more are in the files."] if more else lines
 
 
-def describe(job: Job, asked: ReleaseTable) -> str:
+def describe(job: Job, declared: ReleaseTable) -> str:
     """Return one sentence on what is counted and what is published."""
-    return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked.mechanism)
+    return asked_sentence(", ".join(job.unit), declared.by, declared.where, declared.mechanism)
 
 
 def noise_line(release: Release) -> str:
@@ -298,7 +300,9 @@ def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> 
 
     `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
     """
-    tables = [(published_table(one, len(one.sealed.rows)), json.loads(one.certificate.to_json())) for one in beside]
+    tables = [
+        (published_table(other, len(other.sealed.rows)), json.loads(other.certificate.to_json())) for other in beside
+    ]
     table = published_table(release, len(release.sealed.rows))
     words = withheld(table, json.loads(release.certificate.to_json()), tables)
     counts = [word if count is None else str(count) for count, word in zip(table.counts, words, strict=True)]

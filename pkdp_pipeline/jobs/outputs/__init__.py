@@ -65,8 +65,8 @@ def write_outputs(
     folder = job.folder(day)
     make_folder(folder)
     remove_leftovers_in(folder)
-    files = {asked.name: write_files(job.output, folder, asked.name, release) for asked, release in releases}
-    named = [(asked.name, release) for asked, release in releases]
+    files = {table.name: write_files(job.output, folder, table.name, release) for table, release in releases}
+    named = [(table.name, release) for table, release in releases]
     _in_databases(job, lambda store: replace_period(store, job, day, named), writing=True)
     return files
 

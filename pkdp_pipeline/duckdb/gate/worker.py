@@ -34,7 +34,7 @@ _CONFIG = {
 }
 _START_SECONDS = 60.0
 #: What a worker may answer at most: more cells than that are an answer that nobody can hold in memory.
-_ANSWER_BYTES = 2**28
+_MAX_ANSWER_BYTES = 2**28
 _SERVE = "import sys; from pkdp_pipeline.duckdb.gate.worker import serve; serve(*sys.argv[1:])"
 
 
@@ -52,9 +52,9 @@ def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
     if not Path(path).is_file():
         raise ConfigError(f"{name} does not exist or is not a file; give the path of a DuckDB file.")
     file = Path(path).resolve()  # DuckDB keeps the write-ahead log beside the file that a link names
-    for one in (file, file.with_name(f"{file.name}.wal")):
-        if one.exists():
-            check_mode(one, one.stat().st_mode, 0o077, "read or write the database, past the gate")
+    for part in (file, file.with_name(f"{file.name}.wal")):
+        if part.exists():
+            check_mode(part, part.stat().st_mode, 0o077, "read or write the database, past the gate")
     problem: Exception = ConfigError(f"{name} cannot be opened as a DuckDB database of this version.")
     try:
         return duckdb.connect(str(file), read_only=True, config=dict(_CONFIG))
@@ -206,7 +206,7 @@ class Worker:
         try:
             if not self._connection.poll(seconds):
                 self._process.kill()  # nothing more comes then
-            outcome, answer = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
+            outcome, answer = pickle.loads(self._connection.recv_bytes(_MAX_ANSWER_BYTES))
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):  # how it ended by itself is what counts
                 self._process.wait(timeout=1.0)
@@ -298,5 +298,5 @@ def _done(cursor: duckdb.DuckDBPyConnection, job: Job) -> Counted | None:
 
 
 def _identity(database: Path) -> tuple[int, int]:
-    found = database.stat()
-    return found.st_dev, found.st_ino
+    status = database.stat()
+    return status.st_dev, status.st_ino

@@ -175,7 +175,7 @@ def verify(
         return
     for line in found.remarks:
         screen.say(line, indent=0)
-    if found.held != found.events:
+    if found.head_position != found.events:
         screen.command(again)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _AT = (0.1, 0.5, 1.0, 2.0, 5.0)
-_SPARE = 1.0 + 1e-9
+_TOLERANCE_FACTOR = 1.0 + 1e-9
 _SECONDS = 600.0
 _ANY_COUNTS = (
     "The file alone cannot tell: a changed count in a file that is sealed anew looks the same. The ledger can, with "
@@ -94,23 +94,23 @@ def ledger_claims(
 def held_claims(ledger: Ledger, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
     with ledger.records.snapshot():
-        event, entry = _found(ledger, file)
+        event, entry = _event_of(ledger, file)
         yield from checked({"ledger.holds": lambda: _holds(ledger, event, entry, file)})
     if entry is not None and isinstance(certificate, ReleaseCertificate):
         yield from checked({"ledger.standing": lambda: _standing(ledger, entry, certificate)})
 
 
-def _found(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
+def _event_of(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
     """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
     event = None
     # A column that names the period is not in the ledger's bytes; the id is of the table and the certificate.
     labelled = release_id(file.table, file.text) if has_period_column(file.metadata) else None
     for each in ledger.records.events():
         if file.kind != "release":
-            found = _states(each.certificate, file.document)
+            matches = _states(each.certificate, file.document)
         else:
-            found = each.content == file.content if labelled is None else each.release_id == labelled
-        event = each if found else event
+            matches = each.content == file.content if labelled is None else each.release_id == labelled
+        event = each if matches else event
     for entry in () if event is None else ledger.entries():
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
             return event, entry
@@ -145,9 +145,9 @@ def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opene
 def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> str:
     allowed = ledger.admission(entry)
     newest = Certificate.from_json(entry.certificate)
-    for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
+    for stated, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
         for epsilon in _AT:
-            if other.delta(epsilon) > one.delta(epsilon) * _SPARE:
+            if other.delta(epsilon) > stated.delta(epsilon) * _TOLERANCE_FACTOR:
                 raise BrokenError(
                     f"The same table was certified anew since, and the newest certificate promises less: at ε = "
                     f"{epsilon:g} it has δ = {rounded_up(other.delta(epsilon))}.",
@@ -203,13 +203,13 @@ def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str
             raise BrokenError(f"{path} is about another period or revision there.")
         fresh = document_of(published_table(Release.from_bytes(entry.content)))
         no_bolder(differences(f"{path}.table", shown["table"], fresh))
-        stored, its = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
-        if its is None:
+        stored, reported = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
+        if reported is None:
             raise BrokenError(f"{path}: the report carries no certificate to compare with the ledger's.")
         # Where others undo it, the report promises what the noise alone gives, against anyone.
         anyone = AttackerModel.from_dict(stored["attacker"]).against_anyone().to_dict()
-        same = all(its[name] == stored[name] for name in ("mechanism", "protects"))
-        if not same or its["attacker"] not in (stored["attacker"], anyone):
+        same = all(reported[name] == stored[name] for name in ("mechanism", "protects"))
+        if not same or reported["attacker"] not in (stored["attacker"], anyone):
             raise BrokenError(f"{path}: its promise is about other terms than the ledger's certificate.")
     return f"{len(document['releases'])} of them, each with its id, its table and its terms."
 
@@ -241,8 +241,8 @@ def _total(ledger: Ledger, history: History, unit: str | None, document: dict[st
         with moved(share):
             return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
 
-    found = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
-    return f"Added up again from {account['releases']} releases: {no_bolder(found)}."
+    differences = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
+    return f"Added up again from {account['releases']} releases: {no_bolder(differences)}."
 
 
 def _points(history: History, unit: str, document: dict[str, Any]) -> str:
@@ -253,8 +253,10 @@ def _points(history: History, unit: str, document: dict[str, Any]) -> str:
     if any(point["period"] not in named for point in stored):
         raise BrokenError("One is at a period of which the ledger holds nothing.")
     periods = {named[point["period"]] for point in stored}
-    found = spending(history, unit, float(account["delta"]), max_points=len(stored) + 1, periods=periods, seconds=_SECONDS)
-    fresh = [document_of(replace(point, period=printable(point.period))) for point in found]
+    points = spending(
+        history, unit, float(account["delta"]), max_points=len(stored) + 1, periods=periods, seconds=_SECONDS
+    )
+    fresh = [document_of(replace(point, period=printable(point.period))) for point in points]
     return f"{len(stored)} points added up again: {no_bolder(_differences('ledger.points', stored, fresh))}."
 
 
@@ -301,7 +303,7 @@ class Checked:
 
     Attributes
     ----------
-    held : int or None
+    head_position : int or None
         The event whose hash was given as the head; None if none was.
     remarks : tuple of str
         Further remarks, a line each.
@@ -309,7 +311,7 @@ class Checked:
 
     events: int
     head: str
-    held: int | None
+    head_position: int | None
     remarks: tuple[str, ...]
 
 
@@ -326,14 +328,14 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
             "release names it. Give the head that verify printed, or one that a later release or a run names."
         )
-    last, held, unreadable = None, None, []
+    last, head_position, unreadable = None, None, []
     kinds, recomputed = Counter[str](), dict[str, str]()
 
     def look(event: Event, sealed: Sealed | None) -> None:
-        nonlocal last, held
+        nonlocal last, head_position
         last = event.hash
         kinds[event.kind] += 1
-        held = event.position if event.hash == head else held
+        head_position = event.position if event.hash == head else head_position
         if event.kind == "unreadable":
             unreadable.append(event.key)
         if sealed is None:
@@ -357,18 +359,18 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
     if unreadable:
         remarks.append(f"No gate answers about {', '.join(map(repr, unreadable))}, which could not be read.")
     remarks += [f"{change.words[0].upper()}{change.words[1:]}." for change in changes[1:]]
-    if held is None:
+    if head_position is None:
         remarks.append(
             "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
         )
-    elif held == events:
-        remarks.append(f"The chain ends with the given head, event {held:,} of {events:,}.")
+    elif head_position == events:
+        remarks.append(f"The chain ends with the given head, event {head_position:,} of {events:,}.")
     else:
         remarks.append(
-            f"The chain holds the given head, event {held:,} of {events:,}; a cut after it would not show. A later "
-            "head covers more:"
+            f"The chain holds the given head, event {head_position:,} of {events:,}; a cut after it would not show. A "
+            "later head covers more:"
         )
-    return Checked(events=events, head=last or ledger.head(), held=held, remarks=tuple(remarks))
+    return Checked(events=events, head=last or ledger.head(), head_position=head_position, remarks=tuple(remarks))
 
 
 def _recompute(sealed: Sealed, recomputed: dict[str, str]) -> None:

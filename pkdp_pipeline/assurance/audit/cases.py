@@ -253,7 +253,7 @@ _BESIDE = Layout(companions=(6, 1), rows=(1, 2, 3))
 _ALL_SHOWN = Layout(companions=(4, 6, 5), rows=(1, 2, 3))
 _TEXT = replace(_BESIDE, text=True, nameless=1)
 #: Every cell of a histogram is a sample, so few data sets are many samples.
-_REDUCED_EFFORT = 0.25
+_EFFORT = 0.25
 _RARE, _ACTIVE = AttackerModel(p_max=0.1), AttackerModel(p_max=0.1, known=1, influence="active")
 _COIN = (Group(people=1, chances=(0.5,)),)
 _DECLARED: dict[str, Any] = {"domain": True}
@@ -312,12 +312,7 @@ def _noised() -> tuple[Case, ...]:
     single: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
     both: dict[str, Any] = {"epsilons": (0.5, 1.5)}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),))
-    value: dict[str, Any] = {
-        "trials": (between,),
-        "epsilons": (1.5,),
-        "protects": "value",
-        "effort": 2 * _REDUCED_EFFORT,
-    }
+    value: dict[str, Any] = {"trials": (between,), "epsilons": (1.5,), "protects": "value", "effort": 2 * _EFFORT}
     return (
         _case("whole table, noise", weak, others=(2,), epsilons=(1.0,), options=_DECLARED, **alone),
         _case("histogram, k, noise, release_threshold", thresholds, others=(1,), **both),
@@ -328,7 +323,7 @@ def _noised() -> tuple[Case, ...]:
 
 
 def _several() -> tuple[Case, ...]:
-    twice: dict[str, Any] = {"effort": 2 * _REDUCED_EFFORT}
+    twice: dict[str, Any] = {"effort": 2 * _EFFORT}
     days = _case("two days in a ledger", Histogram(k=2), AttackerModel(p_max=0.5), scenario="days", **twice)
     crowd = days.trials[-1].days[0]
     both = Trial(name="there on both days, or on neither", days=(crowd, crowd))
@@ -356,7 +351,7 @@ def _several_cells() -> tuple[Case, ...]:
     )
     noise = Histogram(noise=GeometricNoise(1.0), cells_per_unit=2)
     thresholds, surer = replace(noise, k=2, release_threshold=4), replace(_ACTIVE, p_max=0.5, independent_cells=True)
-    shared: dict[str, Any] = {"epsilons": (2.0,), "effort": 2 * _REDUCED_EFFORT, "copies": 121}
+    shared: dict[str, Any] = {"epsilons": (2.0,), "effort": 2 * _EFFORT, "copies": 121}
     value: dict[str, Any] = {**shared, "epsilons": (4.0,), "protects": "value", "options": _DECLARED}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(3, 3), second=1),))
     too_many = Trial(name="the target in twice as many cells, as somebody else", days=(sure,))
@@ -388,12 +383,7 @@ def _case(
         known = [(people, Crowd(cells=1, controlled=(people,) if people else ())) for people in others]
         trials = tuple(Trial(name=f"{people} others, known", days=(crowd,)) for people, crowd in known)
     counts = isinstance(mechanism, Count)
-    given = {
-        "layout": _COUNTED if counts else _BESIDE,
-        "effort": 1.0 if counts else _REDUCED_EFFORT,
-        "trials": trials,
-        **more,
-    }
+    given = {"layout": _COUNTED if counts else _BESIDE, "effort": 1.0 if counts else _EFFORT, "trials": trials, **more}
     return Case(
         name=name,
         mechanism=mechanism,

@@ -94,7 +94,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             job=job.name,
             digest=job.digest,
             unit=job.unit,
-            asked={release.name: describe(job, release) for release in job.release},
+            questions={release.name: describe(job, release) for release in job.release},
             entries=entries,
             suffixes=(*(form for form in ("parquet", "csv") if form in job.output.formats), "certificate.json"),
             files=frozenset(f"{folder.name}/{path.name}" for path in folder.glob("*")),

@@ -55,9 +55,9 @@ def withheld(
         groups = [tuple(key[place] for place in places) for key in table.keys]
         with suppress(ArgumentError):  # they are of other people, or suppressed themselves
             check_same_people(context, about, counted=not other.columns)
-            found = hidden_bounds(groups, table.counts, mechanism.k, dict(zip(other.keys, other.counts, strict=True)))
+            limits = hidden_bounds(groups, table.counts, mechanism.k, dict(zip(other.keys, other.counts, strict=True)))
             bounds = [
-                (max(low, least), min(high, most)) for (low, high), (least, most) in zip(bounds, found, strict=True)
+                (max(low, least), min(high, most)) for (low, high), (least, most) in zip(bounds, limits, strict=True)
             ]
     return [
         word

@@ -190,18 +190,18 @@ _ACCESSOR = "pkdp_pipeline.releases.accessor"
 class _AfterPandas:
     """A finder of modules that lets pandas be found by the others, and loads the accessor after it."""
 
-    asked = False
+    searching = False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "pandas" or self.asked:
+        if name != "pandas" or self.searching:
             return None
-        self.asked = True
+        self.searching = True
         try:
             spec = find_spec(name)  # by all finders, of which this one now says nothing
         finally:
-            self.asked = False
+            self.searching = False
         load = getattr(spec and spec.loader, "exec_module", None)
         if spec is not None and load is not None:
 
@@ -215,7 +215,7 @@ class _AfterPandas:
 
 if "pandas" in sys.modules:
     import_module(_ACCESSOR)
-elif not any(type(one).__name__ == _AfterPandas.__name__ for one in sys.meta_path):
+elif not any(type(finder).__name__ == _AfterPandas.__name__ for finder in sys.meta_path):
     sys.meta_path.insert(0, _AfterPandas())
 
 del VIEWS

@@ -119,7 +119,7 @@ def backfill(
         typer.echo(f"pkdp: {result.unreported}", err=True)
     if result.stopped is not None and (way := _way_out(job_file, days, result.stopped, revise=revise)):
         typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
-    error = result.stopped or next((one.error for one in result.failed), result.unreported)
+    error = result.stopped or next((failure.error for failure in result.failed), result.unreported)
     if error is not None:
         raise typer.Exit(exit_code(error))
 
@@ -262,13 +262,13 @@ def report(
     if form == "html" and reader == "everybody":
         need_matplotlib()
     day = None if date is None else chosen_day("--date", date, job)
-    made = report_of(job, day, audience=cast("Audience", audience), delta=delta)
-    text = render(made, cast("Format", form), cast("Reader", reader))
+    document = report_of(job, day, audience=cast("Audience", audience), delta=delta)
+    text = render(document, cast("Format", form), cast("Reader", reader))
     if out is None:
         typer.echo(text, nl=False)
         return
     write_out([text], out, ledger=job.ledger)
-    typer.echo(f"The report of {made.title}, {made.period}, is in {out}.")
+    typer.echo(f"The report of {document.title}, {document.period}, is in {out}.")
 
 
 def _check_out(job: Job, out: Path) -> None:

@@ -53,7 +53,7 @@ def print_repairs(repairs: Repairs) -> None:
         screen.say(str(repairs.error).partition("\n\n")[0])
     else:
         print_plan(repairs.job, repairs.plan)
-        allowed = [one for one in repairs.plan.days if one.refused is None]
+        allowed = [planned_day for planned_day in repairs.plan.days if planned_day.refused is None]
         for place, release in enumerate(allowed[0].releases if allowed else ()):
             if place == 0:
                 screen.head("Promises")
@@ -82,7 +82,7 @@ def print_repairs(repairs: Repairs) -> None:
         for offer in offers:
             screen.item(f"{offer.words}. {offer.claim}" if offer.claim else _less(repairs, offer))
     claimed = {edit.value["kind"] for offer in repairs.offers for edit in offer.edits if edit.path == ("evidence",)}
-    short = [one.key for one in CLAIMS if one.key not in claimed]
+    short = [claim.key for claim in CLAIMS if claim.key not in claimed]
     if claimed and short:
         screen.say(
             f"{listed(short)} {'is' if len(short) == 1 else 'are'} not enough here: even if true, what is published "
@@ -107,14 +107,14 @@ def repairs_document(repairs: Repairs) -> dict[str, Any]:
         "target": target and {"epsilon": target.epsilon, "delta": target.delta},
         "releases": [
             {
-                "day": one.day.isoformat(),
+                "day": planned_day.day.isoformat(),
                 "name": release.name,
                 "outcome": release.outcome,
                 "epsilon": release.epsilon if release.epsilon < math.inf else None,
             }
-            for one in (() if plan is None else plan.days)
-            if one.refused is None
-            for release in one.releases
+            for planned_day in (() if plan is None else plan.days)
+            if planned_day.refused is None
+            for release in planned_day.releases
         ],
         "total": _epsilon(plan),
         "tried_days": len(repairs.tried_days),
@@ -174,10 +174,10 @@ def _days(repairs: Repairs, days: Sequence[date]) -> str:
 
 
 def _total(offer: Offer) -> str:
-    epsilon, at = _epsilon(offer.plan), f"δ = {exactly(DELTA)}"
+    epsilon, at_delta = _epsilon(offer.plan), f"δ = {exactly(DELTA)}"
     if epsilon is not None:
-        return f"adds up to ε = {amount(epsilon)} at {at}"
-    return f"has no ε at {at}: {total_words(None if offer.plan is None else offer.plan.period)}"
+        return f"adds up to ε = {amount(epsilon)} at {at_delta}"
+    return f"has no ε at {at_delta}: {total_words(None if offer.plan is None else offer.plan.period)}"
 
 
 def _epsilon(plan: Plan | None) -> float | None:

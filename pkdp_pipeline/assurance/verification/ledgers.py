@@ -303,7 +303,7 @@ class Checked:
 
     Attributes
     ----------
-    head_position : int or None
+    held : int or None
         The event whose hash was given as the head; None if none was.
     remarks : tuple of str
         Further remarks, a line each.
@@ -311,7 +311,7 @@ class Checked:
 
     events: int
     head: str
-    head_position: int | None
+    held: int | None
     remarks: tuple[str, ...]
 
 
@@ -370,7 +370,7 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             f"The chain holds the given head, event {head_position:,} of {events:,}; a cut after it would not show. A "
             "later head covers more:"
         )
-    return Checked(events=events, head=last or ledger.head(), head_position=head_position, remarks=tuple(remarks))
+    return Checked(events=events, head=last or ledger.head(), held=head_position, remarks=tuple(remarks))
 
 
 def _recompute(sealed: Sealed, recomputed: dict[str, str]) -> None:

@@ -233,9 +233,9 @@ def judged(
 ) -> Iterator[Finding]:
     """Yield a finding for every event, in both directions, from samples of the first and of the second life.
 
-    The event that is chosen on the first samples, a third of them and never more than `_CHOOSING`, is judged by the
-    others; those that are `fixed` are judged by all, where they are judged. `error`: how likely one event may be judged
-    wrongly.
+    The event that is chosen on the first samples, a third of them and never more than `_MAX_CHOOSING_SAMPLES`, is
+    judged by the others; those that are `fixed` are judged by all, where they are judged. `error`: how likely one event
+    may be judged wrongly.
     """
     sides: tuple[tuple[Direction, Sequence[Features], Sequence[Features]], ...] = (
         ("first", *samples),

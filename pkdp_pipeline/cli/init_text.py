@@ -297,19 +297,19 @@ def _mechanism(answers: Mapping[str, Any]) -> list[str]:
                 "argue a smaller one."
             ) from None
         return [*cells, f"k = {k}   # the smallest with ε at most {exactly(epsilon)} at δ = 1e-6"]
-    epsilon, many = answers["noise"], answers["cells_per_unit"] if answers["by"] else 1
+    epsilon, cells_each = answers["noise"], answers["cells_per_unit"] if answers["by"] else 1
     noise = GeometricNoise(epsilon)
-    if many > 1:
+    if cells_each > 1:
         # Of a person's cells each has its share; rounded down, so that all of them together have no more than ε.
         noise = GeometricNoise(
-            float(Decimal(epsilon) / many if epsilon < 1e-300 else _SHARE.divide(Decimal(epsilon), many))
+            float(Decimal(epsilon) / cells_each if epsilon < 1e-300 else _SHARE.divide(Decimal(epsilon), cells_each))
         )
-        cells.append(f"cells_per_unit = {many}   # {_SEVERAL_CELLS.format(many=many)}")
-    remark = "" if many == 1 else f"   # in each of {many} cells: together at most ε = {exactly(epsilon)}"
+        cells.append(f"cells_per_unit = {cells_each}   # {_SEVERAL_CELLS.format(many=cells_each)}")
+    remark = "" if cells_each == 1 else f"   # in each of {cells_each} cells: together at most ε = {exactly(epsilon)}"
     lines = [*cells, f"noise = {{ epsilon = {noise.epsilon!r} }}{remark}"]
     if not answers["by"] or answers["domain"]:
         return lines
-    hidden = Histogram(k=1, noise=noise, cells_per_unit=many)
+    hidden = Histogram(k=1, noise=noise, cells_per_unit=cells_each)
     threshold = smallest_release_threshold(hidden, epsilon=epsilon, delta=_DELTA)
     return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]
 

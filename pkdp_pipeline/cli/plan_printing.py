@@ -37,10 +37,10 @@ def print_choices(screen: Screen, plan: Plan) -> None:
     """Print the table of choices and on what its numbers rest."""
     question, delta = plan.question, exactly(plan.question.delta)
     histogram, wide = question.kind == "histogram", screen.width >= _WIDE_SCREEN
-    what = "Histogram" if histogram else "Count"
+    heading = "Histogram" if histogram else "Count"
     hidden = "which group a person is in" if question.protects == "value" else "whether a person is there"
     times = "once" if question.days == 1 else f"{question.days} times"
-    screen.title(f"{what} published {times}, hiding {hidden}: ε = {exactly(question.epsilon)}, δ = {delta}")
+    screen.title(f"{heading} published {times}, hiding {hidden}: ε = {exactly(question.epsilon)}, δ = {delta}")
     screen.head("Choices")
     shares = ("cells", "people") if histogram else ("hidden",)
     numbers = ("ε", "δ", "error", *shares)

@@ -136,7 +136,7 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
         keys = "one key changes" if offer.keys == 1 else f"{offer.keys} keys change"
         screen.say(f"{offer.words} ({keys}):")
         screen.pasted(f"\n{offer.diff}\n")
-        screen.say(" ".join(_found(repairs, offer)))
+        screen.say(" ".join(_trial_sentences(repairs, offer)))
         if number + 1 < len(offers) and number:
             screen.lines([""])
     screen.head("About these changes")
@@ -147,7 +147,7 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
     screen.say(f"{_TRIED} {reached}{_ORDER}")
 
 
-def _found(repairs: Repairs, offer: Offer) -> Iterator[str]:
+def _trial_sentences(repairs: Repairs, offer: Offer) -> Iterator[str]:
     """Yield what the trial of a change has shown, and what the change costs."""
     days = number_of(len(repairs.tried_days), repairs.job.period.every)
     yield f"Tried on {days}: nothing is refused, and what is published {_total(offer)}."

@@ -240,7 +240,7 @@ class _Reader:
 def _of_part(predicate: Predicate, part: Part | None) -> Predicate:
     """Return what is said of a column said of a part of its dates."""
     if isinstance(predicate, Conjunction):
-        return conjunction(_of_part(each, part) for each in predicate.parts)
+        return conjunction(_of_part(member, part) for member in predicate.parts)
     return replace(predicate, part=part) if isinstance(predicate, Condition) else predicate
 
 

@@ -95,7 +95,10 @@ def parsed(text: str) -> dict[str, Any]:
             refuse(f"what cannot be read ({str(answer.get('error_message')).splitlines()[0]})")
     (statement,) = template["statements"]
     del statement["node"]["where_clause"]
-    conditions = [each["node"].pop("where_clause", None) for each in (*alone["statements"], *enclosed["statements"])]
+    conditions = [
+        statement_tree["node"].pop("where_clause", None)
+        for statement_tree in (*alone["statements"], *enclosed["statements"])
+    ]
     if alone != template or enclosed != template or conditions[0] != conditions[1]:
         refuse("more than a condition")
     condition: dict[str, Any] = conditions[0]
@@ -127,7 +130,9 @@ def call(node: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """Return the name of a function or operator of DuckDB's own, and its arguments."""
     given = "children" if "children" in node else "arguments"  # before DuckDB 2
     more = ("schema", "order_bys", "is_operator", "qualified_name")
-    name, arguments, home, order = fields(node, "function_name", given, *(each for each in more if each in node))[:4]
+    name, arguments, home, order = fields(
+        node, "function_name", given, *(name_of_field for name_of_field in more if name_of_field in node)
+    )[:4]
     if home not in ("", "main") or order["orders"] or any(argument.get("name") for argument in arguments):
         refuse(f"a function or operator, {name}")
     return name, arguments if given == "children" else [argument["expression"] for argument in arguments]

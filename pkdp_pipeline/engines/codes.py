@@ -30,10 +30,10 @@ def joinable(codes: _Hashes) -> bool:
     return 0 < len(codes) <= MAX_CODES and not any(np.count_nonzero((code & ~codes) == 0) > 1 for code in codes)
 
 
-def counted_by_code(codes: _Hashes, often: Mapping[int, int]) -> npt.NDArray[np.int64] | None:
+def counted_by_code(codes: _Hashes, counts_by_code: Mapping[int, int]) -> npt.NDArray[np.int64] | None:
     """Return how many units each cell has, given how many have each joined hash; None if one is no cell's."""
-    counts = np.array([often.get(int(code), 0) for code in codes], dtype=np.int64)
-    return counts if counts.sum() == sum(often.values()) else None
+    counts = np.array([counts_by_code.get(int(code), 0) for code in codes], dtype=np.int64)
+    return counts if counts.sum() == sum(counts_by_code.values()) else None
 
 
 def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False) -> Any:

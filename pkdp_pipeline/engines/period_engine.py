@@ -64,8 +64,8 @@ class Periods:
         answer = self._once(("rows", unit), ask)
         if answer is None:
             return None
-        mine = _of_period(answer, first).to_pylist() or [{"n": 0, "without": 0, "doubtful": False}]
-        return mine[0]["n"], mine[0]["without"], mine[0]["doubtful"]
+        own = _of_period(answer, first).to_pylist() or [{"n": 0, "without": 0, "doubtful": False}]
+        return own[0]["n"], own[0]["without"], own[0]["doubtful"]
 
     def cells(self, question: Selection, first: date) -> CellCounts | None:
         """Return what `Engine.cells` does of a period, where each unit should have one cell.
@@ -95,15 +95,15 @@ class Periods:
         answer: _Counted | None = self._once(("cells", question.unit, question.by, repr(question.where)), ask)
         if answer is None:
             return None
-        mine = answer.of_period(first)
-        nobody, cell_of = answer.nobody[mine], answer.cell[mine]
+        own = answer.of_period(first)
+        nobody, cell_of = answer.nobody[own], answer.cell[own]
         several = bool((cell_of[~nobody] < 0).any())
         shown = np.flatnonzero(~nobody if not several else np.zeros_like(nobody))
         rows, kinds = answer.cells.take(cell_of[shown]), self.columns.kinds
         keys = {name: to_public(rows[short], kinds[name]) for name, short in zip(question.by, by, strict=True)}
         return CellCounts(
             keys=pd.DataFrame(keys, copy=False),
-            counts=answer.counts[mine][shown],
+            counts=answer.counts[own][shown],
             missing_unit=bool(nobody.any()),
             several_cells=several,
         )

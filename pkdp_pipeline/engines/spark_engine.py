@@ -90,9 +90,9 @@ def _by_number(rows: Any, units: int) -> Any:
         number.bitwiseAND(_MASK)
     )
     coded = functions.when(key.isNull() | key.between(-_MAX_CODE, _MAX_CODE), halves).otherwise(-1)
-    often, missing = _homes(rows, units, coded.alias("code"), most=MAX_CODES)
-    cells = {home & _MASK: n for home, n in often.items() if (home ^ (home >> 32)) & _MASK == _MASK}
-    if not often or len(cells) < len(often):
+    counts, missing = _homes(rows, units, coded.alias("code"), most=MAX_CODES)
+    cells = {home & _MASK: n for home, n in counts.items() if (home ^ (home >> 32)) & _MASK == _MASK}
+    if not counts or len(cells) < len(counts):
         return None
     numbers = [None if low == _MISSING else low - (low >> 31 << 32) for low in cells]
     types = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
@@ -110,9 +110,9 @@ def _homes(rows: Any, units: int, code: Any, *, most: int) -> tuple[dict[int, in
     joined = rows.select(*unit, code).groupBy(*unit).agg(functions.bit_or("code").alias("code"))
     homes = joined.select(functions.when(~nobody, functions.col("code")).alias("home"))
     answer = homes.groupBy("home").agg(functions.count(functions.lit(1)).alias("n")).limit(most + 2).toArrow()
-    often = dict(zip(answer["home"].to_pylist(), answer["n"].to_pylist(), strict=True))
-    missing = often.pop(None, None) is not None
-    return (often, missing) if len(often) <= most else ({-1: 1}, missing)
+    counts = dict(zip(answer["home"].to_pylist(), answer["n"].to_pylist(), strict=True))
+    missing = counts.pop(None, None) is not None
+    return (counts, missing) if len(counts) <= most else ({-1: 1}, missing)
 
 
 def _is_stored(rows: Any) -> bool:

@@ -45,16 +45,18 @@ def changes(search: EditSearch, refused: int | None) -> Iterator[Edits]:
     """
     tables = search.content["release"]
 
-    def those(suits: Callable[[Mapping[str, Any]], bool]) -> list[int]:
+    def numbers_of(suits: Callable[[Mapping[str, Any]], bool]) -> list[int]:
         return [number for number, table in enumerate(tables) if suits(table)]
 
-    with_k = those(lambda table: "k" in table)
-    without = those(lambda table: ("by" not in table or "domain" in table) and bool({"k", "k_complement"} & {*table}))
+    with_k = numbers_of(lambda table: "k" in table)
+    without = numbers_of(
+        lambda table: ("by" not in table or "domain" in table) and bool({"k", "k_complement"} & {*table})
+    )
     families: tuple[tuple[Family, list[int], Sequence[int]], ...] = (
-        (_larger("k"), fitting := those(lambda table: "noise" not in table or "k" in table), fitting),
-        (_larger("k_complement"), fitting := those(lambda table: "k_complement" in table), fitting),
-        (_higher_threshold, fitting := those(lambda table: "noise" in table and "k" in table), fitting),
-        (_more_noise, fitting := those(lambda table: "noise" in table or "k" not in table), fitting),
+        (_larger("k"), fitting := numbers_of(lambda table: "noise" not in table or "k" in table), fitting),
+        (_larger("k_complement"), fitting := numbers_of(lambda table: "k_complement" in table), fitting),
+        (_higher_threshold, fitting := numbers_of(lambda table: "noise" in table and "k" in table), fitting),
+        (_more_noise, fitting := numbers_of(lambda table: "noise" in table or "k" not in table), fitting),
         (_noise_and_threshold, with_k, range(len(tables))),  # noise for all of them, each in the way that suits it
         (_noise_without_k, without, without),
     )

@@ -263,11 +263,11 @@ def admit(
     return _admission(requested, connected, terms, facts)
 
 
-def least_admission(records: Records, entry: int, several: Iterable[Terms]) -> Admission:
+def least_admission(records: Records, entry: int, alternatives: Iterable[Terms]) -> Admission:
     """Return what a charged release may claim now, beside all charged since, under each of several terms: the least."""
     own = records.row(entry)
     beside = [row for row in records.account(own).component(entry) if row.id != entry]
-    admissions = [_admission(own, beside, terms, lambda row: records.facts(row.id)) for terms in several]
+    admissions = [_admission(own, beside, terms, lambda row: records.facts(row.id)) for terms in alternatives]
     return min(admissions, key=lambda admission: (admission.claims, admission.covered))
 
 

@@ -208,7 +208,7 @@ class Records:
         anew = self.execute(f"{query}kind = 'recertified' ORDER BY position")
         certificates: dict[str, list[str]] = {}
         for head, key, revision, first in rows:
-            later = [text for _, *what, text in anew if what == [key, revision]]
+            later = [text for _, *key_and_revision, text in anew if key_and_revision == [key, revision]]
             certificates[str(head)] = [] if first is None else [str(first), *map(str, later)]
         return certificates
 
@@ -269,7 +269,7 @@ class Records:
         charged = _CHARGED.replace(_NAMES, ", ".join(_COUNTED))
         if first is not None and last is not None and not self.execute(f"{_CHARGED} AND label IS NOT NULL LIMIT 1"):
             query = f"{charged} AND last_day >= :first AND first_day <= :last"
-            # Fixed point: widened to all releases that they meet, the days end as those of a whole component.
+            # Fixed point: the days grow to those of all releases they meet, until they are those of a whole component.
             for _ in range(_MAX_WIDENINGS):
                 account = Account(Row(*values) for values in self.execute(query, first=first, last=last))
                 before = first, last

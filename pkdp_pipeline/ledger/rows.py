@@ -115,8 +115,11 @@ def _covers(description: str, other: str) -> bool:
         and part_of(covering, 1, covered.protects).bounds != part_of(covering, 1, covering.protects).bounds
     ):
         return False
-    mine, theirs = (np.append(each.delta(_EPSILONS), each.worst_case.delta(_EPSILONS)) for each in (covering, covered))
-    return bool((mine >= theirs * (1.0 - _RELATIVE_TOLERANCE)).all())
+    covering_deltas, covered_deltas = (
+        np.append(certified.delta(_EPSILONS), certified.worst_case.delta(_EPSILONS))
+        for certified in (covering, covered)
+    )
+    return bool((covering_deltas >= covered_deltas * (1.0 - _RELATIVE_TOLERANCE)).all())
 
 
 State = Literal["reserved", "published", "given_back"]
@@ -239,14 +242,14 @@ def replayed(events: Iterable[Event], certificates: Callable[[Row], Iterable[str
     charged: dict[tuple[str, int], Row] = {}
     unreadable: set[str] = set()
     for event in events:
-        what = (event.key, event.revision)
+        question = (event.key, event.revision)
         if event.kind == "unreadable" and event.key not in unreadable:
             unreadable.add(event.key)
             continue
-        row = charged[what] = after(charged.get(what), event, certificates)
+        row = charged[question] = after(charged.get(question), event, certificates)
         rows[row.id] = row
         if row.state == "given_back":
-            del charged[what]
+            del charged[question]
     return rows
 
 

@@ -83,7 +83,7 @@ def _budgets(budget: object) -> tuple[Budget, ...]:
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
         raise ArgumentError("budget must be a Budget or a list of them: write pkdp.Budget(1.0, 1e-6).")
     budgets = tuple(listed)
-    if not all(isinstance(each, Budget) for each in budgets):
+    if not all(isinstance(item, Budget) for item in budgets):
         raise ArgumentError("budget must be a Budget or a list of them: write pkdp.Budget(1.0, 1e-6).")
     return tuple(dict.fromkeys(budgets))
 

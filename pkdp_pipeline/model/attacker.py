@@ -152,19 +152,19 @@ class AttackerModel:
         """
 
         def at_most(name: str) -> bool:
-            mine, most = (getattr(attacker, name) for attacker in (self, other))
-            return most is None or (math.inf if mine is None else mine) <= most
+            own, limit = (getattr(attacker, name) for attacker in (self, other))
+            return limit is None or (math.inf if own is None else own) <= limit
 
         def at_least(name: str) -> bool:
             return (getattr(self, name) or 0) >= (getattr(other, name) or 0)
 
-        mine, theirs = {*self.leakage}, {*other.leakage}
+        own, theirs = {*self.leakage}, {*other.leakage}
         return (
             all(map(at_most, ("p_max", "p_max_between", "unknown_max", "known")))
             and all(map(at_least, ("p_min", "unknown", "independent_cells")))
             and (self.influence in ("passive", other.influence) or self.known == 0)
-            and mine <= theirs
-            and all(leak.is_private for leak in theirs - mine)
+            and own <= theirs
+            and all(leak.is_private for leak in theirs - own)
             and (self.dependent, self.secret) == (other.dependent, other.secret)
         )
 

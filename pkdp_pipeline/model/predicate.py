@@ -168,7 +168,7 @@ def like(column: str, pattern: str, *, negated: bool = False) -> Condition:
 
 def conjunction(parts: Iterable[Predicate]) -> Predicate:
     """Return the AND of predicates in its one form."""
-    members = [each for part in parts for each in (part.parts if isinstance(part, Conjunction) else (part,))]
+    members = [member for part in parts for member in (part.parts if isinstance(part, Conjunction) else (part,))]
     present = Conjunction(tuple(members)).present
     # Where a column has a value, it may be unequal to several constants at once, however missing values are negated.
     unequal: dict[tuple[str, Part | None], list[Constant]] = {}
@@ -180,12 +180,12 @@ def conjunction(parts: Iterable[Predicate]) -> Predicate:
             kept.append(member)
     kept += [among(column, constants, negated=True, part=part) for (column, part), constants in unequal.items()]
     missing = _terms(filter(_is_missing, kept))
-    flags = {(each.column, each.operand) for each in kept if isinstance(each, Condition) and _is_flag(each)}
+    flags = {(member.column, member.operand) for member in kept if isinstance(member, Condition) and _is_flag(member)}
     contradiction = missing & present or len(flags) > len({column for column, _ in flags})
     if contradiction or any(isinstance(member, Disjunction) and not member.parts for member in kept):
         return Disjunction(())
     implied = Conjunction(tuple(member for member in kept if not _is_notna(member))).present
-    return _joined(Conjunction, [each for each in kept if not (_is_notna(each) and _terms([each]) <= implied)])
+    return _joined(Conjunction, [member for member in kept if not (_is_notna(member) and _terms([member]) <= implied)])
 
 
 def disjunction(parts: Iterable[Predicate], *, booleans: Collection[str] = ()) -> Predicate:
@@ -204,7 +204,7 @@ def disjunction(parts: Iterable[Predicate], *, booleans: Collection[str] = ()) -
     notna, missing = _terms(filter(_is_notna, kept)), _terms(filter(_is_missing, kept))
     if missing & notna or any(isinstance(member, Conjunction) and not member.parts for member in kept):
         return Conjunction(())
-    return _joined(Disjunction, [each for each in kept if _is_notna(each) or not each.present & notna])
+    return _joined(Disjunction, [member for member in kept if _is_notna(member) or not member.present & notna])
 
 
 def constant_family(constant: Constant) -> str:

@@ -135,20 +135,22 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     cells = 2 if certificate.protects == "value" else 1
     floor = (attacker.p_min or 0.0,) * cells
     known, controlled = (0, attacker.known) if attacker.influence == "active" else (attacker.known, 0)
-    few = Crowd(
+    sparse = Crowd(
         cells=cells,
         unknown=(Group(people=attacker.unknown, chances=floor),) if attacker.unknown else (),
         known=(Group(people=known, chances=floor),) if known else (),
         controlled=(controlled, *[0] * (cells - 1)) if controlled else (),
         second=1 if cells == 2 else None,
     )
-    names = {knows_total(few, attacker): "as few others as declared"}
+    names = {knows_total(sparse, attacker): "as few others as declared"}
 
     def attained(crowd: Crowd) -> float:
         trial = enumerated(mechanism, crowd, 1.0) if size(mechanism, crowd) <= _MAX_TERMS else None
         return -1.0 if trial is None else float(trial.lower)
 
-    strongest = max((crowd for crowd in matching(certificate, 1.0) if crowd.cells == cells), key=attained, default=few)
+    strongest = max(
+        (crowd for crowd in matching(certificate, 1.0) if crowd.cells == cells), key=attained, default=sparse
+    )
     names.setdefault(strongest, "others who leave the target in doubt least")
     return tuple(Trial(name=name, days=(crowd,)) for crowd, name in names.items())
 
@@ -191,12 +193,12 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
         points.add(bound.parameters[0])
     histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
     cells_found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
-    several = cells_per_unit(mechanism)
+    cells_each = cells_per_unit(mechanism)
     # With noise people have rows in more cells than count.
-    more = 2 if several > 1 and mechanism.noise is not None else 0
+    more = 2 if cells_each > 1 and mechanism.noise is not None else 0
     layout = Layout(
-        spread=several + more,
-        occupied=several + more // 2,
+        spread=cells_each + more,
+        occupied=cells_each + more // 2,
         counts=not histogram and protects == "presence",
         companions=(k + 2, max(1, k - 1)) if histogram else (),
         rows=(1, 2, 3),

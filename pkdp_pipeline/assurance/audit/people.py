@@ -159,7 +159,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     import pandas as pd
 
     copies, people = drawn.shape[:2]
-    each = drawn[0, 0].size
+    copy_size = drawn[0, 0].size
     width = layout.cells(crowd)
     keys = layout.keys(crowd, copies)
     names = np.random.default_rng(copies * people).permutation(copies * people) + 1000
@@ -169,7 +169,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     cells = where[rows]
     if layout.strays:
         rows, cells = np.concatenate([rows, there]), np.concatenate([cells, (where[there] + 1) % width])
-    rows //= each
+    rows //= copy_size
     places = rows // people * width + np.where(cells == ABSENT, 0, cells)
     places[layout.elsewhere & (cells == ABSENT)] = -1
     # After these come rows that name nobody, and people in a cell that is not public.

@@ -105,12 +105,12 @@ def _event_of(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]
     event = None
     # A column that names the period is not in the ledger's bytes; the id is of the table and the certificate.
     labelled = release_id(file.table, file.text) if has_period_column(file.metadata) else None
-    for each in ledger.records.events():
+    for candidate in ledger.records.events():
         if file.kind != "release":
-            matches = _states(each.certificate, file.document)
+            matches = _states(candidate.certificate, file.document)
         else:
-            matches = each.content == file.content if labelled is None else each.release_id == labelled
-        event = each if matches else event
+            matches = candidate.content == file.content if labelled is None else candidate.release_id == labelled
+        event = candidate if matches else event
     for entry in () if event is None else ledger.entries():
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
             return event, entry
@@ -134,12 +134,12 @@ def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opene
     if entry.state != "published":
         raise BrokenError("It is charged there and was never published.")
     how = f"release, {'value by value' if has_period_column(file.metadata) else 'byte by byte'}"
-    what = how if file.kind == "release" else "certificate, number by number and word by word"
+    scope = how if file.kind == "release" else "certificate, number by number and word by word"
     where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
     same = event.certificate is None or _states(entry.certificate, json.loads(event.certificate))
     same = same and event.content in (None, entry.content)
     newer = "" if same else " A newer certificate was issued for the same table since."
-    return f"It holds this {what}: {where}.{newer}", {"event": event.sequence}
+    return f"It holds this {scope}: {where}.{newer}", {"event": event.sequence}
 
 
 def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> str:
@@ -289,8 +289,8 @@ def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -
         plain = joined([key_text(value) for value in cell])
         cells.append((plain or "count", quoted or "count", None if pd.isna(count) else int(count)))
     # Where the plain names of two cells are the same, a series has the others.
-    often = Counter(plain for plain, _, _ in cells)
-    named = [({quoted, plain} if often[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
+    counts = Counter(plain for plain, _, _ in cells)
+    named = [({quoted, plain} if counts[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
     known = {name: count for names, count in named for name in names}
     if any(known.get(name) != count for name, count in row.items()):
         return False

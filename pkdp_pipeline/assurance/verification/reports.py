@@ -87,7 +87,7 @@ def _page(file: Opened) -> str:
     if rendered == file.content:
         return f"Rendered again: the same {len(rendered)} bytes."
     lines = zip(rendered.splitlines(), file.content.splitlines(), strict=False)
-    first = next((number for number, (mine, other) in enumerate(lines, 1) if mine != other), None)
+    first = next((number for number, (own, other) in enumerate(lines, 1) if own != other), None)
     where = "its end" if first is None else f"line {first}"
     named = file.document["provenance"]["version"]
     other = "" if named == VERSION else f" It names version {named}, and this is {VERSION}: verify it with that one."

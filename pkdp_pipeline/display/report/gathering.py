@@ -89,12 +89,14 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
     counts_of_periods: dict[str, dict[Cell, int | None]] = {
         period: dict(_rows(table)) for period, table in tables.items()
     }
-    often = Counter(cell for cells in counts_of_periods.values() for cell, count in cells.items() if count is not None)
+    times_published = Counter(
+        cell for cells in counts_of_periods.values() for cell, count in cells.items() if count is not None
+    )
     contexts = [release.certificate.context for release in releases.values()]
     declared = all(context is not None and context.cells == "declared" for context in contexts)
     ordered = _in_order(list(tables.values()), declared=declared)
     # Of cells that are published equally often, those that come first.
-    kept = set(sorted(ordered, key=lambda cell: -often[cell])[:MAX_CELLS])
+    kept = set(sorted(ordered, key=lambda cell: -times_published[cell])[:MAX_CELLS])
     cells = [cell for cell in ordered if cell in kept]
     return Series(
         name=name,
@@ -134,9 +136,9 @@ def _key(value: Any) -> Key:
 def _names(cells: Sequence[Cell]) -> Iterator[str]:
     """Yield the names of cells; where two would be the same, as those of 7 and "7", texts are in quotation marks."""
     plain = [joined([key_text(value) for _, value in cell]) for cell in cells]
-    often = Counter(plain)
+    counts = Counter(plain)
     for cell, name in zip(cells, plain, strict=True):
-        if often[name] > 1:
+        if counts[name] > 1:
             name = joined([key_text(value, quoted=kind == "text") for kind, value in cell])  # noqa: PLW2901
         yield name or "count"
 

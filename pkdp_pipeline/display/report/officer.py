@@ -104,7 +104,7 @@ def worded(text: str) -> str:
     return text
 
 
-def few(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
+def leading(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
     """Return the first items, and a sentence on the others; the pages are two, whatever a job does."""
     more = len(items) - most
     return items[:most], [f"And {number_of(more, f'more {kind}')}: see the report."] if more > 0 else []
@@ -128,7 +128,7 @@ def sections(report: Report, form: Literal["html", "md"] = "html") -> tuple[Sect
 
 
 def _published(report: Report) -> Blocks:
-    releases, more_tables = few(report.releases, "table", _MAX_TABLES)
+    releases, more_tables = leading(report.releases, "table", _MAX_TABLES)
     long = report.about is not None and len(report.about.argument) > _LONG
     most = _MAX_ROWS[len(releases) - 1] // (2 if long else 1)
     for release in releases:
@@ -255,7 +255,7 @@ def _together(report: Report) -> Blocks:
     yield "text", ledger_total(account)
     for remark in account.remarks:
         yield "text", remark
-    budgets, more = few([_budget(budget, account.total) for budget in account.budgets], "budget", 4)
+    budgets, more = leading([_budget(budget, account.total) for budget in account.budgets], "budget", 4)
     yield "list", [*budgets, *more] or ["No budget is declared."]
     if account.declared:
         yield "text", DECLARED
@@ -315,7 +315,7 @@ def _checking(report: Report, *, carries: bool) -> Blocks:
         steps.append(("A published file, its hash, and every number of its certificate:", f"pkdp verify {files[0]}"))
     steps.append(("With the ledger: nothing in it was altered or cut off:", report.ledger.verify))
     yield "steps", steps
-    releases, more = few(report.releases, "id", _MAX_TABLES)
+    releases, more = leading(report.releases, "id", _MAX_TABLES)
     ids = [(f"Id of {release.name}, {release.period}:", release.id) for release in releases]
     yield "codes", [*ids, *more, ("SHA-256 of what the job file says:", report.provenance.digest)]
     yield "text", "Nobody can check from outside whether the assumptions are true. Judge the argument."

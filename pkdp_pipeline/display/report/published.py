@@ -234,12 +234,14 @@ def promises_of(
         group.names[release.name] = first, period
     # Stable: of one period they stay in the job's order.
     ordered = sorted(groups, key=lambda key: groups[key].latest.entry.period, reverse=True)
-    often = Counter(name for group in groups.values() for name in group.names)
-    promises = tuple(promise_of(_named(groups[key], often), groups[key].latest.certificate(), delta) for key in ordered)
+    counts = Counter(name for group in groups.values() for name in group.names)
+    promises = tuple(
+        promise_of(_named(groups[key], counts), groups[key].latest.certificate(), delta) for key in ordered
+    )
     return promises, {key: place for place, key in enumerate(ordered)}
 
 
-def _named(group: _Group, often: Counter[str]) -> str:
+def _named(group: _Group, counts: Counter[str]) -> str:
     """Return the names of the releases; with the periods, where a name stands for several guarantees.
 
     Where others stand beside them, what the guarantee says is about each by itself, and the name says so.
@@ -247,7 +249,7 @@ def _named(group: _Group, often: Counter[str]) -> str:
     names = []
     for name, (first, last) in group.names.items():
         stretch = first if first == last else f"{first} to {last}"
-        names.append(f"{name} ({stretch})" if often[name] > 1 else name)
+        names.append(f"{name} ({stretch})" if counts[name] > 1 else name)
     if group.latest.holds == "by_itself":
         names.append("each by itself" if len(names) > 1 else "by itself")
     return ", ".join(names)

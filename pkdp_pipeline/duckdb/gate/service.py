@@ -292,16 +292,16 @@ class _Failures:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._began, self._found = most, monotonic(), Counter[str]()
+        self._max_failures, self._began, self._failures = most, monotonic(), Counter[str]()
 
     def wait(self, address: str) -> int | None:
         """Count one failure, and return how many seconds to wait, or None while there are not too many."""
         if monotonic() >= self._began + _WINDOW_SECONDS:
             self._began = monotonic()
-            self._found.clear()
-        if self._found[address] >= self._most or self._found.total() >= 10 * self._most:
+            self._failures.clear()
+        if self._failures[address] >= self._max_failures or self._failures.total() >= 10 * self._max_failures:
             return int(self._began + _WINDOW_SECONDS - monotonic()) + 1
-        self._found[address] += 1
+        self._failures[address] += 1
         return None
 
 

@@ -160,20 +160,20 @@ class Worker:
     """One process, which does one job at a time."""
 
     def __init__(self, database: Path, memory: str) -> None:
-        ours, theirs = multiprocessing.Pipe()
-        with theirs:
+        own_end, worker_end = multiprocessing.Pipe()
+        with worker_end:
             # A new session: Ctrl-C is for the gate, which ends its workers. Nothing they print is shown: it could
             # quote the data.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _SERVE, str(theirs.fileno()), str(database), memory],
+                [sys.executable, "-P", "-c", _SERVE, str(worker_end.fileno()), str(database), memory],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[worker_end.fileno()],
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
             )
-        self._connection: Connection[Any, Any] = ours
+        self._connection: Connection[Any, Any] = own_end
         try:
             self._received(_START_SECONDS)
         except (UnfinishedError, TableFailedError):

@@ -46,9 +46,9 @@ MAX_SIMULATED = 3
 SAME = Fraction(1, 10**9)
 """Relative difference at which two evaluations of the same number, on different machines, are the same."""
 
-_NONE = "none learns more than is promised"
-_READ = (0.5, 1.0)
-_AT = (1.0, 0.5, 0.1)
+_NONE_LEARNS_MORE = "none learns more than is promised"
+_USUAL_EPSILONS = (0.5, 1.0)
+_EPSILONS_OF_TOTALS = (1.0, 0.5, 0.1)
 _MAX_SCHEDULES = 20
 """This many schedules are tried at each ε; and of those who are drawn, this many in all:"""
 
@@ -56,21 +56,21 @@ _MAX_DRAWN = 4
 _MAX_RELEASES_OF_TOTAL = 3000
 """Totals of more releases than this are not tried: drawing one of their trajectories takes as long as they are."""
 
-_TERMS = {True: 1_000_000, False: 400_000}
+_MAX_TERMS = {True: 1_000_000, False: 400_000}
 """How many terms are enumerated for one certificate, with a single cell and with several; about a second each."""
 
 _MAX_TERMS_OF_TRIAL = {True: LARGEST, False: 130_000}
 """How many of them for one trial."""
 
-_LUMPED, _EACH = 1_500, 4
+_MAX_LUMPED_TERMS, _LUMPED_COST = 1_500, 4
 """This many terms for an attacker on several cells of a person, of which each takes as long as several others."""
 
-_FIRST = (1.0, 0.5, 2.0, 0.1)
+_FIRST_EPSILONS = (1.0, 0.5, 2.0, 0.1)
 """Tried first, so that some ε is tried even where little can be."""
 
 _MAX_EPSILON = 100.0
 
-_SIMULATED_AT = (0.1, 0.5)
+_SIMULATED_EPSILONS = (0.1, 0.5)
 """Where a few ten thousand draws can come close to what is certified."""
 
 _SIMULATED_EACH = 2
@@ -134,7 +134,7 @@ class _Tried(NamedTuple):
         ]
         return [
             trial
-            for epsilon in _SIMULATED_AT
+            for epsilon in _SIMULATED_EPSILONS
             for trial in [pair for pair in small if pair[0] == epsilon][:_SIMULATED_EACH]
         ]
 
@@ -160,7 +160,9 @@ def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certi
                 stored = {release.path: _stored(release, worst=worst) for release in releases}
                 chosen = {epsilon for deltas in stored.values() for epsilon in deltas if 0.0 <= epsilon <= _MAX_EPSILON}
                 # The ε that matter most come first.
-                ordered = [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
+                ordered = [epsilon for epsilon in _FIRST_EPSILONS if epsilon in chosen] + sorted(
+                    chosen - set(_FIRST_EPSILONS)
+                )
                 tried[worst].append(_Tried(stored, _enumerating(*terms, tuple(ordered), worst)))
     part = effort.shared(2) if len(nested) > 1 else effort
     drawn = [(group, group.drawable()) for group in tried[False][:MAX_SIMULATED]]
@@ -192,7 +194,7 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
         if delta > 0.0:
             percent = math.floor(100 * min(lower / Fraction(delta), Fraction(1)))
             # Of equal shares, the ε that people read comes last.
-            closest = max(closest, (percent, epsilon in _READ, epsilon))
+            closest = max(closest, (percent, epsilon in _USUAL_EPSILONS, epsilon))
     if closest[0] < 0:
         return ""
     evidence |= {"percent": closest[0], "epsilon": closest[2]}
@@ -219,7 +221,10 @@ def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]
         why = "Every attacker who matters is too large to enumerate." if skipped else "There is nobody to try."
         raise UncheckedError(f"{why}{left}", **evidence)
     who, on = number_of(people, "simulated attacker"), number_of(len(tried), "kind")
-    return f"{who} in {number_of(trials, 'exact trial')} on releases of {on}: {_NONE}{tight}.{left}", evidence
+    return (
+        f"{who} in {number_of(trials, 'exact trial')} on releases of {on}: {_NONE_LEARNS_MORE}{tight}.{left}",
+        evidence,
+    )
 
 
 def _simulated(
@@ -240,7 +245,7 @@ def _simulated(
                     yield Fraction(lower), epsilon, path, stored.get(epsilon, 1.0)
 
     tight = _judged(reached(), evidence, least="at least ")
-    return f"{number_of(number, 'simulation')} of {effort.words}: {_NONE}{tight}.", evidence
+    return f"{number_of(number, 'simulation')} of {effort.words}: {_NONE_LEARNS_MORE}{tight}.", evidence
 
 
 def _together(total: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
@@ -264,7 +269,10 @@ def _together(total: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
     if not trials:
         raise UncheckedError("No attack on releases like these together is known, or they are too large.")
     how = f"{drawn} of them by {effort.words}" if drawn else "exact"
-    return f"{number_of(trials, 'trial')} of attackers on several releases, {how}: {_NONE}{tight}.", evidence
+    return (
+        f"{number_of(trials, 'trial')} of attackers on several releases, {how}: {_NONE_LEARNS_MORE}{tight}.",
+        evidence,
+    )
 
 
 def _chosen(total: Nested) -> Iterator[tuple[float, Schedule, float]]:
@@ -277,7 +285,7 @@ def _chosen(total: Nested) -> Iterator[tuple[float, Schedule, float]]:
         if certificate.worst_case_bound is None if worst else not certificate.has_partial_knowledge:
             continue
         stored = _stored(total, worst=worst)
-        for epsilon in _AT:
+        for epsilon in _EPSILONS_OF_TOTALS:
             if epsilon in stored:
                 candidates = worst_schedules(certificate) if worst else schedules(certificate, epsilons=(epsilon,))
                 # Those who look at most releases first.
@@ -315,13 +323,16 @@ def _enumerating(
     else:
         trials = [(epsilon, schedule) for epsilon in epsilons for schedule in attackers(certificate, epsilon)]
         small = small_attackers(certificate)
-        trials += [(epsilon, schedule) for epsilon in _READ if epsilon in epsilons for schedule in small]
-    attained, room = _Attained(), dict(_TERMS)
+        trials += [(epsilon, schedule) for epsilon in _USUAL_EPSILONS if epsilon in epsilons for schedule in small]
+    attained, room = _Attained(), dict(_MAX_TERMS)
     for epsilon, candidate in trials:
         lower, single = None, len(candidate) == 1 and candidate[0].times == candidate[0].crowd.cells == 1
         if releases_in(candidate) > 1:
             # In several cells a few steps of likelihood are told apart, and their products take longer.
-            terms, lower = _LUMPED * _EACH, lumped_schedule(candidate, epsilon, _LUMPED) if room[single] > 0 else None
+            terms, lower = (
+                _MAX_LUMPED_TERMS * _LUMPED_COST,
+                lumped_schedule(candidate, epsilon, _MAX_LUMPED_TERMS) if room[single] > 0 else None,
+            )
         elif (terms := terms_of(candidate)) <= min(_MAX_TERMS_OF_TRIAL[single], room[single]):
             trial = enumerated_schedule(candidate, epsilon)
             lower = None if trial is None else trial.lower

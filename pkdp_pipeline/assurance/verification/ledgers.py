@@ -34,7 +34,7 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     import pandas as pd
 
-_AT = (0.1, 0.5, 1.0, 2.0, 5.0)
+_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _TOLERANCE_FACTOR = 1.0 + 1e-9
 _SECONDS = 600.0
 _ANY_COUNTS = (
@@ -146,7 +146,7 @@ def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> 
     allowed = ledger.admission(entry)
     newest = Certificate.from_json(entry.certificate)
     for stated, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
-        for epsilon in _AT:
+        for epsilon in _EPSILONS:
             if other.delta(epsilon) > stated.delta(epsilon) * _TOLERANCE_FACTOR:
                 raise BrokenError(
                     f"The same table was certified anew since, and the newest certificate promises less: at ε = "

@@ -217,7 +217,7 @@ def _shown_axes() -> type[Axes]:
 MAX_ROWS = 30
 """So many rows of a table are drawn."""
 
-_FULL = 0.3
+_CUT_AXIS_SHARE = 0.3
 """Where all counts are above this share of the largest one, the axis starts near them: else most of it were empty."""
 
 MAX_CELLS = 8
@@ -308,7 +308,7 @@ def draw_series(series: Series, axes: Axes) -> None:
         _say_nothing(axes)
         return
     low, high = float(np.nanmin(values[:, drawn])), float(np.nanmax(values[:, drawn]))
-    if low > _FULL * high:
+    if low > _CUT_AXIS_SHARE * high:
         axes.set_title(f"published count ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
     else:
         low, high = min(0.0, low), max(0.0, high) or 1.0

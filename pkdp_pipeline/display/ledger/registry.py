@@ -33,7 +33,7 @@ SCHEMA = "opendp/deployments-registry-data, schemas/deployments-schema.yaml, com
 """The form that is written."""
 
 _DELTA = 1e-6
-_LABELS, _KINDS = 20, 10  # so many are named
+_MAX_LABELS, _MAX_KINDS = 20, 10  # so many are named
 
 
 def registry_text(ledger: Ledger, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> str:
@@ -85,10 +85,10 @@ def _written(history: History, unit: str, total: Certificate, *, plain: bool) ->
         first=lines[0].standing.period,
         last=lines[-1].standing.period,
         published=published,
-        labels=[f"{label} ({number_of(times, 'release')})" for label, times in labels.most_common(_LABELS)],
-        more_labels=max(0, len(labels) - _LABELS),
-        kinds=kinds.most_common(_KINDS),
-        more_kinds=max(0, len(kinds) - _KINDS),
+        labels=[f"{label} ({number_of(times, 'release')})" for label, times in labels.most_common(_MAX_LABELS)],
+        more_labels=max(0, len(labels) - _MAX_LABELS),
+        kinds=kinds.most_common(_MAX_KINDS),
+        more_kinds=max(0, len(kinds) - _MAX_KINDS),
         noised=any(kind.mechanism.noise is not None for kind in kinds),
         waiting=sum(line.state == "reserved" for line in lines),
         anyone=anyone,

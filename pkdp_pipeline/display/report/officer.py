@@ -38,7 +38,7 @@ _MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a 
 _MAX_TABLES = len(_MAX_ROWS)
 _MAX_COLUMNS = 4
 _MAX_LETTERS = 32  # of a name in a table
-_LONG, _LONGEST = 700, 1000  # letters of an argument
+_LONG_ARGUMENT, _MAX_ARGUMENT = 700, 1000  # letters of an argument
 
 _WORDED = {
     r"at least k = ": "at least ",
@@ -129,7 +129,7 @@ def sections(report: Report, form: Literal["html", "md"] = "html") -> tuple[Sect
 
 def _published(report: Report) -> Blocks:
     releases, more_tables = leading(report.releases, "table", _MAX_TABLES)
-    long = report.about is not None and len(report.about.argument) > _LONG
+    long = report.about is not None and len(report.about.argument) > _LONG_ARGUMENT
     most = _MAX_ROWS[len(releases) - 1] // (2 if long else 1)
     for release in releases:
         note, words = absent_note(release, report), withheld_in(report, release)
@@ -209,7 +209,7 @@ def _assumed(report: Report, statement: Statement) -> Blocks:
         yield "text", who
     if about is not None and about.argument:
         yield "quote", _shortened(about.argument)
-        if len(about.argument) > _LONGEST:
+        if len(about.argument) > _MAX_ARGUMENT:
             yield "text", "The argument goes on in the report: read the rest of it there before you sign."
     elif not anyone(statement):
         yield "text", "The job file has no argument for it: ask the publisher."
@@ -233,7 +233,7 @@ def _wrong(first: Promise) -> Blocks:
 
 def _shortened(text: str) -> str:
     """Return so much of a text as there is room for, up to the end of a word."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rpartition(' ')[0]} …"
+    return text if len(text) <= _MAX_ARGUMENT else f"{text[:_MAX_ARGUMENT].rpartition(' ')[0]} …"
 
 
 def _left(scenario: Scenario) -> tuple[str, str]:

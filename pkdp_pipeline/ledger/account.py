@@ -109,7 +109,7 @@ class Account:
     def bundles(self, unit: str, only: Container[int] | None = None) -> Counter[Bundle]:
         """Return what a unit's releases add up from, and how often; `only` leaves out all entries but these."""
         counts = _bundled(self._equal_releases(unit, only))
-        # In one order, so that a total is the same to its last bit however its releases came.
+        # In one order: sums of floats depend on it, and a total is the same to its last bit however its releases came.
         return Counter({bundle: counts[bundle] for bundle in sorted(counts, key=_digest)})
 
     def window(self, unit: str, days: int, start: int | None) -> Counter[Bundle]:
@@ -246,7 +246,7 @@ def add_up(
         message = error.args[0]
         if not isinstance(message, Worded):
             raise
-        # A ledger finds out itself which releases are about the same people.
+        # Without the advice to declare SamePeople: a ledger finds out itself which releases are about the same people.
         raise NoEvidenceError(Worded(lambda say: message.spoken(say).replace(say.same_people, ""))) from None
 
 

@@ -237,7 +237,7 @@ def admit(
     `total_is_known`: whether it is of the attacker that its certificate will be about. `instead_of`: an entry that is
     left out of account: the release takes its place.
     """
-    if standing.time_zone is not None:  # outside of jobs, periods are said by hand
+    if standing.time_zone is not None:  # None outside of jobs, where periods are given by hand
         check_time_zone(records, standing.time_zone, instead_of=instead_of)
     requested = Row.of(standing, total_is_known=total_is_known)
     connected = [row for group in records.account(requested).without(instead_of).met(requested) for row in group]

@@ -252,7 +252,7 @@ def check_recertified(
     if entry.row.part == former.part:
         return None
     totals = LedgerTotals.read(records, recorded)
-    totals.parts[former.part] = records.promise(former)  # which no release may count with any more
+    totals.parts[former.part] = records.promise(former)  # `before` may be all that counts with it
     new = _is_new(records, entry.row, recorded)
     return ChargeCheck(totals=totals, entry=entry, new=new, budgets=terms, former=former)
 
@@ -281,7 +281,7 @@ def _check_still_adds_up(totals: LedgerTotals, before: Account, row: Row) -> Non
         totals.of(totals.account.bundles(row.unit))
     except NoEvidenceError:
         try:
-            totals.of(own)  # beside the units there are now
+            totals.of(own)  # the total before, but beside the units there are now
         except NoEvidenceError:
             return
         raise

@@ -87,7 +87,7 @@ class History:
         """
         bundles = self.totals.account.bundles(unit, {line.sequence for line in lines})
         if not self.evidence and len(self.lines) > 1:
-            # Without evidence a release in any other period may undo what is not known.
+            # Without evidence a release in any other period may tell what this one's attacker does not know.
             accompanied: Counter[Bundle] = Counter()
             for bundle, times in bundles.items():
                 accompanied[Bundle("same unit", bundle.parts) if bundle.beside == "alone" else bundle] += times

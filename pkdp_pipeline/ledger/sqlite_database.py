@@ -163,7 +163,7 @@ class SqliteDatabase:
             )
         if self._may_change:
             self._use_write_ahead_log()
-        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA synchronous = FULL")  # a commit returns when the log is on the disk
         self._connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
         version = self._pragma("user_version")
         if version != SCHEMA_VERSION:
@@ -340,7 +340,7 @@ def _place(new_file: str, file: Path) -> None:
         os.link(new_file, file)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links
+    except OSError:  # a file system without links: exclusive creation decides who comes first
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         os.replace(new_file, file)
 

@@ -278,7 +278,7 @@ def drawn(parts: Iterable[tuple[Certificate, int]]) -> tuple[Fraction, Fraction]
     total_known = all(knows_total(certificate) for certificate, _ in listed)
     for certificate, times in listed:
         if total_known and kind_counted(certificate) == "total":
-            continue  # given what it tells, it costs nothing
+            continue  # the others are certified given what it tells, so it adds nothing
         pair = _drawn(certificate.worst_case_bound)
         if pair is None:
             return None

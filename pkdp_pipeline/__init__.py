@@ -210,18 +210,18 @@ _ACCESSOR = "pkdp_pipeline.releases.accessor"
 class _AfterPandas:
     """A finder of modules that lets pandas be found by the others, and loads the accessor after it."""
 
-    asked = False
+    searching = False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "pandas" or self.asked:
+        if name != "pandas" or self.searching:
             return None
-        self.asked = True
+        self.searching = True
         try:
             spec = find_spec(name)  # by all finders, of which this one now says nothing
         finally:
-            self.asked = False
+            self.searching = False
         load = getattr(spec and spec.loader, "exec_module", None)
         if spec is not None and load is not None:
 

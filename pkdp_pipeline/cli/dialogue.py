@@ -20,7 +20,7 @@ from pkdp_pipeline.model.wording import reason_of
 
 Answered = TypeVar("Answered")
 
-_LARGE = 1_000_000
+_LARGE_K = 1_000_000
 
 
 @cache
@@ -85,23 +85,23 @@ class Asker:
             "empty": "cannot say",
             "reads": "text",
         }
-        asked = {**usual, **_questions()[name], **words}
-        options: dict[str, str] = asked["options"]
-        made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])
+        entry = {**usual, **_questions()[name], **words}
+        options: dict[str, str] = entry["options"]
+        reader = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[entry["reads"]])
         self._place += 1
         if self._place <= len(self._answers):
-            return made(self._answers[self._place - 1])
-        self._screen.head(asked["question"].strip())
-        if asked["note"]:
-            self._screen.say(asked["note"])
+            return reader(self._answers[self._place - 1])
+        self._screen.head(entry["question"].strip())
+        if entry["note"]:
+            self._screen.say(entry["note"])
         self._list(options)
-        default = "1" if options else asked["default"]
-        prompt = "  > " if default is None else f"  [{default or asked['empty']}] > "
+        default = "1" if options else entry["default"]
+        prompt = "  > " if default is None else f"  [{default or entry['empty']}] > "
         while True:
             answer = self._read(prompt).strip()
             if answer == "?":
-                self._screen.say(asked["help"], indent=4)
-                self._list({**options, **asked["explained"]})
+                self._screen.say(entry["help"], indent=4)
+                self._list({**options, **entry["explained"]})
             elif answer.lower() == "back" and self._answers:
                 raise _BackError
             elif answer.lower() == "back":
@@ -110,7 +110,7 @@ class Asker:
                 self._screen.say("There is no default: this has to be answered; ? explains.", indent=4)
             else:
                 try:
-                    value = made(answer or default or "")
+                    value = reader(answer or default or "")
                     if check is not None:
                         check(value)
                 except (ArgumentError, ConfigError) as error:
@@ -126,20 +126,20 @@ class Asker:
 
 def exact_certificate(kind: str, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
     """Return the certificate of exact counts whose k is as large as it need be."""
-    return certify(MECHANISMS[kind](k=attacker.known + _LARGE), attacker, protects=cast("Any", protects))
+    return certify(MECHANISMS[kind](k=attacker.known + _LARGE_K), attacker, protects=cast("Any", protects))
 
 
 def ask_attacker(asker: Asker, *, table: bool, protects: str, noise: bool) -> AttackerModel:
     """Ask what can be argued; where noise is acceptable nothing has to be."""
-    name = asked = "p_max"
+    name = question = "p_max"
     if table:
-        asked = "p_max_of_cells"
+        question = "p_max_of_cells"
         if protects == "value" and not asker("absent"):
-            name = asked = "p_max_between"
+            name = question = "p_max_between"
     free = {}
     if noise:
         why = "If nothing can be argued, leave it out: noise protects without it."
-        free = {"default": "", "help": f"{_questions()[asked]['help']} {why}"}
+        free = {"default": "", "help": f"{_questions()[question]['help']} {why}"}
 
     def hides(attacker: AttackerModel) -> None:
         try:
@@ -151,7 +151,7 @@ def ask_attacker(asker: Asker, *, table: bool, protects: str, noise: bool) -> At
                 f"Then no k hides anybody: {why}. Answer otherwise, or go back to allow noise."
             ) from None
 
-    attacker = _declared(asker, asked, AttackerModel(), name, hides, **free)
+    attacker = _declared(asker, question, AttackerModel(), name, hides, **free)
     if not table and attacker.p_max not in (None, 1.0):
         attacker = _declared(asker, "p_min", attacker)
         if attacker.p_min:
@@ -169,20 +169,20 @@ def ask_known(asker: Asker, attacker: AttackerModel, where: str) -> AttackerMode
 
 def _declared(
     asker: Asker,
-    asked: str,
+    question: str,
     attacker: AttackerModel,
     name: str | None = None,
     check: Callable[[AttackerModel], None] | None = None,
     **words: str,
 ) -> AttackerModel:
     """Ask for one field of the attacker; without an answer it stays as it is."""
-    reader = _READERS[_questions()[asked]["reads"]]
+    reader = _READERS[_questions()[question]["reads"]]
 
     def read(answer: str) -> AttackerModel:
-        return replace(attacker, **({name or asked: reader(answer)} if answer else {}))
+        return replace(attacker, **({name or question: reader(answer)} if answer else {}))
 
-    made: AttackerModel = asker(asked, read, check, **words)
-    return made
+    answered: AttackerModel = asker(question, read, check, **words)
+    return answered
 
 
 def ask_evidence(
@@ -199,8 +199,8 @@ def ask_evidence(
         return words.replace("day", every)
 
     def ask(name: str, **more: Any) -> Any:
-        asked = _questions()[name]
-        words = {key: of_period(asked[key]) for key in ("question", "help", "options", "explained") if key in asked}
+        entry = _questions()[name]
+        words = {key: of_period(entry[key]) for key in ("question", "help", "options", "explained") if key in entry}
         return asker(name, **words, **more)
 
     def check(kind: str) -> None:

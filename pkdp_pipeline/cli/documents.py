@@ -40,12 +40,12 @@ _RESULTS = ("epsilon", "delta")
 
 def option_names(command: Callable[..., None]) -> dict[str, str]:
     """Return how the arguments of a command are typed, by their names."""
-    found = {}
-    for name, one in inspect.signature(command, eval_str=True).parameters.items():
-        for option in (hint for hint in get_args(one.annotation) if isinstance(hint, OptionInfo)):
+    names = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        for option in (hint for hint in get_args(parameter.annotation) if isinstance(hint, OptionInfo)):
             typed = [text for text in (option.default, *(option.param_decls or ())) if isinstance(text, str)]
-            found[name] = (*typed, f"--{name.replace('_', '-')}")[0]
-    return found
+            names[name] = (*typed, f"--{name.replace('_', '-')}")[0]
+    return names
 
 
 def message_of(error: PkdpError, options: Mapping[str, str] = _NONE) -> str:
@@ -58,8 +58,10 @@ def _typed(option: str, value: str) -> str:
     """Return an option with its value, or once with each of several."""
     values = [value] if value[0] not in "{[\"'" else re.findall(r"""["']([^"']*)["']""", value)
     if value[0] == "{":
-        values = [f"{key.strip()}={one}" for key, one in zip(re.findall(r"([^{},]+?) = ", value), values, strict=False)]
-    return " ".join(option + (" ','" if one == "," else f" {shlex.quote(one)}") for one in values)
+        values = [
+            f"{key.strip()}={item}" for key, item in zip(re.findall(r"([^{},]+?) = ", value), values, strict=False)
+        ]
+    return " ".join(option + (" ','" if item == "," else f" {shlex.quote(item)}") for item in values)
 
 
 def error_document(error: BaseException, options: Mapping[str, str] = _NONE) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def run_document(result: JobResult) -> dict[str, Any]:
 
 def backfill_document(job: Job, days: Sequence[date], result: BackfillResult) -> dict[str, Any]:
     """Return what became of the periods of a backfill, by their first days, and what the ledger adds up to."""
-    failed = {one.day: error_document(one.error) for one in result.failed if one.error is not None}
+    failed = {failure.day: error_document(failure.error) for failure in result.failed if failure.error is not None}
     done = len(result.published) + len(result.replayed) + len(failed)
     return {
         "dataset": job.dataset,

@@ -84,43 +84,47 @@ def file_options(command: Command) -> Command:
 def _file_keys(types: list[str] | None, **others: Any) -> dict[str, Any]:
     """Return the keys of a job's `source` that are given."""
     keys = {name: value for name, value in others.items() if value is not None}
-    for one in types or ():
-        column, equals, kind = one.rpartition("=")
+    for typed in types or ():
+        column, equals, kind = typed.rpartition("=")
         if not (column and equals):
             raise ArgumentError("--type must be a column and what it holds, as in --type age=number.")
         keys.setdefault("types", {})[column] = kind
     return keys
 
 
-def _asked(
+def _question_options(
     unit: list[str], by: list[str] | None = None, domain: list[str] | None = None, **others: Any
 ) -> dict[str, Any]:
     """Return the options of `pkdp_pipeline.histogram` or `count` that are given."""
     from pkdp_pipeline.model.question import EACH_ROW
 
-    asked = {name: value for name, value in others.items() if value is not None}
-    asked["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
+    options = {name: value for name, value in others.items() if value is not None}
+    options["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
     if by is not None:
-        asked["by"] = by
+        options["by"] = by
     if domain:
         if by is None or len(by) > 1:
             raise ArgumentError("--cell declares the cells of one column: name one with --by, or leave --cell out.")
-        asked["domain"] = domain
-    return asked
+        options["domain"] = domain
+    return options
 
 
-def _named(asked: dict[str, Any]) -> set[str]:
+def _named(question_options: dict[str, Any]) -> set[str]:
     """Return the columns that a question names beside the unit's."""
     from pkdp_pipeline.model.query import from_query
 
-    where = None if asked.get("where") is None else from_query(asked["where"])
-    return {*asked.get("by", ()), *asked.get("order_by", ()), *(where.columns if where is not None else ())}
+    where = None if question_options.get("where") is None else from_query(question_options["where"])
+    return {
+        *question_options.get("by", ()),
+        *question_options.get("order_by", ()),
+        *(where.columns if where is not None else ()),
+    }
 
 
 def _publish(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet, CSV or Excel file.", show_default=False)],
-    asked: dict[str, Any],
+    question_options: dict[str, Any],
     mechanism: Mechanism,
     attacker: AttackerModel,
     keys: dict[str, Any],
@@ -145,7 +149,7 @@ def _publish(
 
     if (ledger is None) != (not dataset):
         raise ArgumentError("--ledger and --dataset belong together: the ledger holds releases about the same people.")
-    if ledger is not None and "period" not in asked:
+    if ledger is not None and "period" not in question_options:
         raise ArgumentError("--period is needed with --ledger: what the data are about, as in --period 2026-W03.")
     if evidence and ledger is None:
         raise ArgumentError("--evidence is about several releases, which a ledger adds up: give --ledger as well.")
@@ -154,18 +158,20 @@ def _publish(
     ):
         raise ArgumentError("--out must be another file that ends in .parquet, in a folder that exists.")
     whole = WholeFile.of(file, **keys)
-    options = dict(asked)
+    options = dict(question_options)
     by = options.pop("by", None)
     if "domain" in options:
         options["domain"] = typed_cells("--cell", by[0], whole.columns.get(by[0], "text"), options["domain"])
     # Totals of groups are asked for by their columns alone.
-    steps = {one.name: getattr(mechanism, one.name) for one in fields(mechanism) if one.name != "totals"}
+    steps = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.name != "totals"}
     options |= steps | {"attacker": attacker}
     if delta > Target().delta:  # somebody who states a larger δ is content with it
         options["target"] = Target(delta=delta)
 
     def release_with(opened: Ledger | None) -> Release:
-        rows = whole.rows(_named(asked), asked["unit"] if isinstance(asked["unit"], list) else ())
+        rows = whole.rows(
+            _named(question_options), question_options["unit"] if isinstance(question_options["unit"], list) else ()
+        )
         if by is None:
             return count(rows, ledger=opened, **options)
         return histogram(rows, by, ledger=opened, **options)
@@ -239,7 +245,7 @@ def file_commands() -> dict[str, Callable[..., None]]:
     }
     commands: dict[str, Callable[..., None]] = {}
     for kind, (own, words) in kinds.items():
-        command = taking("asked", _OF_BOTH | own, _asked)(file_options(evidence_option(_publish)))
+        command = taking("question_options", _OF_BOTH | own, _question_options)(file_options(evidence_option(_publish)))
         command = mechanism_options(kind)(attacker_options(kind)(command))
         command.__doc__ = words
         commands[kind.__name__.lower()] = command

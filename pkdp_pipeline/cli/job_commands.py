@@ -116,7 +116,7 @@ def backfill(
         typer.echo(f"pkdp: {result.unreported}", err=True)
     if result.stopped is not None and (way := _way_out(job_file, days, result.stopped, revise=revise)):
         typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
-    error = result.stopped or next((one.error for one in result.failed), result.unreported)
+    error = result.stopped or next((failure.error for failure in result.failed), result.unreported)
     if error is not None:
         raise typer.Exit(exit_code(error))
 

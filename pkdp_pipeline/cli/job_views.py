@@ -28,8 +28,8 @@ from pkdp_pipeline.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.releases.release import Release
 
-_ROWS_SHOWN = 20
-_LISTED = 5
+_MAX_ROWS_SHOWN = 20
+_MAX_LISTED = 5
 _OUTCOMES = {"publish": "published", "replay": "replayed"}
 _SECONDS = 30.0  # of silence between two lines about a backfill
 
@@ -37,7 +37,7 @@ _SECONDS = 30.0  # of silence between two lines about a backfill
 def print_result(result: JobResult) -> None:
     """Print one day: its tables with their guarantees, and what the ledger adds up to."""
     console = Console(markup=False, highlight=False, emoji=False)
-    period, releases = result.job.period.text(result.day), [one.release for one in result.releases]
+    period, releases = result.job.period.text(result.day), [release.release for release in result.releases]
     for published in result.releases:
         console.print(f"{published.asked.name}, {period}")
         print_release(published.release, console=console, beside=releases)
@@ -47,7 +47,7 @@ def print_result(result: JobResult) -> None:
         console.print(result.together.sentence(period), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases
     if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
-        printed = [one.release.certificate for one in result.releases]
+        printed = [release.release.certificate for release in result.releases]
         console.print(f"The ledger so far. {result.total.sentence(below=printed)}\n")
     if result.new_ledger:
         console.print(
@@ -65,7 +65,7 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
     """
     screen = Screen()
     screen.title(f"Dry run of {Path(job.file).name}: nothing is read, charged or written")
-    at = f"ε at δ = {exactly(DELTA)}"
+    at_delta = f"ε at δ = {exactly(DELTA)}"
     rows, every = list(_plan_rows(job, plan.days)), f"{job.period.every}s"
     if rows:
         screen.head("Planned releases")
@@ -80,12 +80,12 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
         if way_out is not None:
             screen.say("The smallest change that makes it certifiable:")
             screen.command(way_out)
-    screen.head(f"Totals, {at}")
+    screen.head(f"Totals, {at_delta}")
     totals = {"the ledger now": plan.before}
-    if any(release.outcome == "publish" for one in plan.days for release in one.releases):
+    if any(release.outcome == "publish" for planned_day in plan.days for release in planned_day.releases):
         totals |= {f"these {every}": plan.period, "the ledger then": plan.after}
     screen.pairs((name, total_words(total)) for name, total in totals.items())
-    if report is not None and any(one.refused is None for one in plan.days):
+    if report is not None and any(planned_day.refused is None for planned_day in plan.days):
         screen.head("The report")
         screen.say(f"{report}, in output.directory, would be written anew.")
     screen.head("Not looked at")
@@ -103,8 +103,8 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
     counts["not reached"] = len(days) - sum(counts.values())
     words = {name: number_of(count, every) for name, count in counts.items() if count}
     if result.failed:
-        words["failed"] += f": {', '.join(job.period.text(one.day) for one in result.failed[:_LISTED])}"
-        words["failed"] += " and others, named above" if len(result.failed) > _LISTED else ""
+        words["failed"] += f": {', '.join(job.period.text(failure.day) for failure in result.failed[:_MAX_LISTED])}"
+        words["failed"] += " and others, named above" if len(result.failed) > _MAX_LISTED else ""
     screen.pairs(words.items())
     screen.head("The ledger now")
     screen.say("Its releases do not add up: no evidence says how." if result.total is None else result.total.sentence())
@@ -118,7 +118,7 @@ def print_release(
 ) -> None:
     """Print a release's table, what its noise does, its guarantee, and more lines."""
     console = console or Console(markup=False, highlight=False, emoji=False)
-    header, rows, left = public_rows(release, _ROWS_SHOWN, beside)
+    header, rows, left = public_rows(release, _MAX_ROWS_SHOWN, beside)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
     for row in rows:
         table.add_row(*map(Text, row))
@@ -136,8 +136,11 @@ def print_release(
 
 def _plan_rows(job: Job, days: Iterable[PlannedDay]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each release of days that follow one another and have the same in store."""
-    for releases, group in groupby((one for one in days if one.refused is None), key=lambda one: one.releases):
-        listed = [job.period.text(one.day) for one in group]
+    for releases, group in groupby(
+        (planned_day for planned_day in days if planned_day.refused is None),
+        key=lambda planned_day: planned_day.releases,
+    ):
+        listed = [job.period.text(planned_day.day) for planned_day in group]
         where = (listed[0], listed[-1], str(len(listed)))
         for release in releases:
             yield (*where, release.name, _OUTCOMES[release.outcome], amount(release.epsilon))

@@ -59,11 +59,11 @@ def show(
         seconds = SECONDS / max(1, len(units))
         growth = [
             (
-                one,
-                spending(history, one, delta, seconds=seconds),
-                spent(history.totals, one, seconds=seconds / 2),
+                chosen,
+                spending(history, chosen, delta, seconds=seconds),
+                spent(history.totals, chosen, seconds=seconds / 2),
             )
-            for one in units
+            for chosen in units
         ]
         where, changed = ledger.location, changed_since(term_changes(ledger))
     if as_json:
@@ -100,16 +100,16 @@ def total(
                 f"data set {name!r} has releases for several privacy units, each with its own total: choose one with "
                 f"--unit or --each-row: {named}."
             )
-        found = [(one, totals.total(one), spent(totals, one, seconds=SECONDS)) for one in units]
+        totals_of_units = [(chosen, totals.total(chosen), spent(totals, chosen, seconds=SECONDS)) for chosen in units]
         where, changed = ledger.location, changed_since(term_changes(ledger))
     if as_json:
-        _print([found[0][1].to_json(), "\n"])
+        _print([totals_of_units[0][1].to_json(), "\n"])
         return
     screen = Screen()
-    for one, certificate, budgets in found:
-        screen.title(f"{name} · {where}" if one == units[0] else "")
-        if len(found) > 1:
-            screen.head(f"Unit {unit_named(one)}")
+    for privacy_unit, certificate, budgets in totals_of_units:
+        screen.title(f"{name} · {where}" if privacy_unit == units[0] else "")
+        if len(totals_of_units) > 1:
+            screen.head(f"Unit {unit_named(privacy_unit)}")
         view("ledger.total")(screen, certificate, terms, budgets, delta=delta)
     if changed:
         screen.say(f"{changed} Which and when:", indent=0)
@@ -163,18 +163,18 @@ def verify(
     from pkdp_pipeline.ledger.words import number_of, verify_command
 
     with open_for_reading(location, dataset) as ledger:
-        found = view("ledger.check")(ledger, head=None if head is None else head.strip().lower())
-        again, name = verify_command(ledger, found.head), ledger.dataset
+        checked = view("ledger.check")(ledger, head=None if head is None else head.strip().lower())
+        again, name = verify_command(ledger, checked.head), ledger.dataset
     if as_json:
-        print_document({"dataset": name, **asdict(found)})
+        print_document({"dataset": name, **asdict(checked)})
         return
     screen = Screen()
-    typer.echo(f"{name}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
-    if not found.events:
+    typer.echo(f"{name}: chain of {number_of(checked.events, 'event')} intact, head {checked.head}")
+    if not checked.events:
         return
-    for line in found.remarks:
+    for line in checked.remarks:
         screen.say(line, indent=0)
-    if found.held != found.events:
+    if checked.held != checked.events:
         screen.command(again)
 
 

@@ -63,8 +63,8 @@ def schema(
     elif path:
         raise ArgumentError("--path is about one schema: name it, as in pkdp schema certificate --path.")
     else:
-        described = {one: schemas.schema(one)["description"].partition(". ")[0] for one in schemas.schema_names()}
-        rows = [(one, first.removesuffix(".") + ".") for one, first in described.items()]
+        described = {title: schemas.schema(title)["description"].partition(". ")[0] for title in schemas.schema_names()}
+        rows = [(title, first.removesuffix(".") + ".") for title, first in described.items()]
         Screen().table(("schema", "what it describes"), rows)
 
 
@@ -100,7 +100,7 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
     signature = _checking_numbers(command)
     setattr(run, _GUARDED, True)
     run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
+    run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     return run
 
 
@@ -109,7 +109,7 @@ def _checking_numbers(command: Callable[..., None]) -> inspect.Signature:
     signature = inspect.signature(command, eval_str=True)
     for parameter in signature.parameters.values():
         hint, *options = get_args(parameter.annotation) or (None,)
-        kind = next((one for one in (int, float) if hint in (one, one | None)), None)
+        kind = next((number_type for number_type in (int, float) if hint in (number_type, number_type | None)), None)
         for option in options:
             if kind and isinstance(option, OptionInfo) and option.parser is None:
                 option.parser = functools.partial(_number, kind, option.min, option.max)
@@ -131,8 +131,8 @@ def _number(kind: type[int | float], least: float | None, most: float | None, gi
     return value
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"pkdp {VERSION}")
         raise typer.Exit
 
@@ -187,8 +187,8 @@ def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
 
     screen = Screen()
     screen.head("Foundations")
-    for one, sentences in foundations:
-        (screen.item if sentences else screen.say)(one)
+    for foundation, sentences in foundations:
+        (screen.item if sentences else screen.say)(foundation)
         for sentence in sentences:
             screen.item(sentence, indent=4)
 

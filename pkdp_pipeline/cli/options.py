@@ -205,13 +205,13 @@ def taking(name: str, options: Options, make: Callable[..., object]) -> Callable
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(*args: Any, **given: Any) -> None:
-            made = make(**{option: given.pop(option) for option in options})
-            command(*args, **given, **{name: made})
+            value = make(**{option: given.pop(option) for option in options})
+            command(*args, **given, **{name: value})
 
         signature, parameters = inspect.signature(command, eval_str=True), []
         for parameter in signature.parameters.values():
             parameters += listed if parameter.name == name else [parameter]
-        annotations = {one: hint for one, hint in command.__annotations__.items() if one != name}
+        annotations = {argument: hint for argument, hint in command.__annotations__.items() if argument != name}
         run.__annotations__ = annotations | {option: hint for option, (hint, _) in options.items()}
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return run
@@ -253,8 +253,8 @@ def for_mechanisms(app: typer.Typer, verb: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for kind, words in _KINDS.items():
             more = CELLS_FROM_DATA if kind is Histogram else {}
-            made = mechanism_options(kind, more)(attacker_options(kind)(command))
-            app.command(name=kind.__name__.lower(), help=f"{verb} {words}")(made)
+            decorated = mechanism_options(kind, more)(attacker_options(kind)(command))
+            app.command(name=kind.__name__.lower(), help=f"{verb} {words}")(decorated)
         return command
 
     return decorate
@@ -280,8 +280,8 @@ def _mechanism(
 
 def mechanism_flags(mechanism: Mechanism) -> list[str]:
     """Return the options that name a mechanism, as they are typed."""
-    given = ((one.name, getattr(mechanism, one.name)) for one in fields(mechanism))
-    usual = {one.name: one.default for one in fields(mechanism)}
+    given = ((field.name, getattr(mechanism, field.name)) for field in fields(mechanism))
+    usual = {field.name: field.default for field in fields(mechanism)}
     values = ((name, value.epsilon if isinstance(value, GeometricNoise) else value) for name, value in given)
     return [word for name, value in values if value != usual[name] for word in _typed(name, exactly(value))]
 
@@ -303,7 +303,7 @@ def read_evidence_flags(given: Sequence[str], also: str = "") -> tuple[Evidence,
 
     Raises `ArgumentError` if it is not known, or its numbers are none.
     """
-    return evidence_from_dicts([_evidence(one, also) for one in given])
+    return evidence_from_dicts([_evidence(text, also) for text in given])
 
 
 def _evidence(text: str, also: str) -> dict[str, object]:
@@ -315,7 +315,7 @@ def _evidence(text: str, also: str) -> dict[str, object]:
     try:
         if len(given) > len(takes) or (takes and not given):
             raise ValueError
-        read = {field: _NUMBERS[field](one) for field, one in zip(takes, given, strict=False)}
+        read = {field: _NUMBERS[field](number) for field, number in zip(takes, given, strict=False)}
     except ValueError:
         how = f"its numbers: write --evidence {name}:{','.join(takes).upper()}" if takes else "no number"
         raise ArgumentError(f"--evidence {name} takes {how}.") from None
@@ -332,32 +332,32 @@ def _typed(name: str, value: str) -> list[str]:
 def attacker_flags(attacker: AttackerModel) -> list[str]:
     """Return the options that name an attacker, as they are typed."""
     words: list[str] = []
-    for one in fields(AttackerModel):
-        value = getattr(attacker, one.name)
-        if one.name == "leakage":
+    for field in fields(AttackerModel):
+        value = getattr(attacker, field.name)
+        if field.name == "leakage":
             for leakage in value:
                 listed = json.dumps(leakage.to_dict(), ensure_ascii=False)
                 words += ["--total-known"] if leakage == Leakage.total() else ["--leakage", listed]
         elif value is True:
-            words.append(_typed(one.name, "")[0])
-        elif value != one.default:
-            words += _typed(one.name, value if isinstance(value, str) else exactly(value))
+            words.append(_typed(field.name, "")[0])
+        elif value != field.default:
+            words += _typed(field.name, value if isinstance(value, str) else exactly(value))
     return words
 
 
 def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
-    found: Options = {}
-    for one, hint in zip(fields(kind), get_type_hints(kind).values(), strict=True):
+    options: Options = {}
+    for field, hint in zip(fields(kind), get_type_hints(kind).values(), strict=True):
         choices = "|".join(get_args(hint)) if get_origin(hint) is Literal else None
-        default = None if one.default is MISSING else one.default
-        if one.name in _HELP:
-            if one.name.startswith("p_"):
-                found[one.name] = Annotated[float | None, of_share(_HELP[one.name])], None
+        default = None if field.default is MISSING else field.default
+        if field.name in _HELP:
+            if field.name.startswith("p_"):
+                options[field.name] = Annotated[float | None, of_share(_HELP[field.name])], None
             else:
-                name = f"--{one.name.replace('_', '-')}" if hint is bool else None
-                words = "KIND" if one.name == "secret" else choices  # longer ones leave no room for names
-                found[one.name] = flag(hint if choices is None else str, default, _HELP[one.name], words, name)
-    return found
+                name = f"--{field.name.replace('_', '-')}" if hint is bool else None
+                words = "KIND" if field.name == "secret" else choices  # longer ones leave no room for names
+                options[field.name] = flag(hint if choices is None else str, default, _HELP[field.name], words, name)
+    return options
 
 
 def _attacker(total_known: bool, leakage: Sequence[str] | None, **others: Any) -> AttackerModel:

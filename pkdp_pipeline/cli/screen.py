@@ -114,29 +114,29 @@ class Screen:
             named = zip(header, row, strict=True)
             self.item(f"{'; '.join(f'{name}: {what}' for name, what in named if what not in ('', 'none'))}.")
 
-    def budgets(self, found: Iterable[Spent]) -> None:
+    def budgets(self, uses: Iterable[Spent]) -> None:
         """Print what every budget of a ledger allows, what is spent of it and what is left."""
         from pkdp_pipeline.ledger.words import budget_words, no_epsilon, spent_words
 
         alike: dict[object, list[Spent]] = {}  # what is true of several totals is said once
-        for one in found:
-            alike.setdefault((one.budget, one.epsilon, one.start, one.complete), []).append(one)
-        for one, *others in alike.values():
-            self.item(budget_words(one.budget, [one.measure, *(other.measure for other in others)]))
-            allowed = one.budget.epsilon
-            if one.epsilon == math.inf:
-                words = "OVER BUDGET" if one.at_one is not None else "OVER BUDGET: the releases do not add up"
+        for use in uses:
+            alike.setdefault((use.budget, use.epsilon, use.start, use.complete), []).append(use)
+        for use, *others in alike.values():
+            self.item(budget_words(use.budget, [use.measure, *(other.measure for other in others)]))
+            allowed = use.budget.epsilon
+            if use.epsilon == math.inf:
+                words = "OVER BUDGET" if use.at_one is not None else "OVER BUDGET: the releases do not add up"
             else:
-                words = spent_words(allowed, one.epsilon)
-            if not one.complete:  # windows that were not looked at may hold more
+                words = spent_words(allowed, use.epsilon)
+            if not use.complete:  # windows that were not looked at may hold more
                 words = words.partition(", left")[0].replace("spent", "spent at least", 1)
-            share = min(1.0, one.epsilon / allowed) if allowed > 0.0 else 1.0
+            share = min(1.0, use.epsilon / allowed) if allowed > 0.0 else 1.0
             self.lines([f"  {self.bar(share)} {words}"])
-            if one.epsilon == math.inf and one.at_one is not None:
-                self.say(f"{no_epsilon(one.budget.delta, one.at_one)}.", indent=4)
-            if one.start is not None and one.epsilon > 0.0:
-                days = f"{one.budget.window_days} days from {date.fromordinal(max(1, one.start)).isoformat()}"
-                self.say(f"in the fullest window{'' if one.complete else ' looked at'}, the {days}", indent=4)
+            if use.epsilon == math.inf and use.at_one is not None:
+                self.say(f"{no_epsilon(use.budget.delta, use.at_one)}.", indent=4)
+            if use.start is not None and use.epsilon > 0.0:
+                days = f"{use.budget.window_days} days from {date.fromordinal(max(1, use.start)).isoformat()}"
+                self.say(f"in the fullest window{'' if use.complete else ' looked at'}, the {days}", indent=4)
 
     def command(self, text: str) -> None:
         """Print a command to be pasted: on several lines, where it does not fit, and broken at options only."""

@@ -20,20 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 #: More cells than this are counted another way.
-MOST = 1 << 12
+MAX_CODES = 1 << 12
 
 _Hashes = npt.NDArray[np.uint64]
 
 
 def joinable(codes: _Hashes) -> bool:
     """Return whether these hashes, one per cell, are few and none has all the bits of another."""
-    return 0 < len(codes) <= MOST and not any(np.count_nonzero((code & ~codes) == 0) > 1 for code in codes)
+    return 0 < len(codes) <= MAX_CODES and not any(np.count_nonzero((code & ~codes) == 0) > 1 for code in codes)
 
 
-def counted_by_code(codes: _Hashes, often: Mapping[int, int]) -> npt.NDArray[np.int64] | None:
+def counted_by_code(codes: _Hashes, counts_by_code: Mapping[int, int]) -> npt.NDArray[np.int64] | None:
     """Return how many units each cell has, given how many have each joined hash; None if one is no cell's."""
-    counts = np.array([often.get(int(code), 0) for code in codes], dtype=np.int64)
-    return counts if counts.sum() == sum(often.values()) else None
+    counts = np.array([counts_by_code.get(int(code), 0) for code in codes], dtype=np.int64)
+    return counts if counts.sum() == sum(counts_by_code.values()) else None
 
 
 def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False) -> Any:
@@ -47,11 +47,11 @@ def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, s
 
 
 #: Numbers that span less than this are close together, however few they are.
-WIDEST = 1 << 20
+DENSE_SPAN = 1 << 20
 #: More places than this are not kept, however many rows there are.
-_MOST = 1 << 28
+_MAX_PLACES = 1 << 28
 #: Rows looked at together: their arrays stay in the processor's caches.
-_CHUNK = 1 << 17
+_BLOCK_ROWS = 1 << 17
 _THREADS = 2
 
 _Integers = npt.NDArray[Any]
@@ -65,7 +65,11 @@ def counted_by_place(units: _Integers, cells: _Integers, size: int) -> tuple[npt
     """
     least, most = int(units.min()), int(units.max())
     span = most - least + 1
-    if size >= 2**31 or span > min(_MOST, max(WIDEST, 4 * len(units))) or not -(2**62) < least <= most < 2**62:
+    if (
+        size >= 2**31
+        or span > min(_MAX_PLACES, max(DENSE_SPAN, 4 * len(units)))
+        or not -(2**62) < least <= most < 2**62
+    ):
         return None
     homes = np.full(span, -1, dtype=np.int32)
     places = units.astype(np.int64, copy=False)
@@ -77,12 +81,12 @@ def counted_by_place(units: _Integers, cells: _Integers, size: int) -> tuple[npt
 def _moved(homes: _Integers, places: _Integers, cells: _Integers) -> bool:
     """Return whether a row's cell is not the one at its place; two threads look, since looking waits for memory."""
 
-    def looked(start: int) -> bool:
-        rows = slice(start, start + _CHUNK)
+    def has_moved(start: int) -> bool:
+        rows = slice(start, start + _BLOCK_ROWS)
         return bool((homes.take(places[rows]) != cells[rows]).any())
 
-    starts = range(0, len(places), _CHUNK)
+    starts = range(0, len(places), _BLOCK_ROWS)
     if len(starts) < _THREADS:
-        return any(map(looked, starts))
+        return any(map(has_moved, starts))
     with ThreadPoolExecutor(_THREADS) as threads:
-        return any(threads.map(looked, starts))
+        return any(threads.map(has_moved, starts))

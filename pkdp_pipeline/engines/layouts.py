@@ -11,7 +11,7 @@ from pkdp_pipeline.errors import ArgumentError
 #: More digits than DuckDB's decimals have.
 DIGITS = 38
 
-_MOST_DIGITS = 76
+_MAX_DIGITS = 76
 
 
 def plain_type(kind: Any) -> Any:
@@ -33,7 +33,7 @@ def plain_type(kind: Any) -> Any:
         digits, scale = kind.precision - min(0, kind.scale), max(0, kind.scale)
         if digits <= DIGITS:
             return pa.decimal128(digits, scale)
-        return pa.decimal256(digits, scale) if digits <= _MOST_DIGITS else pa.string()
+        return pa.decimal256(digits, scale) if digits <= _MAX_DIGITS else pa.string()
     return kind
 
 
@@ -94,7 +94,7 @@ def _plain(values: Any) -> Any:
         return _plain(pc.run_end_decode(values))
     if _is_uuid(values.type):
         coded = values.cast(values.type.storage_type).dictionary_encode()
-        texts = [str(uuid.UUID(bytes=one)) for one in coded.dictionary.to_pylist()]
+        texts = [str(uuid.UUID(bytes=raw)) for raw in coded.dictionary.to_pylist()]
         return pa.array(texts, pa.string()).take(coded.indices)
     return values.cast(plain_type(values.type))
 

@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
+from pkdp_pipeline.engines.codes import DENSE_SPAN, answered, counted_by_place
 from pkdp_pipeline.engines.draws import unit_number
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, numbered
-from pkdp_pipeline.engines.rows import Rows, asked, cells_statement
+from pkdp_pipeline.engines.rows import Rows, cells_statement, guarded
 from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = itertools.count(1)
-_FEW = 100_000
+_MAX_SMALL_ROWS = 100_000
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
@@ -49,7 +49,7 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     # By default rows would go, readable by everybody, to the folder in which the program was started.
-    place = _place_of_its_own() if spill else ""
+    place = _spill_folder() if spill else ""
     return duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": place})
 
 
@@ -60,7 +60,7 @@ def counting(rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
     Few rows take 3 ms and starting a DuckDB 15 more: they are counted in one that the process keeps, which writes
     nothing to disk.
     """
-    with closing(_kept(os.getpid()).cursor() if rows <= _FEW else connect()) as connection:
+    with closing(_kept(os.getpid()).cursor() if rows <= _MAX_SMALL_ROWS else connect()) as connection:
         yield connection
 
 
@@ -80,7 +80,7 @@ def disconnect(connection: duckdb.DuckDBPyConnection) -> None:
         connection.close()
 
 
-def _place_of_its_own() -> str:
+def _spill_folder() -> str:
     """Return a path for one connection's temporary files; empty where nothing would be private.
 
     DuckDB makes a folder of it when it needs one, and removes it. No two connections share one: before version 2 they
@@ -106,8 +106,8 @@ def _private_folder() -> Path | None:
     folder = Path(tempfile.gettempdir()) / f"pkdp-{os.getuid()}"
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077:
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077:
             return folder
     return None
 
@@ -124,7 +124,7 @@ def _lives(pid: int) -> bool:
 
 _Integers = npt.NDArray[Any]
 #: Whole numbers that span less than this are their own codes.
-_NARROW = 1 << 16
+_MAX_DIRECT_SPAN = 1 << 16
 
 
 def cells_in_memory(table: Any, question: Selection) -> Any:
@@ -143,7 +143,7 @@ def cells_in_memory(table: Any, question: Selection) -> Any:
     rule, units, keys = question.one_cell, len(question.unit), table.select(numbered("b", len(question.by)))
     if not len(table):
         return answered(keys, np.zeros(0, dtype=np.int64), missing_unit=False)
-    cells = asked(lambda: _Cells.of(keys.columns, ordered=rule != "error"))
+    cells = guarded(lambda: _Cells.of(keys.columns, ordered=rule != "error"))
     if not units:
         return cells.answer(np.bincount(cells.codes, minlength=cells.size))
     if rule == "error" and question.cells_per_unit == 1:
@@ -184,7 +184,7 @@ def units_in_memory(table: Any, units: int, doubts: Doubts) -> Units:
 
     spaced = (pc.any(pc.not_equal(pc.utf8_trim(table[name], SPACES), table[name])).as_py() for name in doubts.texts)
     large = (pc.any(pc.greater_equal(pc.abs(table[name]), least)).as_py() for name, least in doubts.reals.items())
-    if not asked(lambda: any((*spaced, *large))):
+    if not guarded(lambda: any((*spaced, *large))):
         return Units()
     with _rows(table) as rows:
         return rows.doubted(units, doubts)
@@ -200,7 +200,7 @@ def _rows(table: Any) -> Iterator[Rows]:
             # As a point in time without a zone: DuckDB's own type for these keeps no nanoseconds.
             table = table.set_column(position, field.name, table.column(position).cast(pa.timestamp(kind.unit)))
     with counting(len(table)) as connection:
-        yield Rows(asked(lambda: connection.from_arrow(table)))
+        yield Rows(guarded(lambda: connection.from_arrow(table)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,7 +231,7 @@ class _Cells:
         for column in columns:
             keys, codes = _encoded(column, ordered=ordered)
             most = len(keys) + 1
-            if size * most <= WIDEST:
+            if size * most <= DENSE_SPAN:
                 cells = cells * np.int32(most) + codes if parts[1:] else codes
                 distinct = np.arange(size * most)
             else:
@@ -243,28 +243,28 @@ class _Cells:
 
     def answer(self, counts: _Integers, *, missing_unit: bool = False, several_cells: bool = False) -> Any:
         """Return the cells that have somebody, or one cell where none has, with their counts and both answers."""
-        found = np.flatnonzero(counts) if counts.any() else np.arange(1)
-        return answered(self._named(found), counts[found], missing_unit=missing_unit, several_cells=several_cells)
+        occupied = np.flatnonzero(counts) if counts.any() else np.arange(1)
+        return answered(self._named(occupied), counts[occupied], missing_unit=missing_unit, several_cells=several_cells)
 
     def picks(self) -> npt.NDArray[np.int64]:
         """Return the number of every row's cell, by which a hash draws."""
         import pyarrow as pa
 
-        found = np.flatnonzero(np.bincount(self.codes, minlength=self.size))
-        named = self._named(found).append_column("code", pa.array(found))
+        occupied = np.flatnonzero(np.bincount(self.codes, minlength=self.size))
+        named = self._named(occupied).append_column("code", pa.array(occupied))
         with _rows(named) as rows:
             numbered_cells = rows.cell_numbers(len(self.values))
         picks = np.zeros(self.size, dtype=np.int64)
         picks[numbered_cells["code"].to_numpy()] = numbered_cells["pick"].to_numpy()
         return picks[self.codes]
 
-    def _named(self, found: _Integers) -> Any:
+    def _named(self, cells: _Integers) -> Any:
         """Return an Arrow table of the keys of these cells."""
         import pyarrow as pa
 
         named = {}
         for i, (values, part) in enumerate(zip(self.values, self.parts, strict=True)):
-            keys = part[found]
+            keys = part[cells]
             named[f"b{i}"] = values.take(pa.array(keys, mask=keys == len(values)))
         return pa.table(named)
 
@@ -285,7 +285,7 @@ def _encoded(column: Any, *, ordered: bool) -> tuple[Any, _Integers]:
 
     if pa.types.is_integer(column.type) and not column.null_count:
         least, most = pc.min_max(column).as_py().values()
-        if most - least < _NARROW and -(2**62) < least <= most < 2**62:
+        if most - least < _MAX_DIRECT_SPAN and -(2**62) < least <= most < 2**62:
             return pa.array(range(least, most + 1), column.type), (column.to_numpy() - least).astype(np.int32)
     encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
     # A dictionary that came with the column may hold a value twice, or a missing one: its codes are not the values'.
@@ -308,12 +308,12 @@ def _with_numbers(table: Any, units: int) -> Any:
         if number in table.column_names:
             continue
         column = table.column_names.index(name)
-        values, codes = asked(partial(_encoded, table.column(column), ordered=False))
+        values, codes = guarded(partial(_encoded, table.column(column), ordered=False))
         with _rows(pa.table({"u0": values, "code": np.arange(len(values))})) as rows:
             text_number = unit_number(1, {"u0": str(rows.relation.types[0])})
-            found = rows.run(f"SELECT code, {text_number} AS number FROM pkdp_rows")
+            answer = rows.run(f"SELECT code, {text_number} AS number FROM pkdp_rows")
         numbers = np.zeros(len(values) + 1, dtype=np.int64)
-        numbers[found["code"].to_numpy()] = found["number"].to_numpy()
+        numbers[answer["code"].to_numpy()] = answer["number"].to_numpy()
         table = table.set_column(column, name, pa.array(codes, mask=codes == len(values)))
         table = table.append_column(number, pa.array(numbers[codes]))
     return table

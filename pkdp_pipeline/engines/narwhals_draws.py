@@ -31,7 +31,7 @@ def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
     numbers = _texts(pairs, unit) | {"pick": _cell_text(pairs, cell)}
     native = pairs.with_columns(**numbers).to_native()
     for name in numbers:
-        digits = (functions.substring(functions.md5(name), at, 2) for at in (7, 5, 3, 1))
+        digits = (functions.substring(functions.md5(name), start, 2) for start in (7, 5, 3, 1))
         native = native.withColumn(name, functions.conv(functions.concat(*digits), 16, 10).cast("long") % PRIME)
     draw = _draw([functions.col(f"{name}_number") for name in unit], functions.col("pick"))
     # Of equal draws the smallest cell comes first, missing keys last.
@@ -51,13 +51,15 @@ def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
     # Declared by their signatures: Ibis has no rule of its own for MD5 in BigQuery and in Snowflake.
     builtin = ibis.udf.scalar.builtin
     md5 = builtin(lambda text: None, name="md5", signature=(("string",), "string"))
-    substr = builtin(lambda text, at, length: None, name="substr", signature=(("string", "int64", "int64"), "string"))
+    substr = builtin(
+        lambda text, start, length: None, name="substr", signature=(("string", "int64", "int64"), "string")
+    )
     to_hex = builtin(lambda digest: None, name="to_hex", signature=(("string",), "string"))
 
     def number(digest: Any) -> Any:
         # The first of four bytes counts least, in each the first digit most. Twice the prime changes nothing, but that
         # PostgreSQL would multiply smaller factors in 32 bits.
-        digits = (ibis.literal("0123456789abcdef").find(substr(digest, at + 1, 1)) for at in range(8))
+        digits = (ibis.literal("0123456789abcdef").find(substr(digest, index + 1, 1)) for index in range(8))
         places = (1, 0, 3, 2, 5, 4, 7, 6)
         return sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, places, strict=True)) % PRIME
 

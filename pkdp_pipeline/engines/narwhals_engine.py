@@ -47,30 +47,30 @@ class NarwhalsEngine:
         frame, question = self._with_answers(frame, question)
         source = self._source(frame, question)
         rows = source.selected(question)
-        answer = asked(lambda: self._counted(rows, question, frame))
+        answer = guarded(lambda: self._counted(rows, question, frame))
         return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.schema[name]))
 
     def tally(self, frame: Any, question: Selection) -> Tally:
         """See `Engine.tally`."""
         frame, question = self._with_answers(frame, question)
         rows = self._source(frame, question).marked(question)
-        return asked(lambda: self._tallied(rows, len(question.unit)))
+        return guarded(lambda: self._tallied(rows, len(question.unit)))
 
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         question = Selection(unit=unit)
         source = self._source(frame, question)
         rows, doubts = source.selected(question), source.doubts(unit)
-        return asked(lambda: self._looked_at(rows, len(unit), doubts)) if doubts else Units()
+        return guarded(lambda: self._doubted_units(rows, len(unit), doubts)) if doubts else Units()
 
     def _with_answers(self, frame: Any, question: Selection) -> tuple[Any, Selection]:
         """Return a frame with a column of what an expression says of its rows, and the question about that column."""
         where = question.where
         if where is None or isinstance(where, Predicate):
             return frame, question
-        names = asked(lambda: opened(frame)[1])
+        names = guarded(lambda: opened(frame)[1])
         name = next(free for free in ("where", *numbered("where", len(names))) if free not in names)
-        marked = asked(lambda: self._marked(frame, where, name))
+        marked = guarded(lambda: self._marked(frame, where, name))
         return marked, replace(question, where=Condition(name, "==", True))
 
     def _marked(self, frame: Any, where: Any, name: str) -> Any:
@@ -87,11 +87,11 @@ class NarwhalsEngine:
     def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
         return Tally.of(collected(tally_query(rows, units=units)))
 
-    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
-        (found,) = collected(doubts_query(rows, doubts)).to_pylist()
-        if found.get("spaced"):
-            found |= collected(alike_query(rows, units=units, texts=doubts.texts)).to_pylist()[0]
-        return Units(alike=bool(found.get("alike")), rounded=bool(found.get("rounded")))
+    def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
+        (answer,) = collected(doubts_query(rows, doubts)).to_pylist()
+        if answer.get("spaced"):
+            answer |= collected(alike_query(rows, units=units, texts=doubts.texts)).to_pylist()[0]
+        return Units(alike=bool(answer.get("alike")), rounded=bool(answer.get("rounded")))
 
 
 def collected(query: nw.LazyFrame[Any]) -> Any:
@@ -107,7 +107,7 @@ class Source:
 
     def __init__(self, frame: Any, *, empty: Collection[str] = (), regex: bool = True) -> None:
         self._empty, self._regex = empty, regex
-        self._lazy, self.schema = asked(lambda: opened(frame))
+        self._lazy, self.schema = guarded(lambda: opened(frame))
 
     def doubts(self, unit: tuple[str, ...]) -> Doubts:
         """Return which of u0, u1, … are to be looked at."""
@@ -140,19 +140,19 @@ class Source:
     def selected(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""
         columns, satisfied = self.columns(question), self._condition(question)
-        return asked(lambda: (self._lazy if satisfied is None else self._lazy.filter(satisfied)).select(**columns))
+        return guarded(lambda: (self._lazy if satisfied is None else self._lazy.filter(satisfied)).select(**columns))
 
     def marked(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of all rows, and ``hit``: whether a row satisfies ``where``."""
         columns, satisfied = self.columns(question), self._condition(question)
         if satisfied is not None:
-            return asked(lambda: self._lazy.select(**columns, hit=satisfied))
+            return guarded(lambda: self._lazy.select(**columns, hit=satisfied))
         if not columns:
-            return asked(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
-        return asked(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
+            return guarded(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
+        return guarded(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
 
 
-def asked(question: Callable[[], Answer]) -> Answer:
+def guarded(question: Callable[[], Answer]) -> Answer:
     """Return what the engine answers; what it says when it cannot could quote the data, and is not passed on."""
     problem = ""
     try:
@@ -219,7 +219,7 @@ class ArrowEngine(NarwhalsEngine):
         _check_names(frame, question)
         where = question.where.columns if isinstance(question.where, Predicate) else ()
         names = dict.fromkeys((*question.unit, *question.by, *question.order_by, *where, *unread(frame)))
-        return Source(asked(partial(plain_table, frame, names)), empty=untyped(frame))
+        return Source(guarded(partial(plain_table, frame, names)), empty=untyped(frame))
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         return cells_in_memory(collected(rows), question)
@@ -227,7 +227,7 @@ class ArrowEngine(NarwhalsEngine):
     def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
         return tally_in_memory(collected(rows), units)
 
-    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
+    def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
         return units_in_memory(collected(rows), units, doubts)
 
 

@@ -74,14 +74,14 @@ def doubts_query(rows: Rows, doubts: Doubts) -> Rows:
     """
     # Two signs of each value: to trim all of them takes several times as long.
     ends = [end for name in doubts.texts for end in (nw.col(name).str.head(1), nw.col(name).str.tail(1))]
-    found = {
+    doubted = {
         "spaced": [end.is_in(list(SPACES)) for end in ends],
         "rounded": [nw.col(name).abs().is_between(least, sys.float_info.max) for name, least in doubts.reals.items()],
     }
     return rows.select(
         **{
             name: nw.any_horizontal(*(answer.fill_null(False) for answer in answers), ignore_nulls=True).any()
-            for name, answers in found.items()
+            for name, answers in doubted.items()
             if answers
         }
     )
@@ -138,7 +138,7 @@ def _first(rows: Rows, unit: list[str], ranked: list[str], one_cell: str) -> Row
 
 def most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
     """Return the cells in which a unit has most rows, each once."""
-    held = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
+    counted = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
     # In two steps: not every database filters by what is computed over other rows.
-    ranked = held.with_columns(most=nw.col("often").max().over(*unit))
+    ranked = counted.with_columns(most=nw.col("often").max().over(*unit))
     return ranked.filter(nw.col("often") == nw.col("most")).select(*unit, *cell)

@@ -89,8 +89,8 @@ def _with_columns(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
             raise ArgumentError(f"{name!r} is a column and a level of the index: rename one of them.")
         if list(frame.index.names).count(name) > 1:
             raise ArgumentError(f"the index has two levels {name!r}: rename one of them.")
-    found = {name: pd.Series(frame.index.get_level_values(name).array, index=frame.index) for name in levels}
-    return frame.assign(**found) if found else frame
+    columns = {name: pd.Series(frame.index.get_level_values(name).array, index=frame.index) for name in levels}
+    return frame.assign(**columns) if columns else frame
 
 
 def holds_intervals(frame: pd.DataFrame, name: str) -> bool:

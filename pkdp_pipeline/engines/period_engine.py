@@ -41,7 +41,7 @@ class Periods:
     first: str
     stopped: bool = False
     _columns: RelationColumns | None = None
-    _found: dict[object, Any] = field(default_factory=dict)
+    _answers: dict[object, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> RelationColumns:
@@ -61,11 +61,11 @@ class Periods:
             statement = f"SELECT p, count(*) AS n, {without}, {doubtful(doubts)} AS doubtful FROM pkdp_rows GROUP BY p"
             return self._run(statement, units)
 
-        found = self._once(("rows", unit), ask)
-        if found is None:
+        answer = self._once(("rows", unit), ask)
+        if answer is None:
             return None
-        mine = _of_period(found, first).to_pylist() or [{"n": 0, "without": 0, "doubtful": False}]
-        return mine[0]["n"], mine[0]["without"], mine[0]["doubtful"]
+        own = _of_period(answer, first).to_pylist() or [{"n": 0, "without": 0, "doubtful": False}]
+        return own[0]["n"], own[0]["without"], own[0]["doubtful"]
 
     def cells(self, question: Selection, first: date) -> CellCounts | None:
         """Return what `Engine.cells` does of a period, where each unit should have one cell.
@@ -92,18 +92,18 @@ class Periods:
             counted = f"SELECT p, code, {nobody}, several, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
             return _Counted.of(cells, codes, self._run(counted, selected, condition))
 
-        found: _Counted | None = self._once(("cells", question.unit, question.by, repr(question.where)), ask)
-        if found is None:
+        answer: _Counted | None = self._once(("cells", question.unit, question.by, repr(question.where)), ask)
+        if answer is None:
             return None
-        mine = found.of_period(first)
-        nobody, cell_of = found.nobody[mine], found.cell[mine]
+        own = answer.of_period(first)
+        nobody, cell_of = answer.nobody[own], answer.cell[own]
         several = bool((cell_of[~nobody] < 0).any())
         shown = np.flatnonzero(~nobody if not several else np.zeros_like(nobody))
-        rows, kinds = found.cells.take(cell_of[shown]), self.columns.kinds
+        rows, kinds = answer.cells.take(cell_of[shown]), self.columns.kinds
         keys = {name: to_public(rows[short], kinds[name]) for name, short in zip(question.by, by, strict=True)}
         return CellCounts(
             keys=pd.DataFrame(keys, copy=False),
-            counts=found.counts[mine][shown],
+            counts=answer.counts[own][shown],
             missing_unit=bool(nobody.any()),
             several_cells=several,
         )
@@ -122,18 +122,18 @@ class Periods:
                 selected,
             )
 
-        found = self._once(("tally", question.unit, repr(question.where)), ask)
-        return None if found is None else Tally.of(_of_period(found, first))
+        answer = self._once(("tally", question.unit, repr(question.where)), ask)
+        return None if answer is None else Tally.of(_of_period(answer, first))
 
     def _once(self, key: object, ask: Callable[[], Any]) -> Any:
-        if key not in self._found:
+        if key not in self._answers:
             try:
-                self._found[key] = ask()
+                self._answers[key] = ask()
             except PkdpError:
                 if self.stopped:
                     raise
-                self._found[key] = None
-        return self._found[key]
+                self._answers[key] = None
+        return self._answers[key]
 
     def _run(self, statement: str, selected: list[str], condition: str = "true") -> Any:
         return Rows(self.relation, (f"{self.first} AS p", *selected), condition).run(statement)
@@ -153,14 +153,14 @@ class _Counted:
     counts: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, cells: Any, codes: npt.NDArray[np.uint64], found: Any) -> _Counted:
-        cell = pd.Index(codes).get_indexer(pd.Index(found["code"].to_numpy()))
+    def of(cls, cells: Any, codes: npt.NDArray[np.uint64], answer: Any) -> _Counted:
+        cell = pd.Index(codes).get_indexer(pd.Index(answer["code"].to_numpy()))
         return cls(
             cells=cells,
-            days=found["p"].cast("int32").to_numpy(),
-            cell=np.where(found["several"].to_numpy(), -1, cell),
-            nobody=found["nobody"].to_numpy(),
-            counts=found["n"].to_numpy(),
+            days=answer["p"].cast("int32").to_numpy(),
+            cell=np.where(answer["several"].to_numpy(), -1, cell),
+            nobody=answer["nobody"].to_numpy(),
+            counts=answer["n"].to_numpy(),
         )
 
     def of_period(self, first: date) -> slice:
@@ -171,10 +171,10 @@ class _Counted:
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def _of_period(found: Any, first: date) -> Any:
+def _of_period(answer: Any, first: date) -> Any:
     import pyarrow.compute as pc
 
-    return found.filter(pc.equal(found["p"], first))
+    return answer.filter(pc.equal(answer["p"], first))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,16 +196,16 @@ class PeriodEngine:
     def cells(self, frame: OnePeriod, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         simple = question.one_cell == "error" and question.cells_per_unit == 1
-        found = frame.periods.cells(question, frame.first) if simple else None
-        return RelationEngine().cells(frame.alone(), question) if found is None else found
+        answer = frame.periods.cells(question, frame.first) if simple else None
+        return RelationEngine().cells(frame.alone(), question) if answer is None else answer
 
     def tally(self, frame: OnePeriod, question: Selection) -> Tally:
         """See `Engine.tally`."""
-        found = frame.periods.tally(question, frame.first)
-        return RelationEngine().tally(frame.alone(), question) if found is None else found
+        answer = frame.periods.tally(question, frame.first)
+        return RelationEngine().tally(frame.alone(), question) if answer is None else answer
 
     def units(self, frame: OnePeriod, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
-        found = frame.periods.rows(unit, frame.first)
-        alone = found is None or found[2]
+        answer = frame.periods.rows(unit, frame.first)
+        alone = answer is None or answer[2]
         return RelationEngine().units(frame.alone(), unit) if alone else Units()

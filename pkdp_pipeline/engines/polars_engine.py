@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from pkdp_pipeline.engines.memory import cells_in_memory
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, collected
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, collected, guarded
 from pkdp_pipeline.engines.narwhals_queries import cells_query, most_frequent
 from pkdp_pipeline.engines.question import DRAWN, numbered, wrong_where
 from pkdp_pipeline.model.predicate import check_columns
@@ -31,7 +31,7 @@ class PolarsEngine(NarwhalsEngine):
         return frame.with_columns(where.alias(name))
 
     def _source(self, frame: Any, question: Selection) -> Source:
-        empty = asked(lambda: [name for name, kind in frame.lazy().collect_schema().items() if kind == pl.Null])
+        empty = guarded(lambda: [name for name, kind in frame.lazy().collect_schema().items() if kind == pl.Null])
         return Source(frame.lazy().with_columns(pl.col(empty).cast(pl.String)) if empty else frame, empty=empty)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
@@ -73,11 +73,11 @@ def _by_hash(rows: pl.DataFrame, cell: list[str]) -> pl.DataFrame | None:
     many as there are hashes, no unit is in two; else this does not know.
     """
     present = rows.filter(pl.col("u0").is_not_null()) if rows["u0"].null_count() else rows
-    held = present.group_by(cell).agg(n=pl.col("u0").n_unique(), hashes=pl.col("u0").hash().unique())
-    hashes = np.sort(held["hashes"].explode(empty_as_null=False).to_numpy())
-    if not len(held) or held["n"].sum() != len(hashes) - np.count_nonzero(hashes[1:] == hashes[:-1]):
+    groups = present.group_by(cell).agg(n=pl.col("u0").n_unique(), hashes=pl.col("u0").hash().unique())
+    hashes = np.sort(groups["hashes"].explode(empty_as_null=False).to_numpy())
+    if not len(groups) or groups["n"].sum() != len(hashes) - np.count_nonzero(hashes[1:] == hashes[:-1]):
         return None
-    return held.select(
+    return groups.select(
         *cell, "n", pl.lit(len(present) < len(rows)).alias("missing_unit"), pl.lit(False).alias("several_cells")
     )
 
@@ -87,10 +87,10 @@ def _by_cell(rows: nw.LazyFrame[Any], cell: list[str]) -> Any:
 
     A unit is in several cells just when the cells have more units than there are.
     """
-    held: pl.DataFrame = rows.to_native().group_by(cell).agg(pl.col("u0").unique()).collect(engine="streaming")
-    units = held["u0"].explode(empty_as_null=False)
+    groups: pl.DataFrame = rows.to_native().group_by(cell).agg(pl.col("u0").unique()).collect(engine="streaming")
+    units = groups["u0"].explode(empty_as_null=False)
     missing = units.null_count()
     several = units.n_unique() - (missing > 0) < len(units) - missing
     present = pl.col("u0").list.drop_nulls() if missing else pl.col("u0")
-    answer = held.select(*cell, present.list.len().alias("n"), missing_unit=missing > 0, several_cells=several)
+    answer = groups.select(*cell, present.list.len().alias("n"), missing_unit=missing > 0, several_cells=several)
     return answer.to_arrow()

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
-from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
+from pkdp_pipeline.engines.rows import Rows, guarded, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex
@@ -61,7 +61,7 @@ class RelationColumns:
     """A relation's columns as SQL."""
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
-        self._columns, kinds = asked(lambda: (list(relation.columns), [str(kind) for kind in relation.types]))
+        self._columns, kinds = guarded(lambda: (list(relation.columns), [str(kind) for kind in relation.types]))
         self.kinds = dict(zip(self._columns, kinds, strict=True))
 
     def units(self, unit: tuple[str, ...]) -> list[str]:

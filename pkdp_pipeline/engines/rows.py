@@ -79,25 +79,25 @@ class Rows:
         """
         if units and not everybody and self.is_stored():
             return Tally.of(self.run(hits_statement(units=units)))
-        found = self.run(tally_statement(units=units, everybody=everybody, doubts=doubts))
-        return replace(Tally.of(found), units=self._looked_at(found, units, doubts) if doubts else None)
+        answer = self.run(tally_statement(units=units, everybody=everybody, doubts=doubts))
+        return replace(Tally.of(answer), units=self._doubted_units(answer, units, doubts) if doubts else None)
 
     def units(self, units: int, doubts: Doubts) -> Units:
         """See `Engine.units`."""
         if not doubts:
             return Units()
-        found = self.run(f"SELECT count(*) AS n, {doubtful(doubts)} AS doubtful FROM pkdp_rows")
-        return self._looked_at(found, units, doubts)
+        answer = self.run(f"SELECT count(*) AS n, {doubtful(doubts)} AS doubtful FROM pkdp_rows")
+        return self._doubted_units(answer, units, doubts)
 
-    def _looked_at(self, found: Any, units: int, doubts: Doubts) -> Units:
+    def _doubted_units(self, answer: Any, units: int, doubts: Doubts) -> Units:
         """Return what `units` does, given in ``doubtful`` whether a name is to be looked at."""
         import pyarrow.compute as pc
 
         # Whether a stream is refused must not depend on its names. DuckDB 1 says nothing of one that was read before.
         again = "SELECT 1 FROM pkdp_rows LIMIT 1"
-        if doubts and not len(self.run(again)) and pc.any(pc.greater(found["n"], 0)).as_py():
+        if doubts and not len(self.run(again)) and pc.any(pc.greater(answer["n"], 0)).as_py():
             raise not_counted("its rows can be read only once, and names of text or reals are looked at as well")
-        return self.doubted(units, doubts) if pc.any(found["doubtful"]).as_py() else Units()
+        return self.doubted(units, doubts) if pc.any(answer["doubtful"]).as_py() else Units()
 
     def doubted(self, units: int, doubts: Doubts) -> Units:
         """Return what `units` does, without a first look that most names pass."""
@@ -115,7 +115,7 @@ class Rows:
     def run(self, statement: str) -> Any:
         """Return the answer to what follows ``WITH pkdp_rows AS (…)`` as an Arrow table."""
         with self._query(statement) as query:
-            return asked(lambda: query().to_arrow_table())
+            return guarded(lambda: query().to_arrow_table())
 
     def is_stored(self) -> bool:
         """Return whether the rows are read from storage one by one, so that reading them twice is cheap.
@@ -124,8 +124,8 @@ class Rows:
         DuckDB 1, which gives no plan here.
         """
         with self._query("SELECT * FROM pkdp_rows", explain=True) as query:
-            plan = asked(query)
-            nodes = json.loads(asked(plan.fetchall)[0][1]) if plan is not None else [{"name": "UNKNOWN"}]
+            plan = guarded(query)
+            nodes = json.loads(guarded(plan.fetchall)[0][1]) if plan is not None else [{"name": "UNKNOWN"}]
         names = set()
         while nodes:
             node = nodes.pop()
@@ -170,7 +170,7 @@ class Rows:
     def _kinds(self) -> dict[str, str]:
         """Return the SQL types of the columns."""
         with self._query("SELECT * FROM pkdp_rows") as query:
-            rows = asked(query)
+            rows = guarded(query)
             return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
     def cells_by_code(self, question: Selection, doubts: Doubts = NO_DOUBTS) -> tuple[Any, Units]:
@@ -182,9 +182,9 @@ class Rows:
         import pyarrow.compute as pc
 
         keys, units = numbered("b", len(question.by)), len(question.unit)
-        found = self.run(homes_statement(units=units, keys=len(keys), doubts=doubts))
-        looked = self._looked_at(found, units, doubts)
-        cells, homes = found.filter(found["is_cell"]), found.filter(pc.invert(found["is_cell"]))
+        coded = self.run(homes_statement(units=units, keys=len(keys), doubts=doubts))
+        doubted = self._doubted_units(coded, units, doubts)
+        cells, homes = coded.filter(coded["is_cell"]), coded.filter(pc.invert(coded["is_cell"]))
         present = homes.filter(pc.invert(homes["nobody"]))
         joined = present["code"].to_numpy()
         low, own = cells["code"].to_numpy() & np.uint64(HALF), joined & np.uint64(HALF)
@@ -193,14 +193,14 @@ class Rows:
             counted = self.run(cells_statement(question, keys=len(keys)))
             if len(counted) != len(cells):  # such as a stream, of which DuckDB 1 reads no row again
                 raise not_counted("its rows changed while they were read")
-            return counted, looked
+            return counted, doubted
         several_cells = bool((own + (joined >> np.uint64(BITS)) != HALF).any())
         counts = np.zeros(len(cells), dtype=np.int64)
         if not several_cells:
             np.add.at(counts, order[np.searchsorted(low[order], own)], present["n"].to_numpy())
         missing_unit = len(present) < len(homes)
         answer = answered(cells.select(keys), counts, missing_unit=missing_unit, several_cells=several_cells)
-        return answer, looked
+        return answer, doubted
 
     def homes(self, code: str, units: int) -> tuple[_Hashes, npt.NDArray[np.int64], bool]:
         """Return the codes that units have, joined bit by bit; how many have each; and whether a unit is missing."""
@@ -209,9 +209,9 @@ class Rows:
         unit = ", ".join(numbered("u", units))
         joined = f"SELECT {unit}, bit_or({code}) AS code FROM pkdp_rows GROUP BY {unit}"
         home = f"CASE WHEN {missing(units)} THEN NULL ELSE code END::UBIGINT AS home"
-        found = self.run(f"SELECT {home}, count(*) AS n FROM ({joined}) GROUP BY home")
-        present = found.filter(pc.is_valid(found["home"]))
-        return present["home"].to_numpy(), present["n"].to_numpy(), len(present) < len(found)
+        answer = self.run(f"SELECT {home}, count(*) AS n FROM ({joined}) GROUP BY home")
+        present = answer.filter(pc.is_valid(answer["home"]))
+        return present["home"].to_numpy(), present["n"].to_numpy(), len(present) < len(answer)
 
 
 def _is_duckdb_1() -> bool:
@@ -220,7 +220,7 @@ def _is_duckdb_1() -> bool:
     return duckdb.__version__.startswith("1.")
 
 
-def asked(question: Callable[[], Answer]) -> Answer:
+def guarded(question: Callable[[], Answer]) -> Answer:
     """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
     import duckdb
     import pyarrow as pa

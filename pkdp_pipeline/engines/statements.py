@@ -32,12 +32,12 @@ def tally_statement(*, units: int, everybody: bool = True, doubts: Doubts = NO_D
             "false AS doubtful, count(*) AS n FROM pkdp_rows"
         )
     unit, nobody = ", ".join(numbered("u", units)), missing(units)
-    looked = "" if everybody or doubts else f" WHERE hit OR {nobody}"
+    restriction = "" if everybody or doubts else f" WHERE hit OR {nobody}"
     return (
         f"SELECT count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
         f"{f'count(*) FILTER (WHERE NOT ({nobody}))' if everybody else 'NULL::BIGINT'} AS population, "
         f"coalesce(bool_or({nobody}), false) AS missing_unit, {doubtful(doubts)} AS doubtful, count(*) AS n "
-        f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows{looked} GROUP BY {unit})"
+        f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows{restriction} GROUP BY {unit})"
     )
 
 

@@ -20,7 +20,7 @@ from pkdp_pipeline.ledger.reading import is_begun
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
-_YEARS = 100  # at most, from the first day to the last: a year of two digits is a slip
+_MAX_YEARS = 100  # at most, from the first day to the last: a year of two digits is a slip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,10 +142,10 @@ def days_of(job: Job, first: date, last: date, *, ahead: bool = False) -> tuple[
         raise ArgumentError(f"the last period, {end}, is before the first, {begin}: swap them.")
     if not ahead and not job.period.is_closed(last):
         job.period.check_open(last)
-    if last.year - first.year > _YEARS:
+    if last.year - first.year > _MAX_YEARS:
         raise ArgumentError(
-            f"{begin} to {end} are more than {_YEARS} years, every {job.period.every} of which would be published and "
-            "charged: correct the dates, or ask for one part after another."
+            f"{begin} to {end} are more than {_MAX_YEARS} years, every {job.period.every} of which would be published "
+            "and charged: correct the dates, or ask for one part after another."
         )
     days = tuple(job.period.periods(first, last))
     if not days:
@@ -188,11 +188,11 @@ def missed_days(job: Job, day: date) -> tuple[date, ...]:
     if not job.period.is_over(day) or not is_begun(job.ledger):
         return ()
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        held = {entry.key: entry.period for entry in ledger.entries() if entry.state == "published"}
+        published = {entry.key: entry.period for entry in ledger.entries() if entry.state == "published"}
         dataset = ledger.dataset
     begin = job.period.span(day)[0]
-    starts = {start for start in map(job.period.start, held.values()) if start is not None and start < begin}
+    starts = {start for start in map(job.period.start, published.values()) if start is not None and start < begin}
     for earlier in sorted(starts, reverse=True):
-        if all(one.question.key(dataset) in held for one in job.publications(earlier)):
-            return tuple(one for one in job.period.periods(earlier, begin) if earlier < one < begin)
+        if all(publication.question.key(dataset) in published for publication in job.publications(earlier)):
+            return tuple(start for start in job.period.periods(earlier, begin) if earlier < start < begin)
     return ()

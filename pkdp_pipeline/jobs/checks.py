@@ -47,7 +47,7 @@ def check_input(
     source: Source,
     job: Job,
     day: date,
-    asked: Sequence[Question] | None = None,
+    questions: Sequence[Question] | None = None,
     *,
     verdicts: list[tuple[str, bool]] | None = None,
 ) -> CheckedDay:
@@ -70,7 +70,7 @@ def check_input(
     kept += [*columns, *_of_rows(job, day, number, without_unit, newest)]
     counted, uncounted = {}, None
     try:
-        for question in _questions(job, day) if asked is None else asked:
+        for question in _questions(job, day) if questions is None else questions:
             counted[str(question.label)] = _counted(source, job, day, question)
     except ArgumentError as error:
         uncounted = error
@@ -78,10 +78,10 @@ def check_input(
         # What cannot be counted may be what a rule is about, such as a column without values.
         problems = _broken(kept)
         raise _failure(problems, job.period.text(day)) if problems else uncounted
-    for position, found in enumerate(counted.values()):
+    for position, answer in enumerate(counted.values()):
         if position == 0:
-            kept += _of_units(found.question, alike=found.units.alike)
-        kept += _of_cells(found.question, found)
+            kept += _of_units(answer.question, alike=answer.units.alike)
+        kept += _of_cells(answer.question, answer)
     problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
         raise _failure(problems, job.period.text(day))
@@ -90,27 +90,27 @@ def check_input(
 
 def stated_rules(job: Job, day: date) -> list[str]:
     """Return the rules that stop a job where a day breaks them, in their order; no data are read for them."""
-    expectations, asked = read_expectations(job.checks), _questions(job, day)
+    expectations, questions = read_expectations(job.checks), _questions(job, day)
     days: dict[str, Kind] = {} if job.checks.fresh is None else {job.checks.fresh.column: "date"}
     rules = [*_of_columns(days, job, expectations), *_of_rows(job, day, 0, 0, None)]
-    rules += _of_units(asked[0], alike=False)
-    rules += [rule for question in asked for rule in _of_cells(question, None)]
-    return [*(text for text, _ in rules), *(one.rule for one in expectations if one.stops)]
+    rules += _of_units(questions[0], alike=False)
+    rules += [rule for question in questions for rule in _of_cells(question, None)]
+    return [*(text for text, _ in rules), *(expectation.rule for expectation in expectations if expectation.stops)]
 
 
-def _of_columns(found: Mapping[str, Kind], job: Job, expectations: Sequence[Expectation]) -> list[Rule]:
+def _of_columns(kinds: Mapping[str, Kind], job: Job, expectations: Sequence[Expectation]) -> list[Rule]:
     """Return what must hold of the columns before any row is read."""
     checks, fresh = job.checks, job.checks.fresh
     named = [column for _, column in job.needs().declared] + list(checks.columns)
     named += [column for expectation in expectations for column in expectation.columns]
     named += [] if fresh is None else [fresh.column]
-    rules = [(f"column {column!r} must exist", column in found) for column in dict.fromkeys(named)]
+    rules = [(f"column {column!r} must exist", column in kinds) for column in dict.fromkeys(named)]
     for column, kind in checks.columns.items():
-        fits = column not in found or found[column] == kind or (kind == "number" and found[column] == "real")
+        fits = column not in kinds or kinds[column] == kind or (kind == "number" and kinds[column] == "real")
         rules.append((f"column {column!r} must hold {HOLDS[kind]}", fits))
-    if fresh is not None and fresh.column in found:
+    if fresh is not None and fresh.column in kinds:
         text = f"column {fresh.column!r} must hold dates or times to say how fresh the data are"
-        rules.append((text, found[fresh.column] in DAYS))
+        rules.append((text, kinds[fresh.column] in DAYS))
     return rules
 
 
@@ -177,7 +177,7 @@ def _broken(rules: Sequence[Rule]) -> list[str]:
 
 
 def _questions(job: Job, day: date) -> list[Question]:
-    return [one.question for one in job.publications(day)]
+    return [publication.question for publication in job.publications(day)]
 
 
 def _counted(source: Source, job: Job, day: date, question: Question) -> Counted:
@@ -195,7 +195,9 @@ def _unmet(
     if not expectations:
         return []
     # Rows alone can be counted by any column.
-    columns = dict.fromkeys(column for one in expectations for column in one.columns) or [job.period.column]
+    columns = dict.fromkeys(column for expectation in expectations for column in expectation.columns) or [
+        job.period.column
+    ]
     problems = []
     verdicts = judge(source.pandas(job.period, day, list(columns)), expectations)
     for expectation, verdict in zip(expectations, verdicts, strict=True):
@@ -219,33 +221,35 @@ def _failure(rules: Sequence[str], period: str) -> InputCheckError:
 _METADATA = {b"pandas", b"pkdp.certificate", b"pkdp.release"}
 
 
-def check_output(release: Release, asked: ReleaseTable, *, rows: int | None = None) -> None:
+def check_output(release: Release, requested: ReleaseTable, *, rows: int | None = None) -> None:
     """Check that a release is what the job asks for and withholds what it must.
 
     `rows`: how many rows were read for it; None where it was published before. Raises `RuntimeError` if it is not: a
     defect of this library. The message holds no value and no count.
     """
-    problems = [*_schema(release, asked), *_file(release)]
+    problems = [*_schema(release, requested), *_file(release)]
     if not problems:
         table = release.sealed.rows
-        problems = [*_counts(table, asked, rows), *_cells(table, asked)]
+        problems = [*_counts(table, requested, rows), *_cells(table, requested)]
     if problems:
         raise RuntimeError(
-            f"the output check of release {asked.name!r} failed, which is a defect of pkdp; nothing was written: "
+            f"the output check of release {requested.name!r} failed, which is a defect of pkdp; nothing was written: "
             f"{'; '.join(problems)}."
         )
 
 
-def _schema(release: Release, asked: ReleaseTable) -> list[str]:
+def _schema(release: Release, requested: ReleaseTable) -> list[str]:
     table, problems = release.sealed.cells, []
-    if [name for name, _ in table.columns] != [*(asked.by or ()), "count"]:
+    if [name for name, _ in table.columns] != [*(requested.by or ()), "count"]:
         problems.append("its columns must be the by-columns and count")
     elif not table.counted:
         problems.append("count must hold whole numbers")
     certificate = release.certificate
-    if certificate.mechanism != beside_groups(asked.mechanism, asked.by, asked.protects, certificate.attacker):
+    if certificate.mechanism != beside_groups(
+        requested.mechanism, requested.by, requested.protects, certificate.attacker
+    ):
         problems.append("its certificate must be about the mechanism that the job asks for")
-    if asked.by is None and list(map(len, table.rows)) != [1]:
+    if requested.by is None and list(map(len, table.rows)) != [1]:
         problems.append("a count must be one number")
     return problems
 
@@ -267,29 +271,29 @@ def _file(release: Release) -> list[str]:
     return problems
 
 
-def _counts(table: Sequence[Sequence[Key]], asked: ReleaseTable, rows: int | None) -> list[str]:
-    mechanism, published = asked.mechanism, [count for *_, count in table if count is not None]
+def _counts(table: Sequence[Sequence[Key]], requested: ReleaseTable, rows: int | None) -> list[str]:
+    mechanism, published = requested.mechanism, [count for *_, count in table if count is not None]
     smallest, problems = min(published, default=math.inf), []
     if mechanism.noise is None:
         # Without k, a cell that was found has somebody in it; one that was declared may be empty.
-        least = mechanism.k or (1 if asked.by is not None and asked.domain is None else 0)
+        least = mechanism.k or (1 if requested.by is not None and requested.domain is None else 0)
         if smallest < least:
             problems.append("no cell may be under k")
         if rows is not None and sum(published) > rows:
             problems.append("its cells must not add up to more than the rows that were read")
     elif mechanism.release_threshold is not None and smallest < mechanism.release_threshold:
         problems.append("no cell may be under the release threshold")
-    if asked.by is not None and asked.domain is None and len(published) < len(table):
+    if requested.by is not None and requested.domain is None and len(published) < len(table):
         problems.append("a cell that is suppressed must be left out where no domain is declared")
     return problems
 
 
-def _cells(table: Sequence[Sequence[Key]], asked: ReleaseTable) -> list[str]:
-    if asked.by is None:
+def _cells(table: Sequence[Sequence[Key]], requested: ReleaseTable) -> list[str]:
+    if requested.by is None:
         return []
     cells: list[tuple[Key, ...]] = [tuple(cell) for *cell, _ in table]
-    if asked.domain is not None:
-        declared = Domain.parse(asked.by, asked.domain)
+    if requested.domain is not None:
+        declared = Domain.parse(requested.by, requested.domain)
         return [] if cells == list(declared.cells) else ["its cells must be those of the domain, in its order"]
     if len(set(cells)) < len(cells):
         return ["no cell may be in it twice"]

@@ -95,18 +95,22 @@ def check_together(job: Job) -> None:
     """
     dataset, evidence = job.dataset, job.declared()
     named = job.publications()  # what may stand together does not depend on the day
-    for position, one in enumerate(named):
-        asked, earlier = one.question, named[:position]
+    for position, publication in enumerate(named):
+        question, earlier = publication.question, named[:position]
         for other in (before.question for before in earlier):
-            if asked.key(dataset) == other.key(dataset):
-                raise ConfigError(f"releases {other.label!r} and {asked.label!r} ask for the same; remove one of them.")
+            if question.key(dataset) == other.key(dataset):
+                raise ConfigError(
+                    f"releases {other.label!r} and {question.label!r} ask for the same; remove one of them."
+                )
         others = [(other.question.facts(), other.attacker) for other in earlier]
         refusal = None
         try:
-            check_differencing(asked.facts(), others, dataset=dataset, evidence=evidence, attacker=one.attacker)
+            check_differencing(
+                question.facts(), others, dataset=dataset, evidence=evidence, attacker=publication.attacker
+            )
         except DifferencingError as error:
             # All releases of a job are of the same day, so to name it says nothing.
-            refusal = worded_for(error, JOB_FILE).replace(f", period {asked.period}", "")
+            refusal = worded_for(error, JOB_FILE).replace(f", period {question.period}", "")
         if refusal is not None:
             raise DifferencingError(refusal)
 
@@ -114,7 +118,7 @@ def check_together(job: Job) -> None:
 @contextmanager
 def in_job_words(release: str | None, speech: Speech = JOB_FILE) -> Iterator[None]:
     """Let an error from inside name the release, and say what to write in the job file, or in another speech."""
-    told = None
+    reworded = None
     try:
         yield
     except PkdpError as error:
@@ -123,9 +127,9 @@ def in_job_words(release: str | None, speech: Speech = JOB_FILE) -> Iterator[Non
             message = f"release {release!r}: {message}"
         if message == str(error):
             raise
-        told = type(error)(message)
-    if told is not None:
-        raise told
+        reworded = type(error)(message)
+    if reworded is not None:
+        raise reworded
 
 
 def plan_job(
@@ -150,7 +154,7 @@ def plan_job(
             planned.append(plan_day(job, ledger, day, revise=revise, ahead=ahead, speech=speech))
             if planned[-1].refused is not None:
                 break
-        allowed = [one.day for one in planned if one.refused is None]
+        allowed = [planned_day.day for planned_day in planned if planned_day.refused is None]
         return Plan(
             days=tuple(planned),
             unreached=len(days) - len(planned),
@@ -177,19 +181,19 @@ def plan_day(
     `publications` are those of the day, where they are at hand.
     """
     releases: list[PlannedRelease] = []
-    for asked in job.publications(day) if publications is None else publications:
-        name = str(asked.question.label)
+    for publication in job.publications(day) if publications is None else publications:
+        name = str(publication.question.label)
         try:
             if not ahead:
                 job.period.check_open(day)
             with in_job_words(name, speech):
-                found = replace(asked, ledger=ledger, revise=revise).reserve()
+                answer = replace(publication, ledger=ledger, revise=revise).reserve()
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
-        if isinstance(found, Entry):
-            certificate = certificate_of(describe(found.certificate))
+        if isinstance(answer, Entry):
+            certificate = certificate_of(describe(answer.certificate))
             releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
         else:
-            certificate = replace(found.certificate, context=None)  # which names the copy's head
+            certificate = replace(answer.certificate, context=None)  # which names the copy's head
             releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

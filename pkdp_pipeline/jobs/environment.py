@@ -29,12 +29,12 @@ def from_environment(value: object) -> object:
     """
     if not isinstance(value, str) or ("${" not in value and not re.fullmatch(r"\$\w+", value)):
         return value
-    found = _VARIABLE.fullmatch(value)
-    if found is None:
+    match = _VARIABLE.fullmatch(value)
+    if match is None:
         raise ValueError('an environment variable must be the whole value, in braces, such as "${PKDP_DATABASE}".')
-    content = os.environ.get(found[1], "")
+    content = os.environ.get(match[1], "")
     if not content:
-        raise ValueError(f"the environment variable {found[1]} is not set; set it where the job runs.")
+        raise ValueError(f"the environment variable {match[1]} is not set; set it where the job runs.")
     return content
 
 

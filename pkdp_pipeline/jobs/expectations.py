@@ -58,7 +58,7 @@ _DATA = "data"
 _PLACE = "place"
 """The note on an expectation that says which one it is: results do not come back in the order asked."""
 
-_one_at_a_time = threading.Lock()
+_library_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +127,9 @@ def check_expectations(checks: ChecksTable) -> None:
     wrong: list[str] = []
     for expectation in read_expectations(checks):
         try:
-            with _one_at_a_time, _quiet():
-                made = _made(expectation)
-            if (getattr(made, "min_value", 0), getattr(made, "max_value", 0)) == (None, None):
+            with _library_lock, _quiet():
+                built = _made(expectation)
+            if (getattr(built, "min_value", 0), getattr(built, "max_value", 0)) == (None, None):
                 wrong.append(f"{expectation.place}: {expectation.type} needs min_value, max_value or both.")
         except Exception as error:
             wrong += _of_library(expectation, error)
@@ -142,7 +142,7 @@ def judge(frame: pd.DataFrame, expectations: Sequence[Expectation]) -> list[Verd
 
     The library would keep the last frame in memory, so it is told to forget it.
     """
-    with _one_at_a_time, _quiet():
+    with _library_lock, _quiet():
         verdicts: list[Verdict] = ["not answered"] * len(expectations)
         library, context = _library()
         suite = library.ExpectationSuite(name="asked")
@@ -177,9 +177,11 @@ def _of_suite(path: str | None) -> list[tuple[str, Any, dict[str, Any]]]:
         problem = "is not valid JSON."
     if problem:
         raise ConfigError(f"checks.expectations: {str(file)!r} {problem}")
-    found = suite.get("expectations") if isinstance(suite, dict) and not suite.get("suite_parameters") else None
-    entries = found if isinstance(found, list) else [found]
-    if not all(isinstance(one, dict) and "type" in one and isinstance(one.get("kwargs"), dict) for one in entries):
+    listed = suite.get("expectations") if isinstance(suite, dict) and not suite.get("suite_parameters") else None
+    entries = listed if isinstance(listed, list) else [listed]
+    if not all(
+        isinstance(entry, dict) and "type" in entry and isinstance(entry.get("kwargs"), dict) for entry in entries
+    ):
         raise ConfigError(
             f"checks.expectations: {str(file)!r} is no suite of Great Expectations 1.x, whose expectations have type "
             "and kwargs, or has suite_parameters for values; write it with json.dump(suite.to_json_dict(), file)."
@@ -248,12 +250,14 @@ def _given(key: str, value: Any) -> Any:
 def _of_library(expectation: Expectation, error: Exception) -> list[str]:
     """Return what the library says of an expectation's arguments: one line for each."""
     errors = getattr(error, "errors", list)  # of pydantic; another error says nothing that helps
-    told: dict[str, str] = {}
-    for one in errors():
-        key = str(one["loc"][0])
+    problems: dict[str, str] = {}
+    for detail in errors():
+        key = str(detail["loc"][0])
         place = expectation.place if key == "__root__" else f"{expectation.place}.{key}"
-        told.setdefault(place, _CONDITION if key == "row_condition" else f"{one['msg']}.")
-    return [f"{place}: {words}" for place, words in told.items()] or [f"{expectation.place}: has arguments of no use."]
+        problems.setdefault(place, _CONDITION if key == "row_condition" else f"{detail['msg']}.")
+    return [f"{place}: {words}" for place, words in problems.items()] or [
+        f"{expectation.place}: has arguments of no use."
+    ]
 
 
 def _made(expectation: Expectation, **more: Any) -> Any:

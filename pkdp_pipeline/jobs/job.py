@@ -157,8 +157,8 @@ class Job(Declarations):
 
     def kind(self, release: ReleaseTable) -> Kind:
         """Return how a release stands beside others about the same people; see `kind_of`."""
-        asked = (release.mechanism, release.by, release.protects, self.attacker_of(release))
-        return "total" if asks_for_totals(*asked) else kind_of(release.mechanism, release.protects)
+        arguments = (release.mechanism, release.by, release.protects, self.attacker_of(release))
+        return "total" if asks_for_totals(*arguments) else kind_of(release.mechanism, release.protects)
 
     def claims(self, release: ReleaseTable) -> bool:
         """Return whether what a release promises beside the others may rest on what its attacker does not know."""
@@ -177,8 +177,8 @@ class Job(Declarations):
         for name in (release.name for release in self.release):
             other = first.get(name.casefold())
             if other is not None:
-                told = f"{name!r}" if other == name else f"{other!r} and {name!r}, which differ in case alone"
-                raise ValueError(f"two releases are named {told}; their files would overwrite each other: rename one.")
+                clash = f"{name!r}" if other == name else f"{other!r} and {name!r}, which differ in case alone"
+                raise ValueError(f"two releases are named {clash}; their files would overwrite each other: rename one.")
             first[name.casefold()] = name
         return self
 

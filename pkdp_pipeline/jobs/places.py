@@ -37,7 +37,7 @@ def misplaced(
     if records is not None:
         places = (("records.directory", records.directory), ("records.lineage", records.lineage))
         beside += [(key, place, "output.directory", output.directory) for key, place in places]
-    found = [
+    problems = [
         f"{key}: lies inside {other}, and what is private must not lie where the public is: put one beside the other."
         for key, place, other, folder in beside
         if place and folder and Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
@@ -50,15 +50,15 @@ def misplaced(
         ("ledger", "source", ledger_file in read),
         ("output.duckdb", "ledger", bool(written) and written == ledger_file),
     ]
-    found += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
+    problems += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
     if isinstance(source, DatabaseTable) and output.postgres is not None and source.table is not None:
         schema, _, table = source.table.rpartition(".")
         together = source.postgres_database == public_address(output.postgres)
         if together and (schema or "public") == (output.schema_ or "public"):
-            found += [
+            problems += [
                 f"release[{number}].name: its table {name!r} would replace the source's: rename the release, "
                 "or write another schema under [output]."
                 for number, name in enumerate(releases, 1)
                 if name == table
             ]
-    return found
+    return problems

@@ -111,14 +111,14 @@ class JobResult:
     @property
     def files(self) -> list[Path]:
         """The files that were written, or are as they would be written."""
-        files = [file for one in self.releases for file in one.files]
+        files = [file for release in self.releases for file in release.files]
         ends = [self.summary] if self.head is not None else []
         return [*files, *ends, *filter(None, [self.report])]
 
     @property
     def replayed(self) -> bool:
         """Whether everything was published before: no data was read and nothing was charged."""
-        return all(one.release.replayed for one in self.releases)
+        return all(release.release.replayed for release in self.releases)
 
     @property
     def exit_code(self) -> int:
@@ -155,7 +155,7 @@ class JobResult:
             "exit_code": self.exit_code,
             "error": None if error is None else {"kind": type(error).__name__, "message": self.message},
             "delta": DELTA,
-            "releases": [one.facts() for one in self.releases],
+            "releases": [release.facts() for release in self.releases],
             "checks": [{"rule": rule, "passed": passed} for rule, passed in self.checks],
             "files": list(map(str, self.files)),
             "head": self.head,
@@ -247,8 +247,8 @@ def check_retention(job: Job) -> None:
     folder = Path(job.retention.directory) if job.retention else None
     if folder is None or not folder.exists():
         return
-    found = folder.stat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+    status = folder.stat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise ConfigError(
             f"retention.directory {str(folder)!r} must be a folder that its owner alone, who runs the job, can "
             f"open: chmod 700 {str(folder)!r}, or choose one that does not exist yet."

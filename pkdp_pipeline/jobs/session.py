@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
 
 
-_TOGETHER = 1000  # periods at most that are read together: to look so many up takes a second or two
+_MAX_PERIODS_TOGETHER = 1000  # periods at most that are read together: to look so many up takes a second or two
 
 
 class JobSession:
@@ -67,7 +67,7 @@ class JobSession:
     def __init__(self, job: Job, *, day: date | None = None, stopping: Stopping | None = None) -> None:
         self.job, self._day = job, None if day is None else job.period.span(day)[0]
         self.stopping = stopping or Stopping()
-        self._held = ExitStack()
+        self._resources = ExitStack()
         self._ledger: Ledger
         self._new_ledger = self._tried = False
         self._steps: tuple[PeriodStep, ...] = ()
@@ -79,9 +79,9 @@ class JobSession:
     def __enter__(self) -> Self:
         job = self.job
         try:
-            with self._held as opening:
+            with self._resources as opening:
                 self._open(opening)
-                self._held = opening.pop_all()
+                self._resources = opening.pop_all()
         except BaseException as error:
             if self._day is not None:
                 with suppress(PkdpError):
@@ -98,7 +98,7 @@ class JobSession:
                 yield step
 
     def __exit__(self, *error: object) -> None:
-        self._held.close()
+        self._resources.close()
 
     def _open(self, opening: ExitStack) -> None:
         """Open and check all but the source; that, too, where there is no ledger yet."""
@@ -172,9 +172,15 @@ class JobSession:
         start = self.job.period.start
         if (first := start(begins.period)) is None or day >= first:
             return None
-        starts = {at: entry.period for entry in self._ledger.entries() if (at := start(entry.period)) is not None}
+        starts = {
+            first_day: entry.period
+            for entry in self._ledger.entries()
+            if (first_day := start(entry.period)) is not None
+        }
         earliest = min(starts)
-        published = (replace(one, ledger=self._ledger).published() for one in self.job.publications(day))
+        published = (
+            replace(publication, ledger=self._ledger).published() for publication in self.job.publications(day)
+        )
         return starts[earliest] if day < earliest and any(release is None for release in published) else None
 
     def _as_recorded(self) -> Ledger:
@@ -199,19 +205,23 @@ class JobSession:
         result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
         with recorded(result, self._steps):
             checked = None
-            asked = [replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(day)]
-            to_read = self._to_read(asked, day)
+            publications = [
+                replace(publication, ledger=self._ledger, revise=revise) for publication in self.job.publications(day)
+            ]
+            to_read = self._to_read(publications, day)
             if self._tried:
                 checked = self._check(to_read, result, revise=revise)
                 with ExitStack() as opening:
                     self._open_ledger(opening, locked=Path(self.job.output.directory).is_dir())
-                    self._held.enter_context(opening.pop_all())
+                    self._resources.enter_context(opening.pop_all())
                 keep_rows(self.job, self._opened_source(), day)
-                asked = [replace(one, ledger=self._ledger) for one in asked]  # of the questions that were counted
-                to_read = self._to_read(asked, day)
-            self._publish(asked, to_read, result, checked)
+                publications = [
+                    replace(publication, ledger=self._ledger) for publication in publications
+                ]  # of the questions that were counted
+                to_read = self._to_read(publications, day)
+            self._publish(publications, to_read, result, checked)
             self._new_ledger = False
-            self._write(asked[0].question, result, alone=report)
+            self._write(publications[0].question, result, alone=report)
         return result
 
     def total(self) -> Certificate | None:
@@ -234,59 +244,63 @@ class JobSession:
             reports = [step.all_published(self.job) for step in self._steps]
         return next(filter(None, reports), None)
 
-    def _to_read(self, asked: Sequence[Publication], day: date) -> list[Question]:
+    def _to_read(self, publications: Sequence[Publication], day: date) -> list[Question]:
         """Refuse what may not be published, all of the day together; return the questions that need data."""
         with self.stopping.reading():  # what is charged here is taken back
-            if all(one.published() is not None for one in asked):
+            if all(publication.published() is not None for publication in publications):
                 return []
             with rehearsal(self._ledger) as trial:
-                planned = plan_day(self.job, trial, day, revise=asked[0].revise, publications=asked)
+                planned = plan_day(self.job, trial, day, revise=publications[0].revise, publications=publications)
         if planned.refused is not None:
             raise planned.refused
-        return [one.question for one, made in zip(asked, planned.releases, strict=True) if made.outcome == "publish"]
+        return [
+            publication.question
+            for publication, planned_release in zip(publications, planned.releases, strict=True)
+            if planned_release.outcome == "publish"
+        ]
 
     def _publish(
         self,
-        asked: Sequence[Publication],
+        publications: Sequence[Publication],
         to_read: Sequence[Question],
         result: JobResult,
         checked: CheckedDay | None,
     ) -> None:
         """Check the day where data are needed, and publish release after release; `result` is filled on the way."""
-        revise = asked[0].revise
+        revise = publications[0].revise
         if checked is None and to_read:
             checked = self._check(to_read, result, revise=revise)
 
         def counted(question: Question) -> Counted:
-            found = checked
-            if found is None or question.label not in found.counted:
+            checked_day = checked
+            if checked_day is None or question.label not in checked_day.counted:
                 # Another run took its reservation back meanwhile.
-                found = self._check([question], result, revise=revise)
-            return found.counted[str(question.label)]
+                checked_day = self._check([question], result, revise=revise)
+            return checked_day.counted[str(question.label)]
 
-        for table, one in zip(self.job.release, asked, strict=True):
+        for table, publication in zip(self.job.release, publications, strict=True):
             self.stopping.check()
-            looked_at: list[Release] = []
+            checked_releases: list[Release] = []
 
-            def check(release: Release, table: ReleaseTable = table, seen: list[Release] = looked_at) -> None:
+            def check(release: Release, table: ReleaseTable = table, passed: list[Release] = checked_releases) -> None:
                 check_output(release, table, rows=None if checked is None else checked.rows)
-                seen.append(release)
+                passed.append(release)
 
             try:
                 with in_job_words(table.name):
-                    release = publish(partial(counted, one.question), one, check=check)
+                    release = publish(partial(counted, publication.question), publication, check=check)
             except PkdpError as error:
                 if not result.releases:
                     raise
                 with suppress(PkdpError):
                     _write_outputs(result)
-                others = ", ".join(repr(made.asked.name) for made in result.releases)
+                others = ", ".join(repr(release.asked.name) for release in result.releases)
                 named = f"release {table.name!r}: "
                 raise type(error)(
                     f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
                     "replays that."
                 ) from error
-            if release not in looked_at:  # it is another run's, or was there before
+            if release not in checked_releases:  # it is another run's, or was there before
                 check_output(release, table)
             result.releases += (JobRelease(asked=table, release=release),)
 
@@ -304,21 +318,23 @@ class JobSession:
     def _in_a_row(self, day: date, *, revise: bool) -> tuple[date, ...]:
         """Return the announced periods from this one to the last before one that was published, and not too many."""
         place = self._announced.index(day) if day in self._announced else len(self._announced)
-        following = self._announced[place + 1 : place + _TOGETHER]
+        following = self._announced[place + 1 : place + _MAX_PERIODS_TOGETHER]
 
         def is_read(other: date) -> bool:
-            asked = (replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(other))
-            return any(one.published() is None for one in asked)
+            publications = (
+                replace(publication, ledger=self._ledger, revise=revise) for publication in self.job.publications(other)
+            )
+            return any(publication.published() is None for publication in publications)
 
         return day, *takewhile(is_read, following)
 
     def _opened_source(self) -> Source:
         if self._source is None:
             self._source = open_source(self.job)
-            self._held.callback(self._source.close)
+            self._resources.callback(self._source.close)
         return self._source
 
-    def _check(self, asked: Sequence[Question], result: JobResult, *, revise: bool) -> CheckedDay:
+    def _check(self, questions: Sequence[Question], result: JobResult, *, revise: bool) -> CheckedDay:
         """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         source, verdicts = self._opened_source(), list[tuple[str, bool]]()
         if result.day not in self._together:
@@ -328,7 +344,7 @@ class JobSession:
         result.checks = verdicts
 
         def look() -> CheckedDay:
-            checked = check_input(source, self.job, result.day, asked, verdicts=verdicts)
+            checked = check_input(source, self.job, result.day, questions, verdicts=verdicts)
             if not self._tried:
                 keep_rows(self.job, source, result.day)
             return checked
@@ -358,8 +374,10 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
 
 
 def _write_outputs(result: JobResult) -> None:
-    files = write_outputs(result.job, result.day, [(one.asked, one.release) for one in result.releases])
-    result.releases = tuple(replace(one, files=files[one.asked.name]) for one in result.releases)
+    files = write_outputs(
+        result.job, result.day, [(published.asked, published.release) for published in result.releases]
+    )
+    result.releases = tuple(replace(published, files=files[published.asked.name]) for published in result.releases)
 
 
 @contextmanager

@@ -103,10 +103,10 @@ class FileSourceTable(SourceTable):
             return content
         files = content.get("files")
         names = [str(file).lower() for file in (files if isinstance(files, list) else [files])]
-        found = {next((kind for end, kind in _SUFFIXES.items() if name.endswith(end)), None) for name in names}
-        if len(found - {None}) > 1:
+        formats = {next((kind for end, kind in _SUFFIXES.items() if name.endswith(end)), None) for name in names}
+        if len(formats - {None}) > 1:
             raise ValueError("the files are of several formats: keep those of one.")
-        return {**content, "format": found.pop()} if len(found) == 1 and None not in found else content
+        return {**content, "format": formats.pop()} if len(formats) == 1 and None not in formats else content
 
     @field_validator("files")
     @classmethod
@@ -290,7 +290,7 @@ def one_of(sources: Mapping[str, type[SourceTable]]) -> Any:
             if len(given) > 1:
                 raise ValueError(f"has {' and '.join(given)}: a job reads one source, remove the others.")
             if not given:
-                close = next((found for key in value for found in difflib.get_close_matches(key, sources, n=1)), None)
+                close = next((match for key in value for match in difflib.get_close_matches(key, sources, n=1)), None)
                 hint = f"; did you mean {close!r}?" if close else "."
                 raise ValueError(f"says not what to read: write one of {', '.join(sources)}{hint}")
         return value

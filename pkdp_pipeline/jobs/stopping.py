@@ -93,11 +93,11 @@ def interruptible(work: Callable[[], Answer], cancel: Callable[[], None]) -> Ans
     One that waits inside a driver or an engine learns of a signal only when it is over.
     """
     with ThreadPoolExecutor(1) as other:
-        asked = other.submit(work)
+        future = other.submit(work)
         try:
-            return asked.result()
+            return future.result()
         except BaseException:
-            if not asked.done():
+            if not future.done():
                 with suppress(Exception):
                     cancel()
             raise

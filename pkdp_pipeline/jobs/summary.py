@@ -58,18 +58,18 @@ class Together:
     def sentence(self, period: str) -> str:
         """Return the total of a period in words; numbers are rounded up."""
         when = f"{'on' if period.count('-') == 2 else 'in'} {period}"
-        held = f"The ledger holds {self.releases} releases about these people {when}"
+        start = f"The ledger holds {self.releases} releases about these people {when}"
         if self.total is None:
-            return f"{held}; {self.reason}."
-        return f"{held}. {self.total.sentence()} The ledger's total states what several periods add up to."
+            return f"{start}; {self.reason}."
+        return f"{start}. {self.total.sentence()} The ledger's total states what several periods add up to."
 
 
 def _promised(entry: Entry, *, alone: bool) -> Certificate:
     """Return the largest promise that a release ever made; only that of its noise, where others stand beside it."""
     counting = [release_certificate(text) for text in counted(entry.certificates)]
-    if alone or any(one.worst_case_bound is None for one in counting):
+    if alone or any(certificate.worst_case_bound is None for certificate in counting):
         return promised_by(counting)
-    return promised_by([one.worst_case_only() for one in counting])
+    return promised_by([certificate.worst_case_only() for certificate in counting])
 
 
 def summarise(result: JobResult, head: str) -> str:
@@ -84,9 +84,9 @@ def summarise(result: JobResult, head: str) -> str:
         return in_markdown(printable(words))
 
     lines = [f"# {text(result.job.dataset)}, {period}", ""]
-    releases = [one.release for one in result.releases]
-    for asked, release in ((one.asked, one.release) for one in result.releases):
-        lines += [f"## {text(asked.name)}", "", text(describe(result.job, asked)), ""]
+    releases = [published.release for published in result.releases]
+    for declared, release in ((published.asked, published.release) for published in result.releases):
+        lines += [f"## {text(declared.name)}", "", text(describe(result.job, declared)), ""]
         lines += markdown_table(release, beside=releases)
         if noise := noise_line(release):
             lines += ["", text(noise)]
@@ -110,9 +110,9 @@ def markdown_table(release: Release, most: int | None = None, beside: Sequence[R
     return [*lines, "", f"{more} rows more are in the files."] if more else lines
 
 
-def describe(job: Job, asked: ReleaseTable) -> str:
+def describe(job: Job, declared: ReleaseTable) -> str:
     """Return one sentence on what is counted and what is published."""
-    return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked.mechanism)
+    return asked_sentence(", ".join(job.unit), declared.by, declared.where, declared.mechanism)
 
 
 def noise_line(release: Release) -> str:
@@ -125,7 +125,9 @@ def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> 
 
     `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
     """
-    tables = [(published_table(one, len(one.sealed.rows)), json.loads(one.certificate.to_json())) for one in beside]
+    tables = [
+        (published_table(other, len(other.sealed.rows)), json.loads(other.certificate.to_json())) for other in beside
+    ]
     table = published_table(release, len(release.sealed.rows))
     words = withheld(table, json.loads(release.certificate.to_json()), tables)
     counts = [word if count is None else str(count) for count, word in zip(table.counts, words, strict=True)]

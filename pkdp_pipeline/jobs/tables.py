@@ -100,7 +100,7 @@ class PeriodTable(Table):
     def is_closed(self, day: date) -> bool:
         """Return whether nothing is published of the period of a day."""
         closed = self._closed_days
-        return all(WEEKDAYS[one.weekday()] in self.closed or one in closed for one in _days(*self.span(day)))
+        return all(WEEKDAYS[day.weekday()] in self.closed or day in closed for day in _days(*self.span(day)))
 
     def closed_dates(self) -> tuple[date, ...]:
         """Return the first days of the closed periods that hold a day which is closed by its date."""
@@ -110,7 +110,9 @@ class PeriodTable(Table):
     def _closed_days(self) -> frozenset[date]:
         """The days that are closed by their dates."""
         named = [Period.parse(text) for text in self.closed if text not in WEEKDAYS]
-        return frozenset(day for one in named if one.first and one.last for day in _days(one.first, one.last))
+        return frozenset(
+            day for period in named if period.first and period.last for day in _days(period.first, period.last)
+        )
 
     def periods(self, first: date, last: date) -> Iterator[date]:
         """Yield the first days of the periods that days from `first` to `last`, both included, lie in.

@@ -17,9 +17,9 @@ def toml_text(value: Any) -> str:
 def toml_item(value: Any) -> Item:
     """Return a value as what `tomlkit` sets in a document."""
     if isinstance(value, Mapping):
-        inside = (f"{tomlkit.key(key).as_string()} = {toml_text(one)}" for key, one in value.items())
-        made: Item = tomlkit.value(f"{{ {', '.join(inside)} }}")
-        return made
+        inside = (f"{tomlkit.key(key).as_string()} = {toml_text(item_value)}" for key, item_value in value.items())
+        inline_table: Item = tomlkit.value(f"{{ {', '.join(inside)} }}")
+        return inline_table
     if isinstance(value, list | tuple):
         array = tomlkit.array()
         array.extend(map(toml_item, value))

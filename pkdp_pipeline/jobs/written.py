@@ -21,7 +21,7 @@ OWNER_FILE = ".pkdp.job"
 """The file in the output folder that names the job file that wrote there last, by its path from there."""
 
 _HEAD = re.compile(r"in the ledger's chain: `([0-9a-f]{64})`")
-_NAMED = 3
+_MAX_NAMED = 3
 _SUFFIX = ".certificate.json"
 
 Certificates = Mapping[str, Mapping[str, Any]]
@@ -105,9 +105,9 @@ def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
     if not lost:
         return
     lost.sort()
-    more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
     raise ConfigError(
-        f"output.directory holds releases that the ledger does not know ({', '.join(lost[:_NAMED])}{more}): it was "
+        f"output.directory holds releases that the ledger does not know ({', '.join(lost[:_MAX_NAMED])}{more}): it was "
         "restored from an old backup, its end was cut off, or it is another ledger, and the next release would be "
         "charged as if these had told nothing. Correct its path, or put the newer one back, with its -wal file; if "
         "it is lost, go on with a new output.directory, and a budget that leaves room for what these have told."
@@ -139,6 +139,6 @@ def _summaries(job: Job) -> Iterator[tuple[str, str]]:
         with suppress(OSError, ValueError):
             text = (folder / "summary.md").read_text(encoding="utf-8")
             title = text.partition("\n")[0].removeprefix("# ").rpartition(",")[0]
-            found = _HEAD.findall(text)
-            if found and folded(title) in map(folded, (job.dataset, in_markdown(job.dataset))):
-                yield f"{folder.name}/summary.md", found[-1]
+            heads = _HEAD.findall(text)
+            if heads and folded(title) in map(folded, (job.dataset, in_markdown(job.dataset))):
+                yield f"{folder.name}/summary.md", heads[-1]

@@ -51,7 +51,7 @@ class Bundle(NamedTuple):
         return cls(beside, tuple(sorted(parts.items())))
 
 
-Held = Mapping[Bundle, int]
+Bundles = Mapping[Bundle, int]
 """Bundles of one unit, and how often each occurs."""
 
 
@@ -85,9 +85,10 @@ class Account:
         for row in self.rows:
             if row.first_day is None:
                 labelled[row.label].append(row)
-        if dated and labelled:
+        if dated and labelled:  # a label may mean any day, so it connects all
             return [list(self.rows)]
         groups = list(labelled.values())
+        # Interval sweep by first day: a period that begins after all before it have ended meets none of them.
         until = 0
         for row in dated:
             if (row.first_day or 0) <= until:
@@ -101,19 +102,21 @@ class Account:
         """Return the component of a release that is charged."""
         return next(group for group in self.components if any(row.id == entry for row in group))
 
-    def met(self, asked: Row) -> list[list[Row]]:
+    def met(self, release: Row) -> list[list[Row]]:
         """Return the components that the period of a release meets."""
-        return [group for group in self.components if any(row.meets(asked) for row in group)]
+        return [group for group in self.components if any(row.meets(release) for row in group)]
 
     def bundles(self, unit: str, only: Container[int] | None = None) -> Counter[Bundle]:
         """Return what a unit's releases add up from, and how often; `only` leaves out all entries but these."""
-        found = _bundled(self._alike(unit, only))
-        # In one order, so that a total is the same to its last bit however its releases came.
-        return Counter({bundle: found[bundle] for bundle in sorted(found, key=_digest)})
+        counts = _bundled(self._equal_releases(unit, only))
+        # In one order: sums of floats depend on it, and a total is the same to its last bit however its releases came.
+        return Counter({bundle: counts[bundle] for bundle in sorted(counts, key=_digest)})
 
     def window(self, unit: str, days: int, start: int | None) -> Counter[Bundle]:
         """Return what counts in the window of `days` days from `start` (None: what counts in every window)."""
-        return _bundled(one for one in self._alike(unit) if one.first is None or one.meets(start, days))
+        return _bundled(
+            group for group in self._equal_releases(unit) if group.first is None or group.meets(start, days)
+        )
 
     def windows(
         self, unit: str, days: int, changed: Sequence[Row] | None = None
@@ -132,41 +135,42 @@ class Account:
         ``s = max a - days + 1``, is the first, and holds all that later ones hold of them; so only windows that end
         on some release's first day need to be looked at.
         """
-        alike = self._alike(unit)
-        undated = [one for one in alike if one.first is None]
-        coming = sorted((one for one in alike if one.first is not None), key=lambda one: one.first or 0)
-        starts = sorted({(one.first or 0) - days + 1 for one in coming})
+        groups = self._equal_releases(unit)
+        undated = [group for group in groups if group.first is None]
+        dated = sorted((group for group in groups if group.first is not None), key=lambda group: group.first or 0)
+        starts = sorted({(group.first or 0) - days + 1 for group in dated})
         if changed is not None and all(row.first_day is not None for row in changed):
-            near = [((row.first_day or 0) - days, row.last_day or 0) for row in changed]
-            starts = [start for start in starts if any(low < start <= high for low, high in near)]
-        seen: set[frozenset[tuple[Bundle, int]]] = set()
-        held: list[_Alike] = []
+            ranges = [((row.first_day or 0) - days, row.last_day or 0) for row in changed]
+            starts = [start for start in starts if any(low < start <= high for low, high in ranges)]
+        yielded: set[frozenset[tuple[Bundle, int]]] = set()
+        inside: list[_EqualReleases] = []
         position = 0
+        # A sliding window over the sorted first days: each release enters once, and leaves where its period has ended.
         for start in starts:
-            while position < len(coming) and (coming[position].first or 0) < start + days:
-                held.append(coming[position])
+            while position < len(dated) and (dated[position].first or 0) < start + days:
+                inside.append(dated[position])
                 position += 1
-            held = [one for one in held if (one.last or 0) >= start]
-            found = _bundled([*held, *undated])
-            key = frozenset(found.items())
-            if key not in seen:
-                seen.add(key)
-                yield start, found
+            inside = [group for group in inside if (group.last or 0) >= start]
+            counts = _bundled([*inside, *undated])
+            key = frozenset(counts.items())
+            if key not in yielded:
+                yielded.add(key)
+                yield start, counts
         if not starts and undated:
             yield None, _bundled(undated)
 
-    def _alike(self, unit: str, only: Container[int] | None = None) -> list[_Alike]:
-        often = Counter(
+    def _equal_releases(self, unit: str, only: Container[int] | None = None) -> list[_EqualReleases]:
+        counts = Counter(
             (row.first_day, row.last_day, number, beside, row.part)
             for number, group in enumerate(self.components)
             for beside in [_beside(group)]
             for row in group
             if row.unit == unit and (only is None or row.id in only)
         )
-        return [_Alike(*what, times) for what, times in often.items()]
+        return [_EqualReleases(*group, times) for group, times in counts.items()]
 
 
-class _Alike(NamedTuple):
+class _EqualReleases(NamedTuple):
     """Equal releases of one component."""
 
     first: int | None
@@ -180,14 +184,14 @@ class _Alike(NamedTuple):
         return start is not None and (self.first or 0) < start + days and (self.last or 0) >= start
 
 
-def _bundled(several: Iterable[_Alike]) -> Counter[Bundle]:
+def _bundled(groups: Iterable[_EqualReleases]) -> Counter[Bundle]:
     parts: dict[tuple[int, Beside], Counter[str]] = defaultdict(Counter)
     alone: Counter[str] = Counter()
-    for _, _, component, beside, part, times in several:
-        often = alone if beside == "alone" else parts[component, beside]
-        often[part] += times
-    found = Counter(Bundle.of(beside, often) for (_, beside), often in parts.items())
-    return found + Counter({Bundle("alone", ((part, 1),)): times for part, times in alone.items()})
+    for _, _, component, beside, part, times in groups:
+        counts = alone if beside == "alone" else parts[component, beside]
+        counts[part] += times
+    bundles = Counter(Bundle.of(beside, counts) for (_, beside), counts in parts.items())
+    return bundles + Counter({Bundle("alone", ((part, 1),)): times for part, times in alone.items()})
 
 
 def _digest(bundle: Bundle) -> str:
@@ -207,17 +211,17 @@ def unit_named(unit: str) -> str:
     return ", ".join(map(repr, columns)) if columns else "each row"
 
 
-def whole_parts(held: Held, parts: Mapping[str, Certificate]) -> Parts:
+def whole_parts(bundles: Bundles, parts: Mapping[str, Certificate]) -> Parts:
     """Return every different certificate and how often it occurs, whatever stands beside it."""
-    often: Counter[str] = Counter()
-    for bundle, times in held.items():
+    counts: Counter[str] = Counter()
+    for bundle, times in bundles.items():
         for key, number in bundle.parts:
-            often[key] += number * times
-    return [(parts[key], times) for key, times in sorted(often.items())]
+            counts[key] += number * times
+    return [(parts[key], times) for key, times in sorted(counts.items())]
 
 
 def add_up(
-    held: Held,
+    bundles: Bundles,
     parts: Mapping[str, Certificate],
     evidence: tuple[Evidence, ...],
     *,
@@ -227,7 +231,7 @@ def add_up(
 
     A release that stands alone in its component counts with the largest promise it ever made; where others stand beside
     it, with what noise gives against any attacker, except for a single exact count beside pure noise. A total takes
-    nothing from those beside it, which are certified given what it tells. `held` are bundles of one unit;
+    nothing from those beside it, which are certified given what it tells. `bundles` are those of one unit;
     `beside_others` says whether the data set has releases for other units, which are not in the total.
 
     Notes
@@ -235,57 +239,57 @@ def add_up(
     *Guarantee*: that of `compose`; a component's total is that of all its releases. *Source*:
     `docs/composition.md`, rules 1 to 8 and 11.
     """
-    needed = tuple((key, parts[key]) for key in dict.fromkeys(key for bundle in held for key, _ in bundle.parts))
+    needed = tuple((key, parts[key]) for key in dict.fromkeys(key for bundle in bundles for key, _ in bundle.parts))
     try:
-        return _added_up(tuple(held.items()), needed, evidence, beside_others)
+        return _added_up(tuple(bundles.items()), needed, evidence, beside_others)
     except NoEvidenceError as error:
         message = error.args[0]
         if not isinstance(message, Worded):
             raise
-        # A ledger finds out itself which releases are about the same people.
+        # Without the advice to declare SamePeople: a ledger finds out itself which releases are about the same people.
         raise NoEvidenceError(Worded(lambda say: message.spoken(say).replace(say.same_people, ""))) from None
 
 
-# The same job holds the same releases of every period.
+# The same job holds the same releases of every period, so totals are remembered by all that they depend on.
 @lru_cache(maxsize=64)
 def _added_up(
-    bundles: tuple[tuple[Bundle, int], ...],
+    occurrences: tuple[tuple[Bundle, int], ...],
     certificates: tuple[tuple[str, Certificate], ...],
     evidence: tuple[Evidence, ...],
     beside_others: bool,
 ) -> Certificate:
-    held: Held = dict(bundles)
+    bundles: Bundles = dict(occurrences)
     parts = dict(certificates)
-    kinds = {type(one) for one in evidence}
+    kinds = {type(declaration) for declaration in evidence}
     if BoundedDependence in kinds:
         # What is declared covers releases about the same period too, so each counts with its own certificate.
-        return compose(whole_parts(held, parts), evidence)
+        return compose(whole_parts(bundles, parts), evidence)
     if not evidence and beside_others:
         # Without evidence, what other units' releases tell about these people may undo what is not known.
-        held = _beside_others(held)
+        bundles = _beside_others(bundles)
     if not evidence or kinds == {IndependentGivenHabits}:
         # Another period's total may tell in which cell a person is in this one, unless days are independent.
-        totals = any(_stands_as(parts[key]) == "total" for bundle in held for key, _ in bundle.parts)
-        apart = totals and sum(held.values()) > 1 and IndependentGivenHabits not in kinds
+        totals = any(_stands_as(parts[key]) == "total" for bundle in bundles for key, _ in bundle.parts)
+        apart = totals and sum(bundles.values()) > 1 and IndependentGivenHabits not in kinds
         flat: Parts = []
-        for bundle, times in held.items():
+        for bundle, times in bundles.items():
             flat += [(part, number * times) for part, number in _parts_of(bundle, parts, apart=apart)]
         if not evidence and len(flat) == 1 and flat[0][1] == 1:
             part = flat[0][0]
             return part if isinstance(part, ComposedCertificate) else compose([part])
         return compose(flat, evidence or None)
-    periods = [(_total_of(bundle, parts), times) for bundle, times in held.items()]
+    periods = [(_total_of(bundle, parts), times) for bundle, times in bundles.items()]
     if BoundedParticipation in kinds and len(periods) > 1:
         # As totals they are known to be about different periods.
-        periods = [(compose([one]) if _is_release(one) else one, times) for one, times in periods]
+        periods = [(compose([total]) if _is_release(total) else total, times) for total, times in periods]
     return compose(periods, evidence)
 
 
-def _beside_others(held: Held) -> Held:
-    found: Counter[Bundle] = Counter()
-    for bundle, times in held.items():
-        found[Bundle("other units", bundle.parts)] += times
-    return found
+def _beside_others(bundles: Bundles) -> Bundles:
+    relabelled: Counter[Bundle] = Counter()
+    for bundle, times in bundles.items():
+        relabelled[Bundle("other units", bundle.parts)] += times
+    return relabelled
 
 
 def _is_release(certificate: Certificate) -> bool:
@@ -306,20 +310,24 @@ def _parts_of(bundle: Bundle, parts: Mapping[str, Certificate], *, apart: bool =
     if bundle.beside == "alone" and not apart:
         return list(certificates)
     totals, exact, rest = (
-        [(one, number) for one, number in certificates if _stands_as(one) == kind] for kind in ("total", "exact", "")
+        [(certificate, number) for certificate, number in certificates if _stands_as(certificate) == kind]
+        for kind in ("total", "exact", "")
     )
     if bundle.beside != "alone":
         _check(bundle, totals, exact, rest)
     if totals and not apart and sum(number for _, number in rest) == 1:
         # What is certified given the total keeps all it promises.
         return [*totals, *rest]
-    if apart and (exact or any(one.worst_case_bound is None for one, _ in rest)):
+    if apart and (exact or any(certificate.worst_case_bound is None for certificate, _ in rest)):
         start = (
             "these releases do not add up: the number of people in one period may tell in which cell somebody is in "
             "another, and not all of them are noised. Declare evidence that holds, "
         )
         raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare(IndependentGivenHabits)}, for example."))
-    noised = [(promised_by([each.worst_case_only() for each in releases_in(one)]), number) for one, number in rest]
+    noised = [
+        (promised_by([release.worst_case_only() for release in releases_in(certificate)]), number)
+        for certificate, number in rest
+    ]
     if not exact:
         return _merged([*totals, *noised])
     return [(compose([*exact, *_merged(noised)], SamePeople()), 1)]
@@ -332,7 +340,7 @@ def kind_counted(certificate: Certificate) -> Kind:
 
 def knows_total(certificate: Certificate) -> bool:
     """Return whether all attackers of a release, of which totals count with `certificate`, may know who is there."""
-    return all(one.attacker.total_is_known for one in releases_in(certificate))
+    return all(release.attacker.total_is_known for release in releases_in(certificate))
 
 
 def _stands_as(certificate: Certificate) -> str:
@@ -341,11 +349,11 @@ def _stands_as(certificate: Certificate) -> str:
 
 def _check(bundle: Bundle, totals: Parts, exact: Parts, rest: Parts) -> None:
     """Refuse what could not have been let in without evidence that covers it."""
-    kinds = {kind_counted(one) for one, _ in rest}
+    kinds = {kind_counted(certificate) for certificate, _ in rest}
     count, single = sum(number for _, number in exact), sum(number for _, number in rest) == 1
     apart = bundle.beside != "same unit"
-    told = all(knows_total(one) for one, _ in (*totals, *exact, *rest))
-    unknown = bool(totals) and (apart or bool(exact) or not told or sum(number for _, number in totals) > 1)
+    total_known = all(knows_total(certificate) for certificate, _ in (*totals, *exact, *rest))
+    unknown = bool(totals) and (apart or bool(exact) or not total_known or sum(number for _, number in totals) > 1)
     suppressed = "noiseless" in kinds and not (totals and single)
     if suppressed or unknown or count > 1 or (count and (kinds - {"pure noise"} or apart)):
         start = (
@@ -356,7 +364,7 @@ def _check(bundle: Bundle, totals: Parts, exact: Parts, rest: Parts) -> None:
 
 
 def _merged(listed: Iterable[tuple[Certificate, int]]) -> Parts:
-    often: dict[Certificate, int] = {}
-    for one, number in listed:
-        often[one] = often.get(one, 0) + number
-    return list(often.items())
+    counts: dict[Certificate, int] = {}
+    for certificate, number in listed:
+        counts[certificate] = counts.get(certificate, 0) + number
+    return list(counts.items())

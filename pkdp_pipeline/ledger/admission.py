@@ -28,12 +28,12 @@ _NAMED_FIRST = {"noiseless": 0, "exact count": 1, "total": 1}
 
 def allows_overlap(evidence: Iterable[Evidence]) -> bool:
     """Return whether noiseless releases may overlap others: only the dependence itself being bounded allows it."""
-    return any(isinstance(one, BoundedDependence) for one in evidence)
+    return any(isinstance(declaration, BoundedDependence) for declaration in evidence)
 
 
 def covers_periods(evidence: Iterable[Evidence]) -> bool:
     """Return whether noiseless releases about different periods may be added up."""
-    return any(one.covers_periods for one in evidence)
+    return any(declaration.covers_periods for declaration in evidence)
 
 
 def may_stand_together(releases: Sequence[Row]) -> bool:
@@ -43,16 +43,16 @@ def may_stand_together(releases: Sequence[Row]) -> bool:
     noise about the same unit. One total may stand beside any of these but an exact count, where all are about the
     same unit, table and period, and about attackers who are told it (`docs/composition.md`, rule 7).
     """
-    if len(releases) <= 1 or not any(one.kind in NOISELESS for one in releases):
+    if len(releases) <= 1 or not any(release.kind in NOISELESS for release in releases):
         return True
-    others = [one for one in releases if one.kind != "total"]
-    exact = sum(one.kind == "exact count" for one in others)
+    others = [release for release in releases if release.kind != "total"]
+    exact = sum(release.kind == "exact count" for release in others)
     if len(others) < len(releases):
-        same = len({(one.unit, one.source, one.span) for one in releases}) == 1
-        given = same and not exact and all(one.told for one in releases)
+        same = len({(release.unit, release.source, release.span) for release in releases}) == 1
+        given = same and not exact and all(release.told for release in releases)
         return given and len(releases) - len(others) == 1 and may_stand_together(others)
-    pure = all(one.kind in ("exact count", "pure noise") for one in others)
-    return exact == 1 and pure and len({one.unit for one in others}) == 1
+    pure = all(release.kind in ("exact count", "pure noise") for release in others)
+    return exact == 1 and pure and len({release.unit for release in others}) == 1
 
 
 def may_stand_apart(releases: Sequence[Row]) -> bool:
@@ -61,10 +61,10 @@ def may_stand_apart(releases: Sequence[Row]) -> bool:
     They may when all are noised. Totals may be among them where all are about one unit and about attackers who are
     told: what noise gives against anybody is then given all totals, and adds up.
     """
-    if not any(one.kind in NOISELESS for one in releases):
+    if not any(release.kind in NOISELESS for release in releases):
         return True
-    noised = all(one.kind == "total" or one.kind not in NOISELESS for one in releases)
-    return noised and all(one.told for one in releases) and len({one.unit for one in releases}) == 1
+    noised = all(release.kind == "total" or release.kind not in NOISELESS for release in releases)
+    return noised and all(release.told for release in releases) and len({release.unit for release in releases}) == 1
 
 
 def check_differencing(
@@ -92,22 +92,27 @@ def check_differencing(
     `docs/composition.md`, rule 7. People are the same when the data set is: predicates, columns and units are
     not compared to find out whether two releases concern different people.
     """
-    listed = [(one, None) if isinstance(one, Facts) else one for one in others]
-    totals = {frozenset(one.by or ()) for one in (standing, *(facts for facts, _ in listed)) if one.total}
+    listed = [(other, None) if isinstance(other, Facts) else other for other in others]
+    totals = {frozenset(release.by or ()) for release in (standing, *(facts for facts, _ in listed)) if release.total}
 
-    def told(whom: AttackerModel | None) -> bool:
+    def knows_totals(whom: AttackerModel | None) -> bool:
         return whom is not None and whom.total_is_known and totals <= whom.totals_known
 
-    releases = [Row.of(one, id=number, told=told(whom)) for number, (one, whom) in enumerate(listed, start=1)]
-    asked = Row.of(standing, told=told(attacker))
-    near = [one for group in Account(releases).met(asked) for one in group]
-    facts = [standing, *(one for one, _ in listed)]
-    check_beside(asked, near, lambda: releases, read_evidence(evidence), lambda one: facts[one.id], dataset=dataset)
+    releases = [
+        Row.of(release, id=number, total_is_known=knows_totals(whom))
+        for number, (release, whom) in enumerate(listed, start=1)
+    ]
+    requested = Row.of(standing, total_is_known=knows_totals(attacker))
+    connected = [row for group in Account(releases).met(requested) for row in group]
+    facts = [standing, *(release for release, _ in listed)]
+    check_beside(
+        requested, connected, lambda: releases, read_evidence(evidence), lambda row: facts[row.id], dataset=dataset
+    )
 
 
 def check_beside(
-    asked: Row,
-    near: Sequence[Row],
+    requested: Row,
+    connected: Sequence[Row],
     everything: Callable[[], Iterable[Row]],
     evidence: Iterable[Evidence],
     facts: FactsOf,
@@ -118,48 +123,52 @@ def check_beside(
 
     Parameters
     ----------
-    near : sequence of Row
+    connected : sequence of Row
         The releases charged in periods that lead to its own.
     everything : callable
         Returns all that is charged; called only where other periods matter.
     facts : callable
-        Returns the facts of a row, those of `asked` too.
+        Returns the facts of a row, those of `requested` too.
     """
     evidence = tuple(evidence)
-    near = sorted(near, key=lambda one: one.id)
+    connected = sorted(connected, key=lambda row: row.id)
     if allows_overlap(evidence):
-        untold = next((one for one in near if not one.told), None)
-        if asked.kind == "total" and untold is not None:
-            raise DifferencingError(promised(facts(asked), facts(untold)))
+        untold = next((row for row in connected if not row.told), None)
+        if requested.kind == "total" and untold is not None:
+            raise DifferencingError(promised(facts(requested), facts(untold)))
         return
-    if not may_stand_together([asked, *near]):
-        _refuse_overlap(asked, near, facts, dataset)
+    if not may_stand_together([requested, *connected]):
+        _refuse_overlap(requested, connected, facts, dataset)
     if covers_periods(evidence):
         return
     charged = list(everything())
-    known = {one.id for one in near}
-    far = sorted((one for one in charged if one.id not in known), key=lambda one: _NAMED_FIRST.get(one.kind, 2))
-    if far and not may_stand_apart([asked, *charged]):
-        _refuse_crossing(asked, far, facts, dataset)
+    known = {row.id for row in connected}
+    apart = sorted((row for row in charged if row.id not in known), key=lambda row: _NAMED_FIRST.get(row.kind, 2))
+    if apart and not may_stand_apart([requested, *charged]):
+        _refuse_crossing(requested, apart, facts, dataset)
 
 
-def _refuse_overlap(asked: Row, near: Sequence[Row], facts: FactsOf, dataset: str) -> None:
-    """Raise the error for a release among `near`, whose periods lead to its own."""
-    direct = [one for one in near if one.meets(asked)]
-    for one in direct:
-        if not may_stand_together([asked, one]):
-            raise DifferencingError(overlap(facts(asked), facts(one), dataset, told=bool(asked.told and one.told)))
-    first = next((one for one in near if one.kind in ("exact count", "noiseless")), near[0])
+def _refuse_overlap(requested: Row, connected: Sequence[Row], facts: FactsOf, dataset: str) -> None:
+    """Raise the error for a release among `connected` ones, whose periods lead to its own."""
+    direct = [row for row in connected if row.meets(requested)]
+    for row in direct:
+        if not may_stand_together([requested, row]):
+            raise DifferencingError(
+                overlap(facts(requested), facts(row), dataset, total_known=bool(requested.told and row.told))
+            )
+    first = next((row for row in connected if row.kind in ("exact count", "noiseless")), connected[0])
     through = facts(direct[0]) if first not in direct else None
-    raise DifferencingError(overlap(facts(asked), facts(first), dataset, through=through, told=True))
+    raise DifferencingError(overlap(facts(requested), facts(first), dataset, through=through, total_known=True))
 
 
-def _refuse_crossing(asked: Row, far: Sequence[Row], facts: FactsOf, dataset: str) -> None:
+def _refuse_crossing(requested: Row, apart: Sequence[Row], facts: FactsOf, dataset: str) -> None:
     """Raise the error for a release beside those of other periods; it names the first that is in its way, if any."""
-    in_the_way = (one for one in far if not may_stand_apart([asked, one]))
-    noiseless = (one for one in far if one.kind in NOISELESS)
-    other = next(in_the_way, None) or next(noiseless, far[0])
-    raise DifferencingError(crossing(facts(asked), facts(other), dataset, told=bool(asked.told or other.told)))
+    conflicting = (row for row in apart if not may_stand_apart([requested, row]))
+    noiseless = (row for row in apart if row.kind in NOISELESS)
+    other = next(conflicting, None) or next(noiseless, apart[0])
+    raise DifferencingError(
+        crossing(facts(requested), facts(other), dataset, total_known=bool(requested.told or other.told))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,60 +230,62 @@ class Admission:
 
 
 def admit(
-    records: Records, standing: Facts, terms: Terms, *, told: bool = False, instead_of: int | None = None
+    records: Records, standing: Facts, terms: Terms, *, total_is_known: bool = False, instead_of: int | None = None
 ) -> Admission:
     """Refuse a release that cannot stand beside what is charged; it needs no data.
 
-    `told`: whether its certificate will be about an attacker to whom `total_is_known`. `instead_of`: an entry that is
+    `total_is_known`: whether it is of the attacker that its certificate will be about. `instead_of`: an entry that is
     left out of account: the release takes its place.
     """
-    if standing.time_zone is not None:  # outside of jobs, periods are said by hand
+    if standing.time_zone is not None:  # None outside of jobs, where periods are given by hand
         check_time_zone(records, standing.time_zone, instead_of=instead_of)
-    asked = Row.of(standing, told=told)
-    near = [one for group in records.account(asked).without(instead_of).met(asked) for one in group]
+    requested = Row.of(standing, total_is_known=total_is_known)
+    connected = [row for group in records.account(requested).without(instead_of).met(requested) for row in group]
 
     if standing.total and standing.by:
         # A row says whether the number of people is known, not by which columns.
-        near = [one._replace(told=int(_were_told(records, one.id, frozenset(standing.by)))) for one in near]
+        connected = [
+            row._replace(told=int(_all_know_totals(records, row.id, frozenset(standing.by)))) for row in connected
+        ]
 
     def everything() -> Sequence[Row]:
         # Where all that is charged is noised, what other periods hold does not matter.
-        some = "SELECT 1 FROM entry WHERE dataset = :dataset AND state <> 'given_back' AND kind IN "
+        query = "SELECT 1 FROM entry WHERE dataset = :dataset AND state <> 'given_back' AND kind IN "
         noiseless = f"({', '.join(map(repr, NOISELESS))}) LIMIT 1"
-        if asked.kind not in NOISELESS and not records.execute(some + noiseless):
+        if requested.kind not in NOISELESS and not records.execute(query + noiseless):
             return ()
         return records.account().without(instead_of).rows
 
-    def facts(one: Row) -> Facts:
-        return standing if one is asked else records.facts(one.id)
+    def facts(row: Row) -> Facts:
+        return standing if row is requested else records.facts(row.id)
 
-    check_beside(asked, near, everything, terms.evidence, facts, dataset=records.dataset)
-    return _admission(asked, near, terms, facts)
+    check_beside(requested, connected, everything, terms.evidence, facts, dataset=records.dataset)
+    return _admission(requested, connected, terms, facts)
 
 
-def least_admission(records: Records, entry: int, several: Iterable[Terms]) -> Admission:
+def least_admission(records: Records, entry: int, alternatives: Iterable[Terms]) -> Admission:
     """Return what a charged release may claim now, beside all charged since, under each of several terms: the least."""
     own = records.row(entry)
-    beside = [one for one in records.account(own).component(entry) if one.id != entry]
-    admissions = [_admission(own, beside, terms, lambda one: records.facts(one.id)) for terms in several]
-    return min(admissions, key=lambda one: (one.claims, one.covered))
+    beside = [row for row in records.account(own).component(entry) if row.id != entry]
+    admissions = [_admission(own, beside, terms, lambda row: records.facts(row.id)) for terms in alternatives]
+    return min(admissions, key=lambda admission: (admission.claims, admission.covered))
 
 
-def _were_told(records: Records, entry: int, by: frozenset[str]) -> bool:
+def _all_know_totals(records: Records, entry: int, by: frozenset[str]) -> bool:
     """Return whether every certificate of a release is about attackers who know the totals by these columns."""
     certified = map(certificate_of, map(describe, records.read(entry).certificates))
-    return all(by in one.attacker.totals_known for one in certified)
+    return all(by in certificate.attacker.totals_known for certificate in certified)
 
 
 def _admission(own: Row, beside: Sequence[Row], terms: Terms, facts: FactsOf) -> Admission:
     """Return what a release may claim beside these."""
     covered, fits = allows_overlap(terms.evidence), may_stand_together([own, *beside])
-    only_totals = own.kind != "total" and all(one.kind == "total" for one in beside)
+    only_totals = own.kind != "total" and all(row.kind == "total" for row in beside)
     alone = not beside or (only_totals and fits and not covered)
     claims = alone or covered or (own.kind == "exact count" and fits)
-    telling = min((one.id for one in beside if "total" in (own.kind, one.kind)), default=None)
-    label = next((facts(one).label for one in beside if one.id == telling), None)
-    totals = frozenset(frozenset(facts(one).by or ()) for one in (own, *beside) if one.kind == "total")
+    telling = min((row.id for row in beside if "total" in (own.kind, row.kind)), default=None)
+    label = next((facts(row).label for row in beside if row.id == telling), None)
+    totals = frozenset(frozenset(facts(row).by or ()) for row in (own, *beside) if row.kind == "total")
     return Admission(alone=alone, claims=claims, covered=covered, total=label, totals=totals)
 
 
@@ -287,9 +298,9 @@ def check_time_zone(records: Records, time_zone: str | None, *, instead_of: int 
     )
     known = rows[0][0] if rows else None
     if known not in (None, time_zone):
-        found = f"not {time_zone!r}" if time_zone else "and there is none (a column of dates says where they were cut)"
+        given = f"not {time_zone!r}" if time_zone else "and there is none (a column of dates says where they were cut)"
         raise ArgumentError(
             f"time_zone must be {known!r}, in which the releases of data set {records.dataset!r} cut their days, "
-            f"{found}: the same date would be about other records, and releases that share records would be "
+            f"{given}: the same date would be about other records, and releases that share records would be "
             "taken for releases of different periods. Nothing was read or charged."
         )

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named
+from pkdp_pipeline.ledger.account import Account, Bundles, add_up, unit_named
 from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.records import Records
@@ -26,7 +26,7 @@ from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 
 Result = TypeVar("Result")
 
-_NAMED = 10
+_MAX_NAMED = 10
 """How many other data sets are named."""
 
 
@@ -66,6 +66,7 @@ class Outside:
 
     def through(self, transaction: Callable[[], Result]) -> Result:
         """Return what `transaction` does, a function that begins one, and asks this object inside."""
+        # Optimistic retry: a result counts only where the transaction asks for that very work once more.
         while True:
             try:
                 return transaction()
@@ -90,7 +91,7 @@ class Charging:
         See `Ledger.reserve`.
     terms : Terms
         Those in force.
-    told : bool
+    total_is_known : bool
         Whether the release is to be certified against attackers who know who is there.
     compute : callable
         Returns the result of a `Work`: the certificate, and the sums that the release is held to.
@@ -101,7 +102,7 @@ class Charging:
     standing: Facts
     offer: Callable[[Admission, str], Any]
     terms: Terms
-    told: bool
+    total_is_known: bool
     compute: Callable[[Work], Any]
 
     def charge(self, *, revise: bool) -> Reservation | Entry:
@@ -118,6 +119,7 @@ class Charging:
         return self._reserved(1 if latest is None else latest.revision + 1)
 
     def _reserved(self, revision: int) -> Reservation:
+        # Write-ahead: the charge is committed before any data are read, so no crash can leave a release uncharged.
         certificate = self._offered(self.records.head())
         charged = self.records.record(
             "reserved",
@@ -136,7 +138,7 @@ class Charging:
         new = _is_new(self.records, entry.row, self.terms)
         if self.terms.budgets or new or self.terms.evidence:
             whole = bool(self.terms.budgets) or new
-            totals = LedgerTotals.read(self.records, self.terms, near=None if whole else entry.row)
+            totals = LedgerTotals.read(self.records, self.terms, beside=None if whole else entry.row)
             self.compute(ChargeCheck(totals=totals, entry=entry, new=new, budgets=self.terms))
 
     def _taken_over(self, left: Row) -> Reservation:
@@ -155,7 +157,9 @@ class Charging:
         return self._reserved(left.revision)
 
     def _offered(self, head: str, instead_of: int | None = None) -> ReleaseCertificate:
-        allowed = admit(self.records, self.standing, self.terms, told=self.told, instead_of=instead_of)
+        allowed = admit(
+            self.records, self.standing, self.terms, total_is_known=self.total_is_known, instead_of=instead_of
+        )
         offered = self.offer(allowed, head)
         certificate: ReleaseCertificate = (self.compute(offered) if callable(offered) else offered).written()
         allowed.check_told(certificate)
@@ -166,8 +170,8 @@ def name_others(records: Records, does: str = "starts in") -> None:
     """Name the ledger's other data sets where one is new: a name mistyped would be about other people."""
     others = [name for name in records.datasets() if name != records.dataset]
     if others:
-        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-        named = ", ".join(map(repr, others[:_NAMED])) + more
+        more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
+        named = ", ".join(map(repr, others[:_MAX_NAMED])) + more
         warnings.warn(
             f"data set {records.dataset!r} {does} a ledger that holds {named}; "
             "releases of different data sets are never added up. Where the same people are meant, give that name.",
@@ -204,7 +208,7 @@ class ChargeCheck:
     def key(self) -> Hashable:
         """All that the outcome depends on, messages aside: the same release is the same one under another number."""
         row = self.entry.row
-        rows = frozenset(one if one.id != row.id else one._replace(id=0) for one in self.totals.account.rows)
+        rows = frozenset(other if other.id != row.id else other._replace(id=0) for other in self.totals.account.rows)
         return row.part, self.former, self.new, self.totals.terms, self.budgets, rows
 
     def __call__(self) -> None:
@@ -225,8 +229,8 @@ class ChargeCheck:
             before = others if self.former is None else others.plus(self.former)
             if self.new:
                 _check_still_adds_up(totals, before, row)
-            held_to = replace(totals, terms=self.budgets)
-            BudgetCheck(held_to, self.entry, before, others, again=self.former is not None).hold()
+            under_budgets = replace(totals, terms=self.budgets)
+            BudgetCheck(under_budgets, self.entry, before, others, again=self.former is not None).hold()
 
 
 def check_recertified(
@@ -248,7 +252,7 @@ def check_recertified(
     if entry.row.part == former.part:
         return None
     totals = LedgerTotals.read(records, recorded)
-    totals.parts[former.part] = records.promise(former)  # which no release may count with any more
+    totals.parts[former.part] = records.promise(former)  # `before` may be all that counts with it
     new = _is_new(records, entry.row, recorded)
     return ChargeCheck(totals=totals, entry=entry, new=new, budgets=terms, former=former)
 
@@ -277,14 +281,14 @@ def _check_still_adds_up(totals: LedgerTotals, before: Account, row: Row) -> Non
         totals.of(totals.account.bundles(row.unit))
     except NoEvidenceError:
         try:
-            totals.of(own)  # beside the units there are now
+            totals.of(own)  # the total before, but beside the units there are now
         except NoEvidenceError:
             return
         raise
 
 
-_LESS = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
-_AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
+_ADVICE = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
+_ADVICE_AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
 
 
@@ -319,14 +323,14 @@ class BudgetCheck:
                 if budget.window_days is None:
                     self._compare(budget, unit, None, account.bundles(unit))
                     continue
-                for start, held in account.windows(unit, budget.window_days, rows):
-                    self._compare(budget, unit, start, held)
+                for start, bundles in account.windows(unit, budget.window_days, rows):
+                    self._compare(budget, unit, start, bundles)
 
-    def _compare(self, budget: Budget, unit: str, start: int | None, held: Held) -> None:
+    def _compare(self, budget: Budget, unit: str, start: int | None, bundles: Bundles) -> None:
         """Hold releases of a unit, in a window that begins on the day `start`, to a budget."""
-        if self.totals.within(held, budget):
+        if self.totals.within(bundles, budget):
             return
-        total = self.totals.of(held)
+        total = self.totals.of(bundles)
         for measure in budget.measures:
             if delta_of(total, measure, budget.epsilon) <= budget.delta:
                 continue
@@ -335,10 +339,10 @@ class BudgetCheck:
                 where += f", {budget.window_days} days"
                 where += "" if start is None else f" from {date.fromordinal(max(1, start)).isoformat()}"
                 prior = self.prior.window(unit, budget.window_days, start)
-            raise BudgetExceededError(self._refusal(budget, measure, where, total, prior=prior, held=held))
+            raise BudgetExceededError(self._refusal(budget, measure, where, total, prior=prior, bundles=bundles))
 
     def _refusal(
-        self, budget: Budget, measure: str, where: str, total: Certificate, *, prior: Held, held: Held
+        self, budget: Budget, measure: str, where: str, total: Certificate, *, prior: Bundles, bundles: Bundles
     ) -> Worded:
         """Return the message."""
         subject = f"{self.entry.label!r} (period {self.entry.period})"
@@ -348,28 +352,28 @@ class BudgetCheck:
                 f"of {where} holds the worst-case total to epsilon = {budget.epsilon!r}: "
             )
 
-            def way(say: Speech) -> str:
+            def remedy(say: Speech) -> str:
                 if budget.part is not None:
                     return "put noise with a finite worst case on it"
                 other = say.budget_of_part("partial_knowledge")
                 return f"hold only the other total to it with {other}, or put noise on it"
 
-            return Worded(lambda say: f"{start}{way(say)}. Nothing was charged.")
-        alone = _asked_for(self.totals.parts[self.entry.row.part], measure, budget)
-        together = self.totals.epsilon(held, measure, budget.delta)
-        excess = self._hair(held, budget)
+            return Worded(lambda say: f"{start}{remedy(say)}. Nothing was charged.")
+        alone = _requested_epsilon(self.totals.parts[self.entry.row.part], measure, budget)
+        together = self.totals.epsilon(bundles, measure, budget.delta)
+        excess = self._excess_remark(bundles, budget)
         named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
         message = (
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
-            f"{_shown(self.totals.epsilon(prior, measure, budget.delta))}, requested: {alone}, together: "
-            f"{_shown(together)}, allowed: {budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
-            f"{_AGAIN if self.again else _LESS}, or "
+            f"{_printed(self.totals.epsilon(prior, measure, budget.delta))}, requested: {alone}, together: "
+            f"{_printed(together)}, allowed: {budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
+            f"{_ADVICE_AGAIN if self.again else _ADVICE}, or "
         )
         return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
 
-    def _hair(self, held: Held, budget: Budget) -> str:
+    def _excess_remark(self, bundles: Bundles, budget: Budget) -> str:
         """Return a remark where the exact sum is above the budget by less than anybody can see."""
-        exact = self.totals.drawn(held)
+        exact = self.totals.drawn(bundles)
         if exact is None or exact[1] > Fraction(repr(budget.delta)):
             return ""
         excess = exact[0] - Fraction(repr(budget.epsilon))
@@ -381,16 +385,16 @@ class BudgetCheck:
         )
 
 
-def _shown(epsilon: float) -> str:
+def _printed(epsilon: float) -> str:
     """Return an amount rounded up, the last bits of its float aside: 0.25 and 0.1 make 0.35, not 0.351."""
     return "none" if epsilon == math.inf else rounded_up(epsilon * (1.0 - 1e-12))
 
 
-def _asked_for(certificate: Certificate, measure: str, budget: Budget) -> str:
+def _requested_epsilon(certificate: Certificate, measure: str, budget: Budget) -> str:
     """Return what a release asks for; where no ε reaches the budget's δ, the δ that it has at the budget's ε."""
     certified = epsilon_of(certificate, measure, budget.delta)
     epsilon = LedgerTotals.least(certified, drawn([(certificate, 1)]), budget.delta)
     if epsilon < math.inf:
-        return _shown(epsilon)
+        return _printed(epsilon)
     least = rounded_up(delta_of(certificate, measure, budget.epsilon))
     return f"none (its delta is {least} at epsilon = {budget.epsilon!r})"

@@ -48,7 +48,7 @@ class History:
     def attackers(self, unit: str) -> Iterator[AttackerModel]:
         """Yield the attackers of the certificates that one unit's releases count with."""
         kinds = dict.fromkeys(line.row.part for line in self.lines if line.row.unit == unit)
-        return (one.attacker for part in kinds for one in releases_in(self.parts[part]))
+        return (release.attacker for part in kinds for release in releases_in(self.parts[part]))
 
     @property
     def terms(self) -> Terms:
@@ -74,7 +74,7 @@ class History:
         """Return the releases by the end of their periods; by their charge, where a period has no dates."""
         if not self.is_dated:
             return list(self.lines)
-        return sorted(self.lines, key=lambda one: (one.row.last_day or 0, one.row.first_day or 0, one.row.id))
+        return sorted(self.lines, key=lambda line: (line.row.last_day or 0, line.row.first_day or 0, line.row.id))
 
     def components(self) -> list[list[Row]]:
         """Return the releases whose periods overlap, each leading to the next, as one list each."""
@@ -85,14 +85,14 @@ class History:
 
         Raises `NoEvidenceError` if they do not add up with the evidence in force.
         """
-        some = self.totals.account.bundles(unit, {line.sequence for line in lines})
+        bundles = self.totals.account.bundles(unit, {line.sequence for line in lines})
         if not self.evidence and len(self.lines) > 1:
-            # Without evidence a release in any other period may undo what is not known.
-            crowded: Counter[Bundle] = Counter()
-            for bundle, times in some.items():
-                crowded[Bundle("same unit", bundle.parts) if bundle.beside == "alone" else bundle] += times
-            some = crowded
-        return self.totals.of(some)
+            # Without evidence a release in any other period may tell what this one's attacker does not know.
+            accompanied: Counter[Bundle] = Counter()
+            for bundle, times in bundles.items():
+                accompanied[Bundle("same unit", bundle.parts) if bundle.beside == "alone" else bundle] += times
+            bundles = accompanied
+        return self.totals.of(bundles)
 
 
 def read_history(ledger: Ledger) -> History:
@@ -126,12 +126,12 @@ def spending(
     unit: str,
     delta: float,
     *,
-    most: int = 40,
+    max_points: int = 40,
     periods: Container[str] | None = None,
     seconds: float = 1.5,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Point]:
-    """Return the total after each period, at `most` periods spread evenly over all, the last one among them.
+    """Return the total after each period, at `max_points` periods spread evenly over all, the last one among them.
 
     Everything that others take away from a point's releases, later ones and other units' too, is counted. The last
     point is the total of everything.
@@ -149,18 +149,18 @@ def spending(
     lines = history.in_order()
     reached = _reached(lines, unit, periods)
     ends = sorted(reached)
-    if len(ends) > most:
-        ends = [ends[-1 - position * (len(ends) - 1) // (most - 1)] for position in reversed(range(most))]
-    found: dict[int, Point] = {}
+    if len(ends) > max_points:
+        ends = [ends[-1 - position * (len(ends) - 1) // (max_points - 1)] for position in reversed(range(max_points))]
+    points: dict[int, Point] = {}
     deadline = clock() + seconds
     for level in _halves(ends):
         finer: dict[int, Point] = {}
         for end in level:
-            if found and clock() > deadline:
-                return [found[one] for one in sorted(found)]
+            if points and clock() > deadline:
+                return [points[end] for end in sorted(points)]
             finer[end] = _point(history, unit, lines[:end], reached[end], delta)
-        found |= finer
-    return [found[one] for one in sorted(found)]
+        points |= finer
+    return [points[end] for end in sorted(points)]
 
 
 def number_of_periods(history: History, unit: str) -> int:
@@ -179,10 +179,10 @@ def _reached(lines: Sequence[Entry], unit: str, periods: Container[str] | None) 
     for place, after in zip(own, [*own[1:], None], strict=True):
         period = lines[place].standing.period
         name = period if periods is None or period in periods else name
-        if after is not None and _as_far(lines[place], lines[after]):
+        if after is not None and _end_together(lines[place], lines[after]):
             continue
         end = place + 1
-        while end < len(lines) and _as_far(lines[place], lines[end]):
+        while end < len(lines) and _end_together(lines[place], lines[end]):
             end += 1
         if name:
             reached[end], name = name, ""
@@ -191,23 +191,23 @@ def _reached(lines: Sequence[Entry], unit: str, periods: Container[str] | None) 
     return reached
 
 
-def _as_far(one: Entry, other: Entry) -> bool:
+def _end_together(entry: Entry, other: Entry) -> bool:
     """Return whether two periods end together."""
-    if one.row.last_day is None or other.row.last_day is None:
-        return one.period == other.period
-    return one.row.last_day == other.row.last_day
+    if entry.row.last_day is None or other.row.last_day is None:
+        return entry.period == other.period
+    return entry.row.last_day == other.row.last_day
 
 
 def _halves(indices: Sequence[int]) -> list[list[int]]:
-    """Return the last one, then those that halve the gaps between the ones before, until none is left."""
+    """Return the last one, then those that halve the gaps between the ones before (bisection), until none is left."""
     backward = list(reversed(indices))
     step = 1
     while step < len(backward):
         step *= 2
-    levels, seen = [], set[int]()
+    levels, chosen = [], set[int]()
     while step >= 1:
-        level = [index for index in backward[::step] if index not in seen]
-        seen.update(level)
+        level = [index for index in backward[::step] if index not in chosen]
+        chosen.update(level)
         levels.append(level)
         step //= 2
     return [level for level in levels if level]
@@ -223,8 +223,8 @@ def _point(history: History, unit: str, lines: Sequence[Entry], period: str, del
     return Point(period=period, releases=releases, epsilon=epsilon, worst_case=worst, at_one=at_one)
 
 
-MOST_MORE = 3650
-"""More further releases than this are not counted."""
+MAX_FURTHER_RELEASES = 3650
+"""The most further releases that are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,30 +259,30 @@ def spent(totals: LedgerTotals, unit: str, *, seconds: float = 1.0) -> list[Spen
     `unit`: see `unit_text`. `seconds`: after so long no further windows are looked at.
     """
     deadline = time.monotonic() + seconds
-    found = []
+    uses = []
     for budget in totals.terms.budgets:
         windows: list[tuple[int | None, Counter[Bundle]]] = [(None, totals.account.bundles(unit))]
         if budget.window_days is not None:
             windows = _fullest(list(totals.account.windows(unit, budget.window_days)))
         for measure in budget.measures:
-            fullest, start, seen = 0.0, None, 0
-            held: Counter[Bundle] = Counter()
+            fullest, start, examined = 0.0, None, 0
+            fullest_bundles: Counter[Bundle] = Counter()
             for first, window in reversed(windows):  # the latest first: it is what the next release meets
-                if seen and time.monotonic() > deadline:
+                if examined and time.monotonic() > deadline:
                     break
-                epsilon, seen = totals.epsilon(window, measure, budget.delta), seen + 1
+                epsilon, examined = totals.epsilon(window, measure, budget.delta), examined + 1
                 if epsilon > fullest:
-                    fullest, start, held = epsilon, first, window
-            at_one = totals.at_one(held, measure) if fullest == math.inf else None
-            complete = seen == len(windows)
-            found.append(
+                    fullest, start, fullest_bundles = epsilon, first, window
+            at_one = totals.at_one(fullest_bundles, measure) if fullest == math.inf else None
+            complete = examined == len(windows)
+            uses.append(
                 Spent(budget=budget, measure=measure, epsilon=fullest, at_one=at_one, start=start, complete=complete)
             )
-    return found
+    return uses
 
 
 def _fullest(listed: list[tuple[int | None, Counter[Bundle]]]) -> list[tuple[int | None, Counter[Bundle]]]:
-    """Leave out the windows that hold no more than a neighbour does: they add up to no more."""
+    """Leave out the windows that hold no more than a neighbour does: they add up to no more (data processing)."""
     kept: list[tuple[int | None, Counter[Bundle]]] = []
     for start, window in listed:
         while kept and kept[-1][1] <= window:
@@ -295,15 +295,16 @@ def _fullest(listed: list[tuple[int | None, Counter[Bundle]]]) -> list[tuple[int
 def how_many_more(totals: LedgerTotals, unit: str, part: str) -> int | None:
     """Return how many more releases like one, each about a period of its own, all budgets of the whole history allow.
 
-    At most `MOST_MORE`; None where there is no budget of the whole history. `part`: the sha256 of the release's part.
+    At most `MAX_FURTHER_RELEASES`; None where there is no budget of the whole history. `part`: the sha256 of the
+    release's part.
     """
     budgets = [budget for budget in totals.terms.budgets if budget.window_days is None]
     if not budgets:
         return None
-    held = totals.account.bundles(unit)
+    bundles = totals.account.bundles(unit)
 
     def allowed(more: int) -> bool:
-        return totals.all_within(held + Counter({Bundle.of("alone", {part: 1}): more}), budgets)
+        return totals.all_within(bundles + Counter({Bundle.of("alone", {part: 1}): more}), budgets)
 
-    # The first number that is too much, found by halving.
-    return bisect_left(range(1, MOST_MORE + 1), True, key=lambda more: not allowed(more))
+    # Bisection: fewer of the same releases tell no more, so all numbers below one that fits do.
+    return bisect_left(range(1, MAX_FURTHER_RELEASES + 1), True, key=lambda more: not allowed(more))

@@ -102,11 +102,11 @@ class Ledger:
         dataset_name(dataset)
         # Read once: an iterator has nothing left for a second reading.
         budgets, declared = given(budget, evidence)
-        asked = read_target(target)
+        required = read_target(target)
         database = open_database(path)
         try:
             ledger = cls(database, dataset=dataset, budget=budgets, evidence=declared)
-            ledger.target = asked
+            ledger.target = required
             return ledger
         except BaseException:
             database.close()
@@ -158,9 +158,9 @@ class Ledger:
 
         A release with the same standing is among them once it is published.
         """
-        asked = Row.of(standing)
-        found = (self.records.read(row.id) for row in self.records.account(asked).rows if row.meets(asked))
-        return sorted((one for one in found if one.state == "published"), key=lambda one: one.sequence)
+        requested = Row.of(standing)
+        entries = (self.records.read(row.id) for row in self.records.account(requested).rows if row.meets(requested))
+        return sorted((entry for entry in entries if entry.state == "published"), key=lambda entry: entry.sequence)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""
@@ -270,7 +270,7 @@ class Ledger:
                     standing=standing,
                     offer=offer,
                     terms=self.terms,
-                    told=attacker is None or attacker.total_is_known,
+                    total_is_known=attacker is None or attacker.total_is_known,
                     compute=outside,
                 )
                 return charging.charge(revise=revise)
@@ -310,8 +310,8 @@ class Ledger:
                 self._record("published", charged, release_id=release_id, content=content)
             return self.records.read(charged.sequence), state == "published"
 
-    def _record(self, kind: str, of: Entry, **fields: Any) -> Row:
-        return self.records.record(kind, of.key, of.revision, **fields)
+    def _record(self, kind: str, entry: Entry, **fields: Any) -> Row:
+        return self.records.record(kind, entry.key, entry.revision, **fields)
 
     def give_back(self, reservation: Reservation) -> bool:
         """Take back the charge of a release that was not published, and never will be.

@@ -19,7 +19,9 @@ from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded
 
 
-def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | None = None, told: bool = False) -> Worded:
+def overlap(
+    standing: Facts, other: Facts, dataset: str, *, through: Facts | None = None, total_known: bool = False
+) -> Worded:
     """Return why two releases about the same people in overlapping periods are refused.
 
     Parameters
@@ -28,10 +30,10 @@ def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | Non
         The release asked for, and the one it cannot stand beside.
     through : Facts, optional
         A release whose period leads from one to the other, where their own periods share nothing.
-    told : bool, default False
+    total_known : bool, default False
         Whether both are certified against attackers who are told who is there.
     """
-    case, repair = _beside_total(standing, other, told=told) or _case(standing, other)
+    case, repair = _beside_total(standing, other, total_known=total_known) or _case(standing, other)
     met = "the same or overlapping periods"
     if through is not None:
         met = f"periods that {_named(through)} connects"
@@ -60,10 +62,10 @@ def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | Non
     return Worded(said)
 
 
-def unnamed(asked: str) -> str:
+def unnamed(request: str) -> str:
     """Return why a release is refused, in words for somebody who may not know what else the ledger holds."""
     return (
-        f"{asked} cannot be published beside what is published about these people already: what one of the releases "
+        f"{request} cannot be published beside what is published about these people already: what one of the releases "
         "tells about other people takes away the uncertainty that protects a person in another. Ask what was asked "
         "before, or ask the curator."
     )
@@ -91,10 +93,10 @@ def promised(total: Facts, other: Facts) -> Worded:
     return Worded(lambda say: text if say.names_releases else unnamed(repr(total.label)))
 
 
-def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False) -> Worded:
+def crossing(standing: Facts, other: Facts, dataset: str, *, total_known: bool = False) -> Worded:
     """Return why releases about different periods of one data set need evidence.
 
-    `told`: whether one of them is certified against an attacker who is told who is there.
+    `total_known`: whether one of them is certified against an attacker who is told who is there.
     """
     case, repair = _crossing_case(standing, other)
     start = (
@@ -106,9 +108,11 @@ def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False)
         "instead of one for each period"
     )
     # Without noise OncePerUnit adds up histograms with one cell for each person, and nothing beside what is told.
-    exact = (one.mechanism for one in (standing, other) if one.noiseless)
-    once = not told and all(isinstance(one, Histogram) and one.cells_per_unit == 1 for one in exact)
-    kinds = (OneDayProtected, *((OncePerUnit,) if once else ()), BoundedDependence)
+    exact = (release.mechanism for release in (standing, other) if release.noiseless)
+    one_cell_each = not total_known and all(
+        isinstance(mechanism, Histogram) and mechanism.cells_per_unit == 1 for mechanism in exact
+    )
+    kinds = (OneDayProtected, *((OncePerUnit,) if one_cell_each else ()), BoundedDependence)
 
     def said(say: Speech) -> str:
         if not say.names_releases:
@@ -130,7 +134,9 @@ def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False)
 def _crossing_case(standing: Facts, other: Facts) -> tuple[str, Callable[[Speech], str] | None]:
     """Return which case it is, and the first way out where it is not evidence."""
     depends = "what they add up to depends on how a person's periods depend on each other"
-    if any(one.noiseless and not one.total for one in (standing, other)) or not (standing.total or other.total):
+    if any(release.noiseless and not release.total for release in (standing, other)) or not (
+        standing.total or other.total
+    ):
         return f"anyone who changes between two tables shows, above all where a cell crosses k, and {depends}", None
     if sorted(standing.unit) != sorted(other.unit):
         return (
@@ -152,7 +158,7 @@ def _is_near_total(standing: Facts, other: Facts) -> bool:
     """Return whether one is the exact number of everybody whom the other is about, and could be a total."""
     if standing.total or other.total or sorted(standing.unit) != sorted(other.unit) or standing.table != other.table:
         return False
-    everybody = [one.exact_count and one.where is None and not one.opaque for one in (standing, other)]
+    everybody = [release.exact_count and release.where is None and not release.opaque for release in (standing, other)]
     return sum(everybody) == 1 and Period.parse(standing.period).days() == Period.parse(other.period).days()
 
 
@@ -169,7 +175,7 @@ _VALUE = '"value"'
 Repair = str | Callable[[Speech], str]
 
 
-def _beside_total(standing: Facts, other: Facts, *, told: bool) -> tuple[str, Repair] | None:
+def _beside_total(standing: Facts, other: Facts, *, total_known: bool) -> tuple[str, Repair] | None:
     """Return why the exact total cannot stand beside the other, and the first way out; None where neither is one."""
     if not (standing.total or other.total) or sorted(standing.unit) != sorted(other.unit):
         return None
@@ -193,7 +199,7 @@ def _beside_total(standing: Facts, other: Facts, *, told: bool) -> tuple[str, Re
             "an exact count hides people only while nobody knows who is counted; the total tells how many there are",
             "publish the histogram of those who are counted and those who are not, with k, to protect the value",
         )
-    if not told:
+    if not total_known:
         return (
             "the total tells how many people there are, and not both releases are certified against an attacker who "
             "knows that",
@@ -211,19 +217,19 @@ def _tell(say: Speech, by: Sequence[str] = ()) -> str:
 
 def _case(standing: Facts, other: Facts) -> tuple[str, str]:
     """Return which case it is and the first way out."""
-    one, two = Period.parse(standing.period), Period.parse(other.period)
+    period, other_period = Period.parse(standing.period), Period.parse(other.period)
     if sorted(standing.unit) != sorted(other.unit):
         return (
             "they count by different units of one data set, which may be the same people under two names",
             "count by one unit everywhere, or keep data about other people in a data set of their own",
         )
-    if one.days() is None or two.days() is None:
-        if (one.days() is None) != (two.days() is None):
+    if period.days() is None or other_period.days() is None:
+        if (period.days() is None) != (other_period.days() is None):
             return (
                 "one period is a label without dates, which may be any time, the other's included",
                 "give both releases calendar periods, such as 2013-01-02",
             )
-    elif one.days() != two.days():
+    elif period.days() != other_period.days():
         return (
             "one period overlaps the other, as with rolling windows, running totals, corrections or a week beside its "
             "days, and the difference is what entered and left",

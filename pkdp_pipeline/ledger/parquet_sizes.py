@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-ROWS = 200_000
+MAX_ROWS = 200_000
 """A release from a stranger with more rows is not read, unless that is asked for."""
 
-_COLUMNS, _GROUPS, _PAGES = 100, 100, 10_000
-_LEAST = 1 << 20
+_MAX_COLUMNS, _MAX_ROW_GROUPS, _MAX_PAGES = 100, 100, 10_000
+_MIN_BYTES = 1 << 20
 
 
 def text_bytes(rows: int) -> int:
     """Return how many bytes a certificate, a report, or all that a release carries besides its table may take."""
-    return max(_LEAST, 128 * rows)
+    return max(_MIN_BYTES, 128 * rows)
 
 
 def table_bytes(rows: int) -> int:
     """Return how many bytes all values of a release may take."""
-    return max(_LEAST, 1024 * rows)
+    return max(_MIN_BYTES, 1024 * rows)
 
 
 def read_within(content: bytes, rows: int) -> tuple[pa.Table, pq.FileMetaData]:
@@ -46,10 +46,10 @@ def read_within(content: bytes, rows: int) -> tuple[pa.Table, pq.FileMetaData]:
     file = pq.ParquetFile(pa.BufferReader(content))
     _check_metadata(file.metadata, rows)
     _check_pages(content, file.metadata, rows)
-    described = [file.metadata.schema.column(at) for at in range(file.metadata.num_columns)]
-    texts = [one.name for one in described if one.physical_type == "BYTE_ARRAY"]
-    read = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts, metadata=file.metadata)
-    table = read.read(use_threads=False)
+    columns = [file.metadata.schema.column(index) for index in range(file.metadata.num_columns)]
+    texts = [column.name for column in columns if column.physical_type == "BYTE_ARRAY"]
+    file_of_dictionaries = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts, metadata=file.metadata)
+    table = file_of_dictionaries.read(use_threads=False)
     size = table.nbytes
     for column in table.columns:
         for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
@@ -69,17 +69,18 @@ def _too_large(what: str, rows: int) -> ArgumentError:
 def _check_metadata(metadata: pq.FileMetaData, rows: int) -> None:
     schema = metadata.schema
     flat = len(schema) == metadata.num_columns and all(
-        schema.column(at).max_repetition_level == 0 and schema.column(at).max_definition_level <= 1
-        for at in range(metadata.num_columns)
+        schema.column(index).max_repetition_level == 0 and schema.column(index).max_definition_level <= 1
+        for index in range(metadata.num_columns)
     )
     if metadata.num_rows > rows:
         raise _too_large(f"it has more than {rows:,} rows", rows)
-    if not flat or metadata.num_columns > _COLUMNS or metadata.num_row_groups > _GROUPS:
+    if not flat or metadata.num_columns > _MAX_COLUMNS or metadata.num_row_groups > _MAX_ROW_GROUPS:
         raise ArgumentError(
-            f"a release has at most {_COLUMNS} columns of plain values and {_GROUPS} groups of rows: this is none."
+            f"a release has at most {_MAX_COLUMNS} columns of plain values and {_MAX_ROW_GROUPS} groups of rows: this "
+            "is none."
         )
     carried = sum(len(key) + len(text) for key, text in (metadata.metadata or {}).items())
-    claimed = sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups))
+    claimed = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     if carried > text_bytes(rows):
         raise _too_large(f"it carries more than {text_bytes(rows):,} bytes besides its table", rows)
     if claimed > table_bytes(rows):
@@ -90,10 +91,10 @@ def _check_pages(content: bytes, metadata: pq.FileMetaData, rows: int) -> None:
     """Refuse a file whose pages are larger together than allowed, when decompressed, or too many."""
     pages = size = 0
     for group in range(metadata.num_row_groups):
-        for at in range(metadata.num_columns):
-            for uncompressed in _pages(content, metadata.row_group(group).column(at)):
+        for column in range(metadata.num_columns):
+            for uncompressed in _pages(content, metadata.row_group(group).column(column)):
                 pages, size = pages + 1, size + uncompressed
-                if size > table_bytes(rows) or pages > _PAGES:
+                if size > table_bytes(rows) or pages > _MAX_PAGES:
                     raise _too_large(f"its pages take more than {table_bytes(rows):,} bytes", rows)
 
 
@@ -123,12 +124,12 @@ class _Compact:
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """Return the whole numbers of a structure by the numbers of their fields; what else it has is passed over."""
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         field = 0
         while head := self._byte():
             field = field + (head >> 4) if head >> 4 else self._number()
-            found[field] = self._value(head & 15, depth + 1)
-        return found
+            fields[field] = self._value(head & 15, depth + 1)
+        return fields
 
     def _value(self, kind: int, depth: int, *, listed: bool = False) -> int | None:
         if depth > 8:

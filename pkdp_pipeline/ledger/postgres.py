@@ -140,8 +140,8 @@ def changed_objects(execute: Callable[..., list[tuple[Any, ...]]], namespace: st
     functions = re.findall(r"CREATE FUNCTION (\w+)\(\) RETURNS trigger LANGUAGE (\w+) AS \$\$(.*?)\$\$", script, re.S)
     expected = _EXPECTED | {(f"table {name}", "rp") for name in re.findall(r"^CREATE TABLE (\w+)", script, re.M)}
     expected |= {(f"function {name}", _plain(f"{language} {body}")) for name, language, body in functions}
-    found = {(str(name), _plain(text)) for name, text in execute(_CATALOGUE, namespace=namespace)}
-    return sorted({name for name, text in expected ^ found if not name.startswith(_INDEX) or (name, text) in expected})
+    actual = {(str(name), _plain(text)) for name, text in execute(_CATALOGUE, namespace=namespace)}
+    return sorted({name for name, text in expected ^ actual if not name.startswith(_INDEX) or (name, text) in expected})
 
 
 def _plain(text: object) -> str:

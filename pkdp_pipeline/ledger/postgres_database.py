@@ -248,6 +248,7 @@ class PostgresDatabase:
             self._open.connection = None
 
     def _take_lock(self, connection: Connection, dataset: str) -> None:
+        # An advisory lock has 64 bits: data sets whose hashes agree only wait for each other.
         digest = hashlib.sha256(b"pkdp ledger:" + dataset.encode()).digest()
         lock = {"lock": int.from_bytes(digest[:8], "big", signed=True)}
         with self._errors():
@@ -262,6 +263,7 @@ class PostgresDatabase:
         wait, usual = (f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'" for seconds in limits)
         while True:
             try:
+                # A savepoint: a try that times out leaves the transaction as it was.
                 with connection.transaction():
                     self._rows(connection, wait, {})
                     self._rows(connection, "SELECT pg_advisory_xact_lock(:lock)", lock)

@@ -64,11 +64,11 @@ def chosen_units(units: Sequence[str], columns: Sequence[str], *, each_row: bool
         raise ArgumentError("--unit and --each-row exclude each other: a person is a value of columns, or a row.")
     if not each_row and not columns:
         return list(units)
-    asked = unit_text(() if each_row else columns)
-    if asked not in units:
+    unit = unit_text(() if each_row else columns)
+    if unit not in units:
         named = "; ".join(map(unit_named, units)) or "none, nothing is published"
         raise ArgumentError(f"--unit must be a privacy unit the data set has releases for: {named}.")
-    return [asked]
+    return [unit]
 
 
 SCHEMA = "pkdp-ledger/1"

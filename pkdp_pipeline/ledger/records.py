@@ -21,9 +21,9 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import folded
 
-_PAGE, _ROWS, _AT_ONCE = 64, 1000, 500
-_STEPS = 4
-"""Where periods lead further than this many steps, everything is read."""
+_EVENTS_PER_QUERY, _ROWS_PER_QUERY, _HEADS_PER_QUERY = 64, 1000, 500
+_MAX_WIDENINGS = 4
+"""A component that is not complete after so many widenings is read with everything."""
 
 _NAMES = ", ".join(Row._fields)
 _CHANGED = ("state", "published", "certificate", "content", "counts", "part", "told", "leaks")
@@ -172,7 +172,7 @@ class Records:
         """Yield the events in order, a few at a time in memory."""
         query = (
             f"SELECT {_EVENT} FROM event WHERE dataset = :dataset AND position > :position "
-            f"ORDER BY position LIMIT {_PAGE}"
+            f"ORDER BY position LIMIT {_EVENTS_PER_QUERY}"
         )
         position = -1  # one before what a chain may hold, so that nothing is overlooked
         while rows := self.execute(query, position=position):
@@ -195,8 +195,8 @@ class Records:
         """
         listed = sorted({*heads})
         rows = []
-        for start in range(0, len(listed), _AT_ONCE):
-            given = {f"h{number}": text for number, text in enumerate(listed[start : start + _AT_ONCE])}
+        for start in range(0, len(listed), _HEADS_PER_QUERY):
+            given = {f"h{number}": text for number, text in enumerate(listed[start : start + _HEADS_PER_QUERY])}
             rows += self.execute(
                 "SELECT a.hash, b.key, b.revision, b.certificate FROM event a LEFT JOIN event b ON "
                 "b.dataset = a.dataset AND b.position = a.position + 1 AND b.kind = 'reserved' "
@@ -206,11 +206,11 @@ class Records:
         query = "SELECT previous, key, revision, certificate FROM event WHERE dataset = :dataset AND "
         rows += self.execute(f"{query}position = 1 AND kind = 'reserved'")
         anew = self.execute(f"{query}kind = 'recertified' ORDER BY position")
-        found: dict[str, list[str]] = {}
+        certificates: dict[str, list[str]] = {}
         for head, key, revision, first in rows:
-            later = [text for _, *what, text in anew if what == [key, revision]]
-            found[str(head)] = [] if first is None else [str(first), *map(str, later)]
-        return found
+            later = [text for _, *key_and_revision, text in anew if key_and_revision == [key, revision]]
+            certificates[str(head)] = [] if first is None else [str(first), *map(str, later)]
+        return certificates
 
     # entries
 
@@ -254,29 +254,30 @@ class Records:
     def rows(self) -> Iterator[Row]:
         """Yield the stored rows in order."""
         last = -1
-        while rows := self.execute(f"{_ENTRY}id > :after ORDER BY id LIMIT {_ROWS}", after=last):
+        while rows := self.execute(f"{_ENTRY}id > :after ORDER BY id LIMIT {_ROWS_PER_QUERY}", after=last):
             yield from map(Row._make, rows)
             last = rows[-1][Row._fields.index("id")]
 
-    def account(self, near: Row | None = None) -> Account:
-        """Return the account of the data set as it is charged now; with `near` what that period meets is enough.
+    def account(self, beside: Row | None = None) -> Account:
+        """Return the account of the data set as it is charged now; with `beside` its own component is enough.
 
         Nothing of it is stored. At 20,000 entries reading and adding up takes some tenths of a second on a busy
-        machine of two cores; a charge without a budget, and a check, read only what is near, and do not grow with the
-        ledger.
+        machine of two cores; a charge without a budget, and a check, read only that component, and do not grow with
+        the ledger.
         """
-        first, last = (None, None) if near is None else (near.first_day, near.last_day)
+        first, last = (None, None) if beside is None else (beside.first_day, beside.last_day)
         charged = _CHARGED.replace(_NAMES, ", ".join(_COUNTED))
         if first is not None and last is not None and not self.execute(f"{_CHARGED} AND label IS NOT NULL LIMIT 1"):
             query = f"{charged} AND last_day >= :first AND first_day <= :last"
-            for _ in range(_STEPS):
-                account = Account(Row(*one) for one in self.execute(query, first=first, last=last))
-                reached = first, last
+            # Fixed point: the days grow to those of all releases they meet, until they are those of a whole component.
+            for _ in range(_MAX_WIDENINGS):
+                account = Account(Row(*values) for values in self.execute(query, first=first, last=last))
+                before = first, last
                 first = min([first, *(row.first_day or 0 for row in account.rows)])
                 last = max([last, *(row.last_day or 0 for row in account.rows)])
-                if reached == (first, last):
+                if before == (first, last):
                     return account
-        return Account(Row(*one) for one in self.execute(f"{charged} ORDER BY id"))
+        return Account(Row(*values) for values in self.execute(f"{charged} ORDER BY id"))
 
     def facts(self, entry: int) -> Facts:
         """Return what an entry is about."""
@@ -302,7 +303,8 @@ class Records:
         # PostgreSQL does not infer the second bound from the first, and would begin at the first event each time.
         bounds = "e.id > :after AND r.sequence > :after"
         texts = "'', x.release_id, NULL" if brief else _TEXTS
-        query = f"{_FULL.format(texts)}WHERE e.dataset = :dataset AND {bounds} {skipped}ORDER BY e.id LIMIT {_PAGE}"
+        condition = f"WHERE e.dataset = :dataset AND {bounds} {skipped}"
+        query = f"{_FULL.format(texts)}{condition}ORDER BY e.id LIMIT {_EVENTS_PER_QUERY}"
         last = 0
         while rows := self.execute(query, after=last):
             for row in rows:
@@ -310,8 +312,8 @@ class Records:
                 yield entry
                 last = entry.sequence
 
-    def _entry(self, found: tuple[Any, ...], *, brief: bool = False) -> Entry:
-        row, others = Row._make(found[: len(Row._fields)]), found[len(Row._fields) :]
+    def _entry(self, values: tuple[Any, ...], *, brief: bool = False) -> Entry:
+        row, others = Row._make(values[: len(Row._fields)]), values[len(Row._fields) :]
         former = () if row.certificate == row.id or brief else self.certificates(row)[:-1]
         try:
             standing, terms = facts_of(others[0]), terms_of(others[1])

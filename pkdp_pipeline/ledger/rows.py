@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _EPSILONS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0])
 """Where the certificates of one table are compared."""
 
-_ALIKE = 1e-9
+_RELATIVE_TOLERANCE = 1e-9
 """Numbers this close, relatively, count as equal."""
 
 
@@ -81,10 +81,14 @@ def counted(certificates: Iterable[str]) -> tuple[str, ...]:
     listed = list(certificates)
     kept: list[str] = []
     for text in listed:
-        if not any(_covers(describe(one), describe(text)) for one in kept):
-            kept = [*(one for one in kept if not _covers(describe(text), describe(one))), text]
+        if not any(_covers(describe(other), describe(text)) for other in kept):
+            kept = [*(other for other in kept if not _covers(describe(text), describe(other))), text]
     aim = certificate_of(describe(listed[0])).protects
-    return tuple(sorted(kept, key=lambda one: (certificate_of(describe(one)).protects != aim, describe(one))))
+    return tuple(
+        sorted(
+            kept, key=lambda certificate: (certificate_of(describe(certificate)).protects != aim, describe(certificate))
+        )
+    )
 
 
 def promise_of(certificates: Iterable[str]) -> Certificate:
@@ -92,7 +96,7 @@ def promise_of(certificates: Iterable[str]) -> Certificate:
 
     It belongs to no publication. Raises `NoEvidenceError` if what leaks beside them says nothing together.
     """
-    return promised_by([certificate_of(describe(one)) for one in counted(certificates)])
+    return promised_by([certificate_of(describe(certificate)) for certificate in counted(certificates)])
 
 
 @lru_cache(maxsize=4096)
@@ -101,13 +105,21 @@ def _covers(description: str, other: str) -> bool:
 
     Everybody who fits the other's attacker fits its own, and it protects as much: the other holds with its numbers.
     """
-    one, less = certificate_of(description), certificate_of(other)
-    if not less.attacker.fits(one.attacker):
+    covering, covered = certificate_of(description), certificate_of(other)
+    # A supremum over more attackers is no smaller, so the promise holds; the grid only keeps a smaller number from
+    # being charged instead.
+    if not covered.attacker.fits(covering.attacker):
         return False
-    if less.protects != one.protects and part_of(one, 1, less.protects).bounds != part_of(one, 1, one.protects).bounds:
+    if (
+        covered.protects != covering.protects
+        and part_of(covering, 1, covered.protects).bounds != part_of(covering, 1, covering.protects).bounds
+    ):
         return False
-    mine, theirs = (np.append(each.delta(_EPSILONS), each.worst_case.delta(_EPSILONS)) for each in (one, less))
-    return bool((mine >= theirs * (1.0 - _ALIKE)).all())
+    covering_deltas, covered_deltas = (
+        np.append(certified.delta(_EPSILONS), certified.worst_case.delta(_EPSILONS))
+        for certified in (covering, covered)
+    )
+    return bool((covering_deltas >= covered_deltas * (1.0 - _RELATIVE_TOLERANCE)).all())
 
 
 State = Literal["reserved", "published", "given_back"]
@@ -146,13 +158,13 @@ class Row(NamedTuple):
     leaks: int = 0
 
     @classmethod
-    def of(cls, standing: Facts, *, told: bool = False, **stored: Any) -> Row:
-        """Return a release as it is charged, or would be; `told`: its attackers know who is there."""
+    def of(cls, standing: Facts, *, total_is_known: bool = False, **stored: Any) -> Row:
+        """Return a release as it is charged, or would be; `total_is_known`: its attackers know who is there."""
         period = Period.parse(standing.period)
         first, last = period.days() or (None, None)
         label = folded(period.text) if first is None else None
         unit, kind, stored["time_zone"] = unit_text(standing.unit), standing.kind, standing.time_zone
-        return cls(unit, kind, first, last, label, standing.table, int(told), **stored)
+        return cls(unit, kind, first, last, label, standing.table, int(total_is_known), **stored)
 
     @property
     def span(self) -> tuple[int | None, int | None, str | None]:
@@ -185,8 +197,8 @@ def after(row: Row | None, event: Event, certificates: Callable[[Row], Iterable[
         certified = certificate_of(describe(new))
         if certified.mechanism != certificate_of(describe(former[0])).mechanism:
             raise LedgerError("the certificate to be recorded is not that of the release: certify what is published.")
-        told = row.told and int(certified.attacker.total_is_known)
-        row, fields = row._replace(certificate=number, content=number, told=told), _part([*former, new])
+        total_is_known = row.told and int(certified.attacker.total_is_known)
+        row, fields = row._replace(certificate=number, content=number, told=total_is_known), _part([*former, new])
         return row if fields["part"] == row.part else row._replace(counts=number, **fields)
     raise LedgerError(
         f"the ledger was altered: event {number} ({event.kind}) cannot follow the events before it. Restore it from a "
@@ -209,18 +221,18 @@ def _reserved(event: Event) -> Row:
         raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
     same = {name: getattr(event, name) for name in ("dataset", "key", "revision")}
     events = dict.fromkeys(("id", "certificate", "counts"), event.sequence)
-    told = certified.attacker.total_is_known
-    return Row.of(standing, told=told, **same, **events, **_part([str(event.certificate)]))
+    total_is_known = certified.attacker.total_is_known
+    return Row.of(standing, total_is_known=total_is_known, **same, **events, **_part([str(event.certificate)]))
 
 
 def part_key(certificates: Iterable[str]) -> str:
     """Return the sha256 of what the certificates that a release counts with follow from."""
-    described = [describe(one) for one in counted(certificates)]
+    described = [describe(certificate) for certificate in counted(certificates)]
     return sha256(described[0] if len(described) == 1 else json.dumps(described))
 
 
 def _part(certificates: Sequence[str]) -> dict[str, Any]:
-    leaks = any(certificate_of(describe(one)).attacker.leakage for one in counted(certificates))
+    leaks = any(certificate_of(describe(certificate)).attacker.leakage for certificate in counted(certificates))
     return {"part": part_key(certificates), "leaks": int(leaks)}
 
 
@@ -230,14 +242,14 @@ def replayed(events: Iterable[Event], certificates: Callable[[Row], Iterable[str
     charged: dict[tuple[str, int], Row] = {}
     unreadable: set[str] = set()
     for event in events:
-        what = (event.key, event.revision)
+        question = (event.key, event.revision)
         if event.kind == "unreadable" and event.key not in unreadable:
             unreadable.add(event.key)
             continue
-        row = charged[what] = after(charged.get(what), event, certificates)
+        row = charged[question] = after(charged.get(question), event, certificates)
         rows[row.id] = row
         if row.state == "given_back":
-            del charged[what]
+            del charged[question]
     return rows
 
 

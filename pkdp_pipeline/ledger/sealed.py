@@ -81,8 +81,8 @@ class Cells:
         names = [str(name) for name, _ in self.columns if name != "count"]
         if beside_groups(mechanism, names, certificate.protects, certificate.attacker) != mechanism:
             raise ArgumentError("the release is totals of groups, and its certificate says something else.")
-        least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
-        if least is not None and any(row[place] is not None and row[place] < least for row in rows):
+        smallest = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
+        if smallest is not None and any(row[place] is not None and row[place] < smallest for row in rows):
             raise ArgumentError(
                 "the release publishes a count below its certificate's threshold: it was altered or is not ours."
             )
@@ -97,8 +97,8 @@ def _plain_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...] | None:
     stated = schema.pandas_metadata or {}
     kinds = [plain.get(field.type, ("", "")) for field in schema]
     expected = [(name, name, dtype) for name, (dtype, _) in zip(schema.names, kinds, strict=True)]
-    found = [(one["name"], one.get("field_name"), one["numpy_type"]) for one in stated.get("columns", ())]
-    if found != expected or stated["index_columns"] or stated["column_indexes"]:
+    actual = [(column["name"], column.get("field_name"), column["numpy_type"]) for column in stated.get("columns", ())]
+    if actual != expected or stated["index_columns"] or stated["column_indexes"]:
         return None
     return tuple((name, kind) for name, (_, kind) in zip(schema.names, kinds, strict=True))
 

@@ -19,7 +19,7 @@ from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.database import SCHEMA_VERSION, NoLedgerError, schema_script
 
 APPLICATION_ID = int.from_bytes(b"pkdp", "big")
-_LEAST_VERSION = (3, 35, 0)
+_MIN_VERSION = (3, 35, 0)
 
 
 class SqliteDatabase:
@@ -57,8 +57,8 @@ class SqliteDatabase:
         self._process = os.getpid()
         if not create and not os.path.exists(path):
             raise NoLedgerError(f"there is no ledger at {path!r}; give the path of one, or a postgresql:// URL.")
-        if sqlite3.sqlite_version_info < _LEAST_VERSION:
-            needed = ".".join(map(str, _LEAST_VERSION))
+        if sqlite3.sqlite_version_info < _MIN_VERSION:
+            needed = ".".join(map(str, _MIN_VERSION))
             raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: update it.")
         if self._file != ":memory:":
             self._file = resolved_file(path)
@@ -99,6 +99,7 @@ class SqliteDatabase:
 
         `dataset` is not needed here: SQLite has one writer at a time for all data sets of a file.
         """
+        # IMMEDIATE takes the write lock before the first read, so nothing read inside is outdated when it is written.
         with self._begun("BEGIN IMMEDIATE"):
             self._check_identity()
             yield
@@ -115,17 +116,17 @@ class SqliteDatabase:
 
     def check(self) -> None:
         """Check pages and indexes, and that tables and triggers are those of the schema."""
-        (found,) = self.execute("PRAGMA integrity_check(1)")
-        if found != ("ok",):
+        (result,) = self.execute("PRAGMA integrity_check(1)")
+        if result != ("ok",):
             raise LedgerError(
-                f"the ledger {self._path!r} is damaged: {found[0]}. Restore it from a backup, with a head that a "
+                f"the ledger {self._path!r} is damaged: {result[0]}. Restore it from a backup, with a head that a "
                 "release names."
             )
-        ((given, held),) = self.execute(
+        ((numbered, stored),) = self.execute(
             "SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'), "
             "(SELECT coalesce(max(sequence), 0) FROM event)"
         )
-        if given != held:
+        if numbered != stored:
             raise LedgerError(
                 f"the ledger {self._path!r} has numbered more events than it holds: its end was cut off. Restore it "
                 "from a backup, with a head that a release names."
@@ -162,7 +163,7 @@ class SqliteDatabase:
             )
         if self._may_change:
             self._use_write_ahead_log()
-        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA synchronous = FULL")  # a commit returns when the log is on the disk
         self._connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
         version = self._pragma("user_version")
         if version != SCHEMA_VERSION:
@@ -179,13 +180,13 @@ class SqliteDatabase:
         """Make a new ledger under another name, so that it appears whole or not at all; one that is there stays."""
         try:
             with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
-                made = os.path.join(folder, "new.sqlite")
-                with self._errors(), closing(sqlite3.connect(made, isolation_level=None)) as self._connection:
+                new_file = os.path.join(folder, "new.sqlite")
+                with self._errors(), closing(sqlite3.connect(new_file, isolation_level=None)) as self._connection:
                     self._connection.execute("BEGIN IMMEDIATE")
                     self._create()
                     self._connection.execute("COMMIT")
                 with suppress(FileExistsError):  # another process has created it meanwhile
-                    _place(made, file)
+                    _place(new_file, file)
         except OSError as error:
             fix = _FIXES[sqlite3.SQLITE_CANTOPEN]
             raise LedgerError(f"the ledger {self._path!r} cannot be created: {error.strerror}.{fix}") from error
@@ -205,9 +206,10 @@ class SqliteDatabase:
     def _patiently(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement that may have to wait for another writer; who waits can be told to stop."""
         deadline = time.monotonic() + database.LOCK_SECONDS
-        most = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
-        self._connection.execute(f"PRAGMA busy_timeout = {int(most * 1000)}")
+        timeout = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
+        self._connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
         try:
+            # Short tries, so that `waiting` is called between them, until the deadline of a plain wait.
             while True:
                 try:
                     return self._connection.execute(sql).fetchall()
@@ -332,15 +334,15 @@ def resolved_file(path: str) -> str:
     return str(file)
 
 
-def _place(made: str, file: Path) -> None:
+def _place(new_file: str, file: Path) -> None:
     """Give a new file its name; one that has it already stays, which is a `FileExistsError`."""
     try:
-        os.link(made, file)
+        os.link(new_file, file)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links
+    except OSError:  # a file system without links: exclusive creation decides who comes first
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-        os.replace(made, file)
+        os.replace(new_file, file)
 
 
 def _copy(path: str, target: sqlite3.Connection) -> None:
@@ -351,7 +353,7 @@ def _copy(path: str, target: sqlite3.Connection) -> None:
     if quiet is not None:
         with closing(sqlite3.connect(f"{address}&immutable=1", uri=True)) as source:
             source.backup(target)
-        if _state(path) == quiet:
+        if _state(path) == quiet:  # nobody has written meanwhile
             return
     with closing(sqlite3.connect(address, uri=True)) as source:
         source.backup(target)

@@ -66,7 +66,7 @@ class Terms:
             raise ArgumentError("the budgets of terms must be a list.")
         return cls(
             evidence=evidence_from_dicts(fields["evidence"]),
-            budgets=tuple(Budget.from_dict(one) for one in fields["budgets"]),
+            budgets=tuple(Budget.from_dict(budget) for budget in fields["budgets"]),
         )
 
 
@@ -82,23 +82,26 @@ def _budgets(budget: object) -> tuple[Budget, ...]:
     listed = [budget] if isinstance(budget, Budget) else budget
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
         raise ArgumentError("budget must be a Budget or a list of them: write pkdp.Budget(1.0, 1e-6).")
-    found = tuple(listed)
-    if not all(isinstance(one, Budget) for one in found):
+    budgets = tuple(listed)
+    if not all(isinstance(item, Budget) for item in budgets):
         raise ArgumentError("budget must be a Budget or a list of them: write pkdp.Budget(1.0, 1e-6).")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(budgets))
 
 
 def _evidence(evidence: object) -> tuple[Evidence, ...]:
-    found = read_evidence(evidence)
-    own = next((type(one).__name__ for one in found if isinstance(one, SamePeople | SameTable)), None)
+    declared = read_evidence(evidence)
+    own = next(
+        (type(declaration).__name__ for declaration in declared if isinstance(declaration, SamePeople | SameTable)),
+        None,
+    )
     if own is not None:
         raise ArgumentError(
             f"evidence may not be {own} for a ledger: it finds out itself which releases are about the same "
             "people in the same period, and which certificates about the same table. Leave it out."
         )
-    if any(isinstance(one, BoundedSensitivity) for one in found):
+    if any(isinstance(declaration, BoundedSensitivity) for declaration in declared):
         raise ArgumentError(
             "evidence may not be BoundedSensitivity for a ledger: it is about counts of one period, and a ledger's "
             "evidence about all of them. Leave it out, and compose the certificates of one period with it."
         )
-    return found
+    return declared

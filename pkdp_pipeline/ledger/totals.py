@@ -14,7 +14,7 @@ from fractions import Fraction
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, Held, add_up, kind_counted, knows_total, unit_named, whole_parts
+from pkdp_pipeline.ledger.account import Account, Bundles, add_up, kind_counted, knows_total, unit_named, whole_parts
 from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Row, unit_text
 from pkdp_pipeline.ledger.terms import Terms
@@ -26,33 +26,33 @@ from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, WorstBesidePrivate
 
-_SPARE = 1.0 - 1e-3
+_SHARE_WITH_MARGIN = 1.0 - 1e-3
 """A total within this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""
 
-_LESS = 0.99
+_SAFE_SHARE = 0.99
 """This share of a number that fits without room to spare leaves that room."""
 
-_MOST_LINES = 512
+_MAX_KNOWN_TOTALS = 512
 
 
 @dataclass(slots=True)
-class _Line:
+class _KnownTotals:
     """The facts known about totals of the same bundles.
 
-    `most` fits with room to spare, `rim` fits, `excess` does not, and `computed` is the last one that was added up.
+    `roomy` fits with room to spare, `largest` fits, `excess` does not; `computed` is the last one added up.
     """
 
-    computed: Held = field(default_factory=dict)
-    most: Held = field(default_factory=dict)
-    rim: Held = field(default_factory=dict)
-    excess: Held | None = None
+    computed: Bundles = field(default_factory=dict)
+    roomy: Bundles = field(default_factory=dict)
+    largest: Bundles = field(default_factory=dict)
+    excess: Bundles | None = None
 
 
-_lines: OrderedDict[Hashable, _Line] = OrderedDict()
-_one_at_a_time = threading.Lock()
+_known_totals: OrderedDict[Hashable, _KnownTotals] = OrderedDict()
+_known_totals_lock = threading.Lock()
 
 
-def fits_budget(held: Held, budget: Budget, total_of: Callable[[Held], Certificate], by: Hashable) -> bool:
+def fits_budget(bundles: Bundles, budget: Budget, total_of: Callable[[Bundles], Certificate], by: Hashable) -> bool:
     """Return whether what bundles add up to is within a budget, for each total that is held to it.
 
     `total_of` adds bundles up, by all that is in `by`; see `add_up`. Raises `NoEvidenceError` if
@@ -65,50 +65,52 @@ def fits_budget(held: Held, budget: Budget, total_of: Callable[[Held], Certifica
     of releases is added up a few times only, each time for about twice as many as there are, and near the budget one by
     one. Bundles are named by what they hold, so nothing remembered can be about another certificate. *Rounding*: up.
     """
-    key = (by, budget.epsilon, budget.delta, budget.measures, frozenset(held))
-    with _one_at_a_time:
-        line = _lines.get(key)
-        if line is not None:
-            _lines.move_to_end(key)
-    if line is not None:
-        if held == line.rim or _is_part(held, line.most) or _is_part(held, line.rim, _LESS):
+    key = (by, budget.epsilon, budget.delta, budget.measures, frozenset(bundles))
+    with _known_totals_lock:
+        known = _known_totals.get(key)
+        if known is not None:
+            _known_totals.move_to_end(key)
+    if known is not None:
+        # Data processing: who sees some of the bundles sees a function of them all, so what fits for more fits here.
+        if bundles == known.largest or _is_part(bundles, known.roomy) or _is_part(bundles, known.largest, _SAFE_SHARE):
             return True
-        further = _further(held, line)
+        # Doubling, then halving towards what is too much, so that a series is added up a few times only.
+        further = _further(bundles, known)
         if further is not None:
             if _fits_easily(further, budget, total_of):
-                line.computed, line.most = dict(held), further
+                known.computed, known.roomy = dict(bundles), further
                 return True
-            line.excess = further
-    if not _within(total_of(held), budget, 1.0):
+            known.excess = further
+    if not _within(total_of(bundles), budget, 1.0):
         return False
-    if line is None:
-        line = _Line()
-        with _one_at_a_time:
-            _lines[key] = line
-            while len(_lines) > _MOST_LINES:
-                _lines.popitem(last=False)
-    line.computed = dict(held)
-    if not _is_part(held, line.rim):
-        line.rim = line.computed
+    if known is None:
+        known = _KnownTotals()
+        with _known_totals_lock:
+            _known_totals[key] = known
+            while len(_known_totals) > _MAX_KNOWN_TOTALS:
+                _known_totals.popitem(last=False)
+    known.computed = dict(bundles)
+    if not _is_part(bundles, known.largest):
+        known.largest = known.computed
     return True
 
 
-def _further(held: Held, line: _Line) -> Held | None:
+def _further(bundles: Bundles, known: _KnownTotals) -> Bundles | None:
     """Return more than is asked about: half of the way to what is too much, or twice what came since the last time."""
-    if line.excess is not None and _is_part(held, line.excess):
-        further = {bundle: (times + line.excess[bundle]) // 2 for bundle, times in held.items()}
-        return further if further != held else None
-    grown = Counter(held) - Counter(line.computed)
-    return {bundle: times + 2 * grown[bundle] for bundle, times in held.items()} if grown else None
+    if known.excess is not None and _is_part(bundles, known.excess):
+        further = {bundle: (times + known.excess[bundle]) // 2 for bundle, times in bundles.items()}
+        return further if further != bundles else None
+    grown = Counter(bundles) - Counter(known.computed)
+    return {bundle: times + 2 * grown[bundle] for bundle, times in bundles.items()} if grown else None
 
 
-def _is_part(some: Held, more: Held, share: float = 1.0) -> bool:
-    return all(times <= share * more.get(bundle, 0) for bundle, times in some.items())
+def _is_part(part: Bundles, whole: Bundles, share: float = 1.0) -> bool:
+    return all(times <= share * whole.get(bundle, 0) for bundle, times in part.items())
 
 
-def _fits_easily(held: Held, budget: Budget, total_of: Callable[[Held], Certificate]) -> bool:
+def _fits_easily(bundles: Bundles, budget: Budget, total_of: Callable[[Bundles], Certificate]) -> bool:
     try:
-        return _within(total_of(held), budget, _SPARE)
+        return _within(total_of(bundles), budget, _SHARE_WITH_MARGIN)
     except NoEvidenceError:
         return False
 
@@ -134,15 +136,18 @@ class LedgerTotals:
     terms: Terms
 
     @classmethod
-    def read(cls, records: Records, terms: Terms, *, near: Row | None = None) -> LedgerTotals:
-        """Return those of a data set as it is charged now, or `near` a release; inside a transaction or a snapshot."""
-        account = records.account(near)
+    def read(cls, records: Records, terms: Terms, *, beside: Row | None = None) -> LedgerTotals:
+        """Return those of a data set as it is charged now, with `beside` of that release's component only.
+
+        Call it inside a transaction or a snapshot.
+        """
+        account = records.account(beside)
         parts = {row.part: records.parts[row.part] for row in account.rows}
         return cls(dataset=records.dataset, account=account, parts=parts, terms=terms)
 
-    def of(self, held: Held) -> Certificate:
+    def of(self, bundles: Bundles) -> Certificate:
         """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""
-        return add_up(held, self.parts, self.terms.evidence, beside_others=len(self.account.units) > 1)
+        return add_up(bundles, self.parts, self.terms.evidence, beside_others=len(self.account.units) > 1)
 
     def total(self, unit: str | None) -> Certificate:
         """Return what everything adds up to for one privacy unit (see `asked_unit`), with what limits it."""
@@ -158,15 +163,15 @@ class LedgerTotals:
         try:
             if first is None or last is None:
                 return self.total(unit_text(unit))
-            held = self.account.window(unit_text(unit), (last - first).days + 1, first.toordinal())
-            return self.of(held) if held else compose([])
+            bundles = self.account.window(unit_text(unit), (last - first).days + 1, first.toordinal())
+            return self.of(bundles) if bundles else compose([])
         except NoEvidenceError:
             return None
 
-    def epsilon(self, held: Held, measure: str, delta: float) -> float:
+    def epsilon(self, bundles: Bundles, measure: str, delta: float) -> float:
         """Return the ε at `delta` that bundles add up to, `math.inf` where there is none; rounded up."""
-        total = self._or_none(held) if held else compose([])
-        return math.inf if total is None else self.least(epsilon_of(total, measure, delta), self.drawn(held), delta)
+        total = self._or_none(bundles) if bundles else compose([])
+        return math.inf if total is None else self.least(epsilon_of(total, measure, delta), self.drawn(bundles), delta)
 
     @staticmethod
     def least(epsilon: float, exact: tuple[Fraction, Fraction] | None, delta: float) -> float:
@@ -175,26 +180,26 @@ class LedgerTotals:
             return epsilon
         return min(epsilon, float_above(exact[0]))
 
-    def at_one(self, held: Held, measure: str) -> float | None:
+    def at_one(self, bundles: Bundles, measure: str) -> float | None:
         """Return the δ at ε = 1 that bundles add up to; None where they do not."""
-        total = self._or_none(held)
+        total = self._or_none(bundles)
         return None if total is None else delta_of(total, measure, 1.0)
 
-    def drawn(self, held: Held) -> tuple[Fraction, Fraction] | None:
+    def drawn(self, bundles: Bundles) -> tuple[Fraction, Fraction] | None:
         """Return the exact sums of ε and δ of bundles; see `drawn`."""
-        return drawn(whole_parts(held, self.parts))
+        return drawn(whole_parts(bundles, self.parts))
 
-    def within(self, held: Held, budget: Budget) -> bool:
+    def within(self, bundles: Bundles, budget: Budget) -> bool:
         """Return whether bundles of one unit fit into a budget."""
-        epsilon, delta = self.drawn(held) or (math.inf, math.inf)
+        epsilon, delta = self.drawn(bundles) or (math.inf, math.inf)
         if epsilon <= Fraction(repr(budget.epsilon)) and delta <= Fraction(repr(budget.delta)):
             return True
-        return fits_budget(held, budget, self.of, (self.terms.evidence, len(self.account.units) > 1))
+        return fits_budget(bundles, budget, self.of, (self.terms.evidence, len(self.account.units) > 1))
 
-    def all_within(self, held: Held, budgets: Iterable[Budget]) -> bool:
+    def all_within(self, bundles: Bundles, budgets: Iterable[Budget]) -> bool:
         """Return whether bundles add up, and fit into all budgets."""
         try:
-            return all(self.within(held, budget) for budget in budgets)
+            return all(self.within(bundles, budget) for budget in budgets)
         except NoEvidenceError:
             return False
 
@@ -203,7 +208,9 @@ class LedgerTotals:
         then, now = (account.bundles(unit_text(unit)) for account in (before, self.account))
         if len(self.account.units) > 1 or any(budget.window_days is not None for budget in budgets) or then - now:
             return None
-        return self.all_within(then + Counter({one: times * days for one, times in (now - then).items()}), budgets)
+        return self.all_within(
+            then + Counter({bundle: times * days for bundle, times in (now - then).items()}), budgets
+        )
 
     def asked_unit(self, unit: object) -> str | None:
         """Return the privacy unit that is asked for (see `unit_text`), or the only one; None where there is none.
@@ -228,15 +235,15 @@ class LedgerTotals:
             raise ArgumentError(f"unit must be one of those that data set {self.dataset!r} has releases for: {named}.")
         return unit_text(columns)
 
-    def _or_none(self, held: Held) -> Certificate | None:
+    def _or_none(self, bundles: Bundles) -> Certificate | None:
         try:
-            return self.of(held)
+            return self.of(bundles)
         except NoEvidenceError:
             return None
 
     def _limits(self, unit: str) -> list[str]:
         listed = [Context(unit=tuple(json.loads(unit))).facts()[0]]
-        others = [unit_named(one) for one in self.account.units if one != unit]
+        others = [unit_named(other) for other in self.account.units if other != unit]
         if others:
             listed.append(
                 f"Releases of this data set for other privacy units ({'; '.join(others)}) are not in it: what they "
@@ -268,10 +275,10 @@ def drawn(parts: Iterable[tuple[Certificate, int]]) -> tuple[Fraction, Fraction]
     """
     epsilon, delta = Fraction(0), Fraction(0)
     listed = list(parts)
-    told = all(knows_total(certificate) for certificate, _ in listed)
+    total_known = all(knows_total(certificate) for certificate, _ in listed)
     for certificate, times in listed:
-        if told and kind_counted(certificate) == "total":
-            continue  # given what it tells, it costs nothing
+        if total_known and kind_counted(certificate) == "total":
+            continue  # the others are certified given what it tells, so it adds nothing
         pair = _drawn(certificate.worst_case_bound)
         if pair is None:
             return None

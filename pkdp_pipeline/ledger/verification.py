@@ -65,17 +65,17 @@ def _read(events: Iterable[Event], *, contents: bool, look: Look | None) -> Iter
     """Yield the events after their terms, certificates and, with `contents`, their released bytes were read."""
     charged: dict[tuple[str, int], str] = {}  # certificates to be found in released bytes
     for event in events:
-        what = (event.key, event.revision)
+        question = (event.key, event.revision)
         if event.certificate is not None:
-            charged[what] = event.certificate
+            charged[question] = event.certificate
             _check_head(event)
         if event.terms is not None:
             terms_of(event.terms)
         sealed = None
         if event.content is not None and contents:
-            sealed = _checked_content(event, charged[what])
+            sealed = _checked_content(event, charged[question])
         if event.kind != "reserved":
-            charged.pop(what, None)
+            charged.pop(question, None)
         if look is not None:
             look(event, sealed)
         yield event
@@ -101,6 +101,6 @@ def _checked_content(event: Event, certificate: str) -> Sealed:
     return sealed
 
 
-def _altered(what: str) -> NoReturn:
+def _altered(problem: str) -> NoReturn:
     """Raise the error for a ledger that was altered."""
-    raise LedgerError(f"the ledger was altered: {what}. Restore it from a backup, with a head that a release names.")
+    raise LedgerError(f"the ledger was altered: {problem}. Restore it from a backup, with a head that a release names.")

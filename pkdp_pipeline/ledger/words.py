@@ -54,7 +54,7 @@ def spent_words(allowed: float, spent: float) -> str:
     left = exactly_so.subtract(most, used)
     written = len(f"{most.normalize():f}".partition(".")[2])
     # Three digits of the smallest number, as long as what is allowed has no more than six for it.
-    digits = 2 - min((abs(one) for one in (used, left) if one), default=most.normalize()).adjusted()
+    digits = 2 - min((abs(number) for number in (used, left) if number), default=most.normalize()).adjusted()
     decimals = max(written, min(digits, 5 - most.adjusted()) if most else digits, 0)
     used = used.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING, context=exactly_so)
     if used > most:
@@ -115,18 +115,18 @@ def state_words(state: str) -> str:
     return _STATES[state]
 
 
-def evidence_words(one: Evidence) -> str:
+def evidence_words(declaration: Evidence) -> str:
     """Return evidence as a job file names it, with its numbers."""
-    numbers = ", ".join(f"{field.name} = {exactly(getattr(one, field.name))}" for field in fields(one))
-    return f"{one.key} ({numbers})" if numbers else one.key
+    numbers = ", ".join(f"{field.name} = {exactly(getattr(declaration, field.name))}" for field in fields(declaration))
+    return f"{declaration.key} ({numbers})" if numbers else declaration.key
 
 
 def budget_words(budget: Budget, measures: Iterable[str] | None = None) -> str:
     """Return what a budget allows, and which total it holds to it."""
     totals = {"partial_knowledge": "the total", "worst_case": "the worst-case total"}
-    held = " and ".join(totals[measure] for measure in (measures or budget.measures))
+    limited = " and ".join(totals[measure] for measure in (measures or budget.measures))
     days = "" if budget.window_days is None else f" of any {number_of(budget.window_days, 'day')}"
-    return f"ε = {exactly(budget.epsilon)} at δ = {exactly(budget.delta)} for {held}{days}"
+    return f"ε = {exactly(budget.epsilon)} at δ = {exactly(budget.delta)} for {limited}{days}"
 
 
 def command(name: str, location: str, *options: str) -> str:
@@ -176,15 +176,15 @@ def term_changes(ledger: Ledger) -> list[Change]:
     rows = ledger.records.execute(
         "SELECT position, created_at, terms FROM event WHERE dataset = :dataset AND terms IS NOT NULL ORDER BY position"
     )
-    found: list[Change] = []
+    changes: list[Change] = []
     before = None
     for position, created_at, text in rows:
         if text == before:
             continue
         before, terms = text, Terms.from_dict(json.loads(text))
-        if not found or terms != found[-1].terms:
-            found.append(Change(position=int(position), created_at=str(created_at), terms=terms))
-    return found
+        if not changes or terms != changes[-1].terms:
+            changes.append(Change(position=int(position), created_at=str(created_at), terms=terms))
+    return changes
 
 
 def changed_since(changes: list[Change]) -> str:

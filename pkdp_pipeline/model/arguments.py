@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pkdp_pipeline.errors import ArgumentError
 
-_FARTHEST = 1e300
+_MAX_NUMBER = 1e300
 
 #: What a field's annotation asks for, and how it is said.
 _TYPES: dict[str, tuple[Any, str]] = {
@@ -26,19 +26,21 @@ def check_types(value: Any, of: str = "") -> None:
     """Raise `ArgumentError` unless a dataclass's texts, truth values and tuples of texts are what they say."""
     for field in fields(value):
         given, (kind, said) = getattr(value, field.name), _TYPES.get(str(field.type), (object, ""))
-        if not isinstance(given, kind) or (isinstance(given, tuple) and not all(isinstance(one, str) for one in given)):
+        if not isinstance(given, kind) or (
+            isinstance(given, tuple) and not all(isinstance(text, str) for text in given)
+        ):
             raise ArgumentError(f"{field.name}{of} must be {said}, not {type(given).__name__}.")
 
 
 def written(value: Any, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a dataclass's fields as a JSON-ready dictionary; one that is as in `usual` is left out."""
     content = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return {name: one for name, one in content.items() if not usual or name not in usual or one != usual[name]}
+    return {name: entry for name, entry in content.items() if not usual or name not in usual or entry != usual[name]}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value.to_dict() if hasattr(value, "to_dict") else value
 
 
@@ -79,7 +81,7 @@ def loss(name: str, value: object, *, limit: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{name} must be a number of at least 0, not {type(value).__name__}.")
     number = _as_float(value)
-    if not 0.0 <= number < _FARTHEST:
+    if not 0.0 <= number < _MAX_NUMBER:
         raise ArgumentError(f"{name} must be finite and at least 0 (below 1e300), got {number!r}.")
     exact = cast("Any", value)
     short = exact < number if limit else exact > number

@@ -152,25 +152,25 @@ class AttackerModel:
         """
 
         def at_most(name: str) -> bool:
-            mine, most = (getattr(one, name) for one in (self, other))
-            return most is None or (math.inf if mine is None else mine) <= most
+            own, limit = (getattr(attacker, name) for attacker in (self, other))
+            return limit is None or (math.inf if own is None else own) <= limit
 
         def at_least(name: str) -> bool:
             return (getattr(self, name) or 0) >= (getattr(other, name) or 0)
 
-        mine, theirs = {*self.leakage}, {*other.leakage}
+        own, theirs = {*self.leakage}, {*other.leakage}
         return (
             all(map(at_most, ("p_max", "p_max_between", "unknown_max", "known")))
             and all(map(at_least, ("p_min", "unknown", "independent_cells")))
             and (self.influence in ("passive", other.influence) or self.known == 0)
-            and mine <= theirs
-            and all(leak.is_private for leak in theirs - mine)
+            and own <= theirs
+            and all(leak.is_private for leak in theirs - own)
             and (self.dependent, self.secret) == (other.dependent, other.secret)
         )
 
     def __repr__(self) -> str:
         """Return what is declared, as it is written in Python."""
-        every = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        every = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
         return f"AttackerModel({', '.join(f'{name}={value!r}' for name, value, plain in every if value != plain)})"
 
     def among(self, cells: int | None) -> AttackerModel:
@@ -210,7 +210,7 @@ class AttackerModel:
 def _read(written: object) -> tuple[Leakage, ...]:
     """Return the leakages of a JSON list; a `Leakage` may stand in it as itself."""
     several = written if isinstance(written, (list, tuple)) else (written,)
-    return tuple(one if isinstance(one, Leakage) else Leakage.from_dict(one) for one in several)
+    return tuple(leakage if isinstance(leakage, Leakage) else Leakage.from_dict(leakage) for leakage in several)
 
 
 def read_attacker(attacker: object) -> AttackerModel:

@@ -182,7 +182,7 @@ def settled(predicate: Predicate, columns: Mapping[str, Values]) -> Predicate:
 
 def ordered_columns(predicate: Predicate) -> frozenset[str]:
     """Return the columns that a predicate asks to be before or after something."""
-    return frozenset().union(*(each.columns for each in predicate.conditions if each.operator in ORDERS))
+    return frozenset().union(*(condition.columns for condition in predicate.conditions if condition.operator in ORDERS))
 
 
 def _settled(condition: Condition, columns: Mapping[str, Values]) -> Condition:
@@ -206,13 +206,13 @@ def _settled(condition: Condition, columns: Mapping[str, Values]) -> Condition:
         if compared is True:
             return replace(condition, operator="isna", operand=(), negated=not condition.negated)
         return replace(condition, operator=compared[0], operand=_on_grid(values, compared[1]))
-    constants = list(_held(name, values, condition.constants))
+    constants = list(_representable(name, values, condition.constants))
     if condition.operator == "in" or not constants:
         return replace(condition, operator="in", operand=tuple(constants))
     return replace(condition, operand=constants[0])
 
 
-def _held(name: str, values: Values, constants: Iterable[Constant]) -> Iterable[Constant]:
+def _representable(name: str, values: Values, constants: Iterable[Constant]) -> Iterable[Constant]:
     """Return those of some constants that a column can hold, as it holds them."""
     for constant in constants:
         if values.bits is not None:
@@ -277,7 +277,7 @@ def _checked(condition: Condition, values: Values) -> Values:
             )
         values, family = _PART, "number"
     given = {constant_family(constant) for constant in condition.constants}
-    given = {family if each == "text" and family in ("time", "instant") else each for each in given}
+    given = {family if kind == "text" and family in ("time", "instant") else kind for kind in given}
     if condition.operand is True and given != {family}:
         raise ArgumentError(f"where must be boolean; column {name!r} has {family}.")
     if given and family not in _FAMILIES:
@@ -307,11 +307,11 @@ def _check_alike(condition: Condition, other_name: str, values: Values, other: V
     both = (values, other)
     decimals = (
         values.family == "number"
-        and len({each.scale is None for each in both}) > 1
-        and any(each.scale for each in both)
+        and len({values.scale is None for values in both}) > 1
+        and any(values.scale for values in both)
     )
     # Nanoseconds do not fit into what other times span, nor others into what nanoseconds do.
-    nanoseconds = values.family in ("time", "instant") and len({each.step == 1 for each in both}) > 1
+    nanoseconds = values.family in ("time", "instant") and len({column_values.step == 1 for column_values in both}) > 1
     if decimals or nanoseconds:
         raise ArgumentError(
             f"where compares column {condition.column!r} with column {other_name!r}, of which one alone "

@@ -21,7 +21,7 @@ from pkdp_pipeline.model.mechanisms import (
 )
 from pkdp_pipeline.model.period import Period
 
-_RARE = ("table", "time_zone")
+_OPTIONAL_FIELDS = ("table", "time_zone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Facts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; `table` and `time_zone` only where there is one."""
-        return written(self, dict.fromkeys(_RARE)) | {"mechanism": mechanism_to_dict(self.mechanism)}
+        return written(self, dict.fromkeys(_OPTIONAL_FIELDS)) | {"mechanism": mechanism_to_dict(self.mechanism)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Facts:
@@ -106,7 +106,7 @@ class Facts:
         ArgumentError
             If a field is unknown, missing or malformed.
         """
-        if not isinstance(content, Mapping) or {*content, *_RARE} != set(cls.__dataclass_fields__):
+        if not isinstance(content, Mapping) or {*content, *_OPTIONAL_FIELDS} != set(cls.__dataclass_fields__):
             raise ArgumentError(f"a release's facts must have the fields {', '.join(cls.__dataclass_fields__)}.")
         unit, by, mechanism = content["unit"], content["by"], content["mechanism"]
         if not isinstance(unit, list) or not isinstance(by, list | None) or not isinstance(mechanism, Mapping):

@@ -308,42 +308,43 @@ def read_evidence(given: object) -> tuple[Evidence, ...]:
         raise ArgumentError(f"evidence must be a value, not a class: write pkdp.{listed.__name__}().")
     if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
         raise ArgumentError(f"evidence must be {_choices()}, a list of them, or None.")
-    found = list(listed)
-    for one in found:
-        if type(one) not in KINDS.values():
+    declared = list(listed)
+    for declaration in declared:
+        if type(declaration) not in KINDS.values():
             raise ArgumentError(f"evidence must be {_choices()}, a list of them, or None.")
-    keys = [one.key for one in found]
+    keys = [declaration.key for declaration in declared]
     if len(set(keys)) < len(keys):
         raise ArgumentError("evidence names a kind twice; declare each once.")
     if len(keys) > 1 and not (
-        len(keys) == 2 and any(set(keys) == {one.key, key} for one in found for key in one.goes_with)
+        len(keys) == 2
+        and any(set(keys) == {declaration.key, key} for declaration in declared for key in declaration.goes_with)
     ):
-        kinds = sorted(map(type, found), key=lambda kind: kind.__name__)
+        kinds = sorted(map(type, declared), key=lambda kind: kind.__name__)
         raise ArgumentError(Worded(partial(_not_together, kinds)))
     order = list(KINDS)
-    return tuple(sorted(found, key=lambda one: order.index(one.key)))
+    return tuple(sorted(declared, key=lambda declaration: order.index(declaration.key)))
 
 
 def evidence_to_dicts(evidence: Iterable[Evidence]) -> list[dict[str, Any]]:
     """Return evidence as JSON-ready dictionaries."""
-    return [{"kind": one.key, **asdict(one)} for one in evidence]
+    return [{"kind": declaration.key, **asdict(declaration)} for declaration in evidence]
 
 
 def evidence_from_dicts(documents: object) -> tuple[Evidence, ...]:
     """Rebuild evidence from `evidence_to_dicts`; what is unknown or malformed is an `ArgumentError`."""
-    if not isinstance(documents, list) or not all(isinstance(one, Mapping) for one in documents):
+    if not isinstance(documents, list) or not all(isinstance(document, Mapping) for document in documents):
         raise ArgumentError("evidence must be a list of objects, each with its kind.")
-    found = []
+    declared = []
     for document in documents:
         kind = KINDS.get(str(document.get("kind")))
         if kind is None:
             raise ArgumentError(f"evidence must be one of the kinds {', '.join(KINDS)}.")
         given = {name: value for name, value in document.items() if name != "kind"}
         try:
-            found.append(kind(**known_fields(kind, given, f"evidence of kind {kind.key!r}")))
+            declared.append(kind(**known_fields(kind, given, f"evidence of kind {kind.key!r}")))
         except TypeError:
             raise ArgumentError(f"evidence of kind {kind.key!r} lacks a field.") from None
-    return read_evidence(found)
+    return read_evidence(declared)
 
 
 def _short(number: float) -> str:

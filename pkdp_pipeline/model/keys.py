@@ -195,8 +195,8 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
     elif kind == "decimal":
         dtype = _decimal_dtype(present)
         read = (lambda value: value) if isinstance(dtype, pd.ArrowDtype) else int
-        found = [None if value is None else read(value) for value in map(canonical_key, keys.array)]
-        return pd.Series(found, dtype=dtype, name=keys.name)
+        values = [None if value is None else read(value) for value in map(canonical_key, keys.array)]
+        return pd.Series(values, dtype=dtype, name=keys.name)
     return keys.astype("object").astype(dtype) if isinstance(keys.dtype, pd.ArrowDtype) else keys.astype(dtype)
 
 

@@ -13,7 +13,7 @@ from pkdp_pipeline.model.wording import listed
 Lives = Literal["presence", "value"]
 """Two lives of one person: in the table or absent from it (presence), in one cell or in another (value)."""
 
-_LONGEST = 200
+_MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Leakage:
     def to_dict(self) -> dict[str, Any]:
         """Return its name, what it tells and what else is not as by default, as a JSON-ready dictionary."""
         plain = type(self)(self.name, tells=self.tells)
-        return written(self, {name: one for name, one in written(plain).items() if name not in ("name", "tells")})
+        return written(self, {name: value for name, value in written(plain).items() if name not in ("name", "tells")})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Leakage:
@@ -187,45 +187,49 @@ def leakages(value: object) -> tuple[Leakage, ...]:
     nothing about all of them together.
     """
     several = value if isinstance(value, (list, tuple)) else (value,)
-    strangers = [one for one in several if not isinstance(one, Leakage)]
+    strangers = [item for item in several if not isinstance(item, Leakage)]
     if strangers:
         raise ArgumentError(
             f"leakage must be a Leakage or a list of them, not {type(strangers[0]).__name__}: write "
             "pkdp.Leakage.total(), or pkdp.Leakage with the name of what leaks."
         )
-    found = tuple(cast("Iterable[Leakage]", several))
-    names = [one.name for one in found]
+    declared = tuple(cast("Iterable[Leakage]", several))
+    names = [leakage.name for leakage in declared]
     if len(set(names)) < len(names):
         raise ArgumentError("two leakages have the same name; give each its own, or declare it once.")
     # Each of two can be shared by some two lives and both together by none: n // 2 and (n + 1) // 2 tell n.
-    partly = [one for one in found if not one.is_private and (one.tells == "anything" or one.is_shared("presence"))]
+    partly = [
+        leakage
+        for leakage in declared
+        if not leakage.is_private and (leakage.tells == "anything" or leakage.is_shared("presence"))
+    ]
     if len(partly) > 1:
         raise ArgumentError(
             f"{partly[0].name!r} and {partly[1].name!r} can each leave two lives open and together leave none: "
             "declare them as one leakage, shared by the lives that leak the same in both."
         )
-    dependent = [one for one in found if one.is_dependent]
+    dependent = [leakage for leakage in declared if leakage.is_dependent]
     if len(dependent) > 1:
         raise ArgumentError(
             f"{dependent[0].name!r} and {dependent[1].name!r} both depend on the releases' noise, and that each "
             "depends little does not bound both together: declare them as one leakage, with the dependence of the pair."
         )
-    return found
+    return declared
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
         raise ArgumentError("name must say in public words what leaks: 'the number of people present'.")
-    if name != name.strip() or not name.isprintable() or len(name) > _LONGEST:
+    if name != name.strip() or not name.isprintable() or len(name) > _MAX_NAME_LENGTH:
         raise ArgumentError(
-            f"name must be one line of at most {_LONGEST} printable characters, without spaces around it: it stands "
-            "in the middle of a sentence."
+            f"name must be one line of at most {_MAX_NAME_LENGTH} printable characters, without spaces around it: it "
+            "stands in the middle of a sentence."
         )
 
 
 def _groups(by: object) -> tuple[str, ...]:
     columns = (by,) if isinstance(by, str) else by
-    if not isinstance(columns, (list, tuple)) or not all(isinstance(one, str) and one for one in columns):
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(column, str) and column for column in columns):
         raise ArgumentError("by must be a column name or a list of column names: pkdp.Leakage.totals(by='region').")
     if len(set(columns)) < len(columns):
         raise ArgumentError("by names a column twice.")
@@ -237,8 +241,8 @@ def _lives(shared_by: object, tells: str) -> tuple[Lives, ...]:
         raise ArgumentError(
             f"shared_by must be a tuple of 'presence' and 'value', not {type(shared_by).__name__}: write ('value',)."
         )
-    asked = {choice("shared_by", one, ("presence", "value")) for one in shared_by}
+    chosen = {choice("shared_by", name, ("presence", "value")) for name in shared_by}
     if tells == "people_present":
-        asked.add("value")
+        chosen.add("value")
     ordered: tuple[Lives, ...] = ("presence", "value")
-    return tuple(lives for lives in ordered if lives in asked)
+    return tuple(lives for lives in ordered if lives in chosen)

@@ -7,7 +7,7 @@ import re
 from pkdp_pipeline.errors import ArgumentError
 
 #: The longest pattern that is read, in characters.
-_LONGEST = 200
+_MAX_PATTERN_LENGTH = 200
 _ESCAPE = "\\"
 
 
@@ -18,10 +18,10 @@ def like_pattern(argument: str, text: str, escape: str = _ESCAPE) -> str:
     error names. `escape`: the character before one that means itself; empty where all ``%`` and ``_`` are wildcards.
     Raises `ArgumentError` if it is too long, or ends with the escape character.
     """
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_PATTERN_LENGTH:
         raise ArgumentError(
-            f"{argument} has a pattern of more than {_LONGEST} characters; write a shorter one, or make a boolean "
-            "column."
+            f"{argument} has a pattern of more than {_MAX_PATTERN_LENGTH} characters; write a shorter one, or make a "
+            "boolean column."
         )
     spelled, ones, many = "", 0, False
     characters = iter(text)

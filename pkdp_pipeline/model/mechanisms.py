@@ -40,10 +40,10 @@ class GeometricNoise:
         object.__setattr__(self, "epsilon", positive_real("noise epsilon", self.epsilon))
 
 
-_MOST = 10**10
+_MAX_PEOPLE = 10**10
 """More than there are people."""
 
-MOST_CELLS = 100
+MAX_CELLS_PER_UNIT = 100
 """The largest `cells_per_unit`."""
 
 
@@ -84,8 +84,10 @@ def _release_threshold(value: object, noise: GeometricNoise | None) -> int | Non
 
 def _at_most(name: str, value: int) -> int:
     """Return the threshold, unless no count of people could reach it."""
-    if value > _MOST:
-        raise ArgumentError(f"{name} must be at most {_MOST}: there are fewer people than that; choose a smaller one.")
+    if value > _MAX_PEOPLE:
+        raise ArgumentError(
+            f"{name} must be at most {_MAX_PEOPLE}: there are fewer people than that; choose a smaller one."
+        )
     return value
 
 
@@ -219,10 +221,10 @@ class Histogram:
                 "totals are published exactly, as what is known anyway: leave k, noise and cells_per_unit out."
             )
         cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
-        if cells > MOST_CELLS:
+        if cells > MAX_CELLS_PER_UNIT:
             raise ArgumentError(
-                f"cells_per_unit must be at most {MOST_CELLS}, got {cells}: what many cells tell of a person adds "
-                "up. Make cells coarser, or count a person in fewer of them."
+                f"cells_per_unit must be at most {MAX_CELLS_PER_UNIT}, got {cells}: what many cells tell of a person "
+                "adds up. Make cells coarser, or count a person in fewer of them."
             )
         object.__setattr__(self, "cells_per_unit", cells)
 

@@ -168,7 +168,7 @@ def like(column: str, pattern: str, *, negated: bool = False) -> Condition:
 
 def conjunction(parts: Iterable[Predicate]) -> Predicate:
     """Return the AND of predicates in its one form."""
-    members = [each for part in parts for each in (part.parts if isinstance(part, Conjunction) else (part,))]
+    members = [member for part in parts for member in (part.parts if isinstance(part, Conjunction) else (part,))]
     present = Conjunction(tuple(members)).present
     # Where a column has a value, it may be unequal to several constants at once, however missing values are negated.
     unequal: dict[tuple[str, Part | None], list[Constant]] = {}
@@ -180,12 +180,12 @@ def conjunction(parts: Iterable[Predicate]) -> Predicate:
             kept.append(member)
     kept += [among(column, constants, negated=True, part=part) for (column, part), constants in unequal.items()]
     missing = _terms(filter(_is_missing, kept))
-    flags = {(each.column, each.operand) for each in kept if isinstance(each, Condition) and _is_flag(each)}
+    flags = {(member.column, member.operand) for member in kept if isinstance(member, Condition) and _is_flag(member)}
     contradiction = missing & present or len(flags) > len({column for column, _ in flags})
     if contradiction or any(isinstance(member, Disjunction) and not member.parts for member in kept):
         return Disjunction(())
     implied = Conjunction(tuple(member for member in kept if not _is_notna(member))).present
-    return _joined(Conjunction, [each for each in kept if not (_is_notna(each) and _terms([each]) <= implied)])
+    return _joined(Conjunction, [member for member in kept if not (_is_notna(member) and _terms([member]) <= implied)])
 
 
 def disjunction(parts: Iterable[Predicate], *, booleans: Collection[str] = ()) -> Predicate:
@@ -204,7 +204,7 @@ def disjunction(parts: Iterable[Predicate], *, booleans: Collection[str] = ()) -
     notna, missing = _terms(filter(_is_notna, kept)), _terms(filter(_is_missing, kept))
     if missing & notna or any(isinstance(member, Conjunction) and not member.parts for member in kept):
         return Conjunction(())
-    return _joined(Disjunction, [each for each in kept if _is_notna(each) or not each.present & notna])
+    return _joined(Disjunction, [member for member in kept if _is_notna(member) or not member.present & notna])
 
 
 def constant_family(constant: Constant) -> str:
@@ -231,7 +231,7 @@ def _is_notna(predicate: Predicate) -> bool:
 
 
 def _terms(predicates: Iterable[Predicate]) -> frozenset[str]:
-    return frozenset(one.term for each in predicates for one in each.conditions)
+    return frozenset(condition.term for predicate in predicates for condition in predicate.conditions)
 
 
 def _joined(kind: type[Conjunction | Disjunction], parts: Iterable[Predicate]) -> Predicate:
@@ -251,7 +251,7 @@ def _name(name: str) -> str:
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 
-_LISTED = 20
+_MAX_COLUMNS_LISTED = 20
 
 
 def check_columns(argument: str, names: Iterable[str], columns: Sequence[object], of: str = "the frame") -> None:
@@ -261,19 +261,19 @@ def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]
     """
     known = [column for column in columns if isinstance(column, str)]
     for name in names:
-        found = known.count(name)
-        if found > 1:
+        count = known.count(name)
+        if count > 1:
             raise ArgumentError(f"{argument} names column {name!r}, which {of} has more than once; rename one.")
         # DuckDB takes names that differ in case for one, and gives the second column another.
-        renamed = [column for column in known if not found and re.fullmatch(rf"{re.escape(name)}_\d+", column)]
+        renamed = [column for column in known if not count and re.fullmatch(rf"{re.escape(name)}_\d+", column)]
         alike = [column for column in known if column != name and column.casefold() == name.casefold()]
-        if alike and (found or renamed):
+        if alike and (count or renamed):
             raise ArgumentError(
                 f"{argument} names column {name!r}, and {of} has {alike[0]!r} as well"
                 f"{f', because of which it is read as {renamed[0]!r}' if renamed else ''}: capitals and small letters "
                 "are not told apart everywhere; rename one."
             )
-        if found:
+        if count:
             continue
         close = alike or difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {close[0]!r}?" if close else f"It has {columns_listed(known)}."
@@ -283,14 +283,17 @@ def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]
 def columns_listed(columns: Iterable[str]) -> str:
     """Return the first columns of a table as a message lists them."""
     known = [*columns]
-    return ", ".join(map(repr, known[:_LISTED])) + (", …" if len(known) > _LISTED else "") or "no columns"
+    return (
+        ", ".join(map(repr, known[:_MAX_COLUMNS_LISTED])) + (", …" if len(known) > _MAX_COLUMNS_LISTED else "")
+        or "no columns"
+    )
 
 
 def twins(columns: Sequence[str]) -> tuple[str, str] | None:
     """Return two columns that have one name, letter case aside; None where there are none."""
-    seen: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for column in columns:
-        if column.casefold() in seen:
-            return seen[column.casefold()], column
-        seen[column.casefold()] = column
+        if column.casefold() in spellings:
+            return spellings[column.casefold()], column
+        spellings[column.casefold()] = column
     return None

@@ -104,13 +104,13 @@ class _Query:
     def predicate(self) -> Predicate:
         return self._predicate(self._tree, negated=False)
 
-    def _placeholder(self, found: re.Match[str]) -> str:
+    def _placeholder(self, match: re.Match[str]) -> str:
         """Return a word for a name that Python would not read as it is written."""
-        if found["unreadable"] or found["alone"]:
+        if match["unreadable"] or match["alone"]:
             return "\0"
-        if found["text"]:
-            return found[0]
-        self._names.append(found["word"] or found["name"].replace("``", "`"))
+        if match["text"]:
+            return match[0]
+        self._names.append(match["word"] or match["name"].replace("``", "`"))
         # No word of the query itself is left that is not ASCII.
         return f" é{len(self._names) - 1} "
 
@@ -172,7 +172,9 @@ class _Query:
         if not isinstance(method.value, ast.Attribute) or method.value.attr != "str":
             raise self._refused(node)
         given = [self._constant(value) for value in node.args]
-        keywords = {one.arg: one.value.value for one in node.keywords if isinstance(one.value, ast.Constant)}
+        keywords = {
+            argument.arg: argument.value.value for argument in node.keywords if isinstance(argument.value, ast.Constant)
+        }
         if len(given) != 1 or not isinstance(given[0], str) or len(keywords) < len(node.keywords):
             raise self._refused(node)
         name, text = self._name(method.value.value), given[0]
@@ -233,7 +235,7 @@ class _Query:
         )
 
     def _shown(self, node: ast.expr) -> str:
-        return re.sub(r"\bé(\d+)\b", lambda found: f"`{self._names[int(found[1])]}`", ast.unparse(node))
+        return re.sub(r"\bé(\d+)\b", lambda match: f"`{self._names[int(match[1])]}`", ast.unparse(node))
 
 
 def _written(node: ast.expr) -> tuple[ast.expr, str]:

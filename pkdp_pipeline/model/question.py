@@ -280,9 +280,9 @@ class Question(Selection):
         """The question, in a few words; the label where there is one."""
         if self.label is not None:
             return self.label
-        asked = "total" if self.is_total else "histogram" if self.by else "count"
-        asked += f" by {', '.join(self.by)}" if self.by else ""
-        return asked if self.table is None else f"{asked} of {self.table}"
+        text = "total" if self.is_total else "histogram" if self.by else "count"
+        text += f" by {', '.join(self.by)}" if self.by else ""
+        return text if self.table is None else f"{text} of {self.table}"
 
     def key(self, dataset: str) -> str:
         """Return the sha256, in hex, under which a ledger finds this question again.
@@ -323,8 +323,12 @@ class Question(Selection):
                 'period is needed with a ledger: say which period these data are about, for example "2013-01-02".'
             )
         same = {name: getattr(self, name) for name in ("unit", "period", "mechanism", "protects", "table", "time_zone")}
-        asked: dict[str, Any] = {"label": self.description, "where": self.predicate, "opaque": self.has_opaque_where}
-        return Facts(**same, **asked, by=self.by or None)
+        described: dict[str, Any] = {
+            "label": self.description,
+            "where": self.predicate,
+            "opaque": self.has_opaque_where,
+        }
+        return Facts(**same, **described, by=self.by or None)
 
     def context(self, dataset: str | None = None) -> Context:
         """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows."""
@@ -349,7 +353,9 @@ def _of_pandas(period: Any) -> Any:
         raise ArgumentError("period must be a day or longer: pandas.Period of hours or less is not.")
     ends = first.date(), last.date()
     known = (Period.at(ends[0], every) for every in get_args(Every))
-    return next((one.text for one in known if (one.first, one.last) == ends), "/".join(map(str, ends)))
+    return next(
+        (candidate.text for candidate in known if (candidate.first, candidate.last) == ends), "/".join(map(str, ends))
+    )
 
 
 #: What may say of a frame's rows which of them count: Ibis has values of its own, and those that are none yet.

@@ -107,7 +107,7 @@ def _is_parted(key: str) -> bool:
 
 def in_markdown(text: str) -> str:
     """Return text that Markdown shows as it is: no emphasis, link, address or tag is made of it."""
-    return _MARKS.sub(lambda found: f"\\{found[0]}", text)
+    return _MARKS.sub(lambda match: f"\\{match[0]}", text)
 
 
 def table_line(cells: Sequence[str]) -> str:

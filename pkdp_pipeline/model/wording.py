@@ -178,12 +178,12 @@ def with_arguments(message: str, names: Mapping[str, str], write: Callable[[str,
     return message
 
 
-def _of_table(names: Mapping[str, str], found: re.Match[str]) -> str:
-    return names[found[2]] if found[1] in names and found[2] in names else found[0]
+def _of_table(names: Mapping[str, str], match: re.Match[str]) -> str:
+    return names[match[2]] if match[1] in names and match[2] in names else match[0]
 
 
-def _rewritten(write: Callable[[str, str], str], name: str, found: re.Match[str]) -> str:
-    return write(name, found[1])
+def _rewritten(write: Callable[[str, str], str], name: str, match: re.Match[str]) -> str:
+    return write(name, match[1])
 
 
 def reason_of(error: BaseException) -> str:

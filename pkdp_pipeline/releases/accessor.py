@@ -149,7 +149,7 @@ def shows(options: Any) -> Callable[[F], F]:
 
     def decorated(function: F) -> F:
         signature = inspect.signature(function)
-        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
         signature = signature.replace(parameters=[*own, *keywords])
 
         @functools.wraps(function)
@@ -179,12 +179,12 @@ def publication_of(by: object, options: Mapping[str, Any]) -> Publication:
     from pkdp_pipeline.releases.publish import Publication
 
     kind: type[Count | Histogram] = Count if by is None else Histogram
-    asked: tuple[dict[str, Any], ...] = ({}, {}, {})
-    of_kinds = [{field.name for field in fields(one)} for one in (kind, Publication)]
+    arguments: tuple[dict[str, Any], ...] = ({}, {}, {})
+    of_kinds = [{field.name for field in fields(owner)} for owner in (kind, Publication)]
     for name, value in options.items():
         place = next((place for place, names in enumerate(of_kinds) if name in names), 2)
-        asked[place][name] = value
-    mechanism, terms, rest = asked
+        arguments[place][name] = value
+    mechanism, terms, rest = arguments
     return Publication(question=Question(mechanism=kind(**mechanism), by=by, **rest), **terms)
 
 

@@ -116,8 +116,8 @@ def complaints(error: ValidationError, first: Collection[str] = ()) -> list[str]
     details = error.errors(include_url=False)
     # A list whose only table is wrong counts as empty; the table's own complaint says more.
     inside = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
-    told = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inside]
-    return list(dict.fromkeys(_complaint(detail, first) for detail in told))
+    reported = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inside]
+    return list(dict.fromkeys(_complaint(detail, first) for detail in reported))
 
 
 def _complaint(detail: ErrorDetails, first: Collection[str]) -> str:
@@ -139,8 +139,8 @@ def _message(detail: ErrorDetails, key: str, written: str | None) -> str:
     sort, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     if sort == "value_error":
         raised = context.get("error")
-        told = worded_for(raised, JOB_FILE) if isinstance(raised, ValueError) else detail["msg"]
-        return told.removeprefix("Value error, ")
+        text = worded_for(raised, JOB_FILE) if isinstance(raised, ValueError) else detail["msg"]
+        return text.removeprefix("Value error, ")
     if sort == "missing":
         return f"is required: write {written}."
     if sort == "literal_error":

@@ -267,17 +267,17 @@ def _withheld(mechanism: Mechanism) -> _People:
 
 def _groups(table: pd.DataFrame, mechanism: Mechanism, by: Sequence[str], *, declared: bool) -> list[_Group]:
     """Return the groups in the order of their first rows; without by-columns there is one, even of no rows."""
-    found: dict[tuple[Key, ...], list[int]] = {} if by else {(): []}
+    groups: dict[tuple[Key, ...], list[int]] = {} if by else {(): []}
     keys = [[canonical_key(value) for value in table[column].array] for column in by]
     for position, key in enumerate(zip(*keys, strict=True) if by else [()] * len(table)):
-        found.setdefault(key, []).append(position)
+        groups.setdefault(key, []).append(position)
     whole = declared or _lists_every_cell(table, mechanism)
     rest = [column for column in _columns(table) if column not in by]
     return [
         _Group(
             positions=tuple(positions), unlisted=_NOBODY if whole else _unlisted(table, mechanism, rest, len(positions))
         )
-        for positions in found.values()
+        for positions in groups.values()
     ]
 
 

@@ -196,10 +196,10 @@ def _foreseen(publication: Publication) -> tuple[Outcome, ReleaseCertificate | N
     try:
         if publication.ledger is None:
             return "publish", publication.certified_alone(), None
-        found = publication.reserve(offered.append)
-        if not isinstance(found, Entry):
-            return "publish", found.certificate, None
-        return "replay", publication.replayed(found).certificate, None
+        answer = publication.reserve(offered.append)
+        if not isinstance(answer, Entry):
+            return "publish", answer.certificate, None
+        return "replay", publication.replayed(answer).certificate, None
     except (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError) as error:
         error.__cause__ = error.__context__ = None  # an explanation holds on to nothing that its error passed through
         return "refused", offered[-1] if offered else None, error.with_traceback(None)

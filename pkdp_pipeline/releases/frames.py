@@ -46,7 +46,7 @@ def of_frame(frame: Any, by: object, options: Mapping[str, Any]) -> Mapping[str,
 
 #: By question and table, the frame of which this process asked for it first; it may be gone by now. A table may have
 #: several certificates, and so several ids.
-_ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
+_FRAMES: dict[tuple[str, str], weakref.ref[object]] = {}
 
 
 def warn_of_another_frame(frame: object, publication: Publication, release: Release) -> None:
@@ -57,8 +57,8 @@ def warn_of_another_frame(frame: object, publication: Publication, release: Rele
     ledger, question = publication.ledger, publication.question
     if ledger is None:
         return
-    asked = question.key(ledger.dataset), release.sealed.cells.identity("")
-    known = _ASKED.get(asked)
+    identity = question.key(ledger.dataset), release.sealed.cells.identity("")
+    known = _FRAMES.get(identity)
     if release.replayed and known is not None:
         if known() is not frame:
             warnings.warn(
@@ -70,7 +70,7 @@ def warn_of_another_frame(frame: object, publication: Publication, release: Rele
             )
         return
     with suppress(TypeError):  # no reference can be kept to a frame of this kind
-        _ASKED[asked] = weakref.ref(frame)
+        _FRAMES[identity] = weakref.ref(frame)
 
 
 def _callers_level() -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SUPPRESSED = "suppressed"
 """The word in the place of a count that is not published, where nothing else tells more of it."""
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """So many rows of a table are shown; the others are in the files."""
 
 
@@ -48,7 +48,7 @@ class PublishedTable:
     more: int = 0
 
 
-def published_table(release: Release, most: int = MOST_ROWS) -> PublishedTable:
+def published_table(release: Release, most: int = MAX_ROWS) -> PublishedTable:
     """Return a public table as text, with about `most` rows."""
     rows = release.sealed.rows
     number = fitting(len(rows), most)
@@ -86,9 +86,9 @@ def withheld(
         groups = [tuple(key[place] for place in places) for key in table.keys]
         with suppress(ArgumentError):  # they are of other people, or suppressed themselves
             check_same_people(context, about, counted=not other.columns)
-            found = hidden_bounds(groups, table.counts, mechanism.k, dict(zip(other.keys, other.counts, strict=True)))
+            limits = hidden_bounds(groups, table.counts, mechanism.k, dict(zip(other.keys, other.counts, strict=True)))
             bounds = [
-                (max(low, least), min(high, most)) for (low, high), (least, most) in zip(bounds, found, strict=True)
+                (max(low, least), min(high, most)) for (low, high), (least, most) in zip(bounds, limits, strict=True)
             ]
     return [
         word
@@ -133,8 +133,8 @@ _SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)
 
 def selected_from(error: ExpectedError) -> int | None:
     """Return the noisy value from which on a count is published; None where noise decides nothing."""
-    found = _SELECTED.search(error.suppression)
-    return None if found is None else int(found[1])
+    match = _SELECTED.search(error.suppression)
+    return None if match is None else int(match[1])
 
 
 def noise_sentence(error: ExpectedError) -> str:

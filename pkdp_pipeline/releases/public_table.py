@@ -91,7 +91,7 @@ def count_units(frame: Any, question: Question) -> Counted:
     """Count what `question` asks of `frame`."""
     engine = engine_for(frame)
 
-    def looked_at(counting: CellCounts | Tally) -> Units:
+    def checked_units(counting: CellCounts | Tally) -> Units:
         units = counting.units if counting.units is not None else Units()
         if question.unit and counting.units is None:
             units = _answered(lambda: engine.units(frame, question.unit))
@@ -105,7 +105,7 @@ def count_units(frame: Any, question: Question) -> Counted:
             counts=[tally.satisfying],
             others=None if tally.population is None else tally.population - tally.satisfying,
             missing_unit=tally.missing_unit,
-            units=looked_at(tally),
+            units=checked_units(tally),
         )
     cells = _answered(lambda: engine.cells(frame, question))
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
@@ -119,7 +119,7 @@ def count_units(frame: Any, question: Question) -> Counted:
         missing_unit=cells.missing_unit,
         several_cells=cells.several_cells,
         undeclared_cells=strangers,
-        units=looked_at(cells),
+        units=checked_units(cells),
     )
 
 
@@ -202,10 +202,10 @@ def _untyped(frame: Any) -> frozenset[str]:
 def _in_domain(cells: CellCounts, domain: Domain, *, untyped: frozenset[str]) -> tuple[list[int], bool]:
     """Return the count of every public cell, in the domain's order, and whether there are other cells."""
     for column, kind in zip(domain.by, domain.kinds, strict=True):
-        found = kind_of_dtype(cells.keys[column].dtype)
-        if column not in untyped and kind not in (None, found) and not {kind, found} <= _NUMBERS:
+        actual = kind_of_dtype(cells.keys[column].dtype)
+        if column not in untyped and kind not in (None, actual) and not {kind, actual} <= _NUMBERS:
             raise ArgumentError(
-                f"domain names the cells of {column!r} by {kind} values, but the column holds {found} values; write "
+                f"domain names the cells of {column!r} by {kind} values, but the column holds {actual} values; write "
                 "the domain as the column has it, or convert the column."
             )
     positions = {cell: position for position, cell in enumerate(domain.cells)}

@@ -171,16 +171,16 @@ class Publication:
 
     def _certifying(self, context: Context, *, claims: bool) -> Certifying:
         """Return what certifies it; where nothing more may be claimed, only what noise gives against anybody."""
-        asked = self.target
-        if asked == "default" and self.ledger is not None:
-            asked = self.ledger.target
+        target = self.target
+        if target == "default" and self.ledger is not None:
+            target = self.ledger.target
         domain = self.question.domain
         return Certifying(
             mechanism=self.question.mechanism,
             attacker=self.attacker if claims else self.attacker.against_anyone(),
             protects=self.question.protects,
             context=context,
-            target=targets.DEFAULT if asked == "default" else asked,
+            target=targets.DEFAULT if target == "default" else target,
             cells=None if domain is None else len(domain.cells),
         )
 
@@ -213,10 +213,10 @@ class Publication:
         allowed = self.ledger.admission(entry)
         context = stored.context or self.question.context(self.ledger.dataset)
         context = replace(context, beside=context.beside or not (self.alone and allowed.alone))
-        asked = self._certifying(context, claims=not limited and self._claims(allowed))
-        if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
+        certifying = self._certifying(context, claims=not limited and self._claims(allowed))
+        if (certifying.attacker, certifying.protects, context) == (stored.attacker, stored.protects, stored.context):
             return release
-        anew = Release.seal(release.table, asked() if self.run is None else self.run(asked))
+        anew = Release.seal(release.table, certifying() if self.run is None else self.run(certifying))
         text = anew.certificate.to_json()
         return _stored(self.ledger.recertify(entry, text, anew.id, anew.to_bytes(), run=self.run))
 
@@ -271,7 +271,7 @@ def publish(
         question, asked again, takes it over and is charged once.
     """
 
-    def made(certificate: ReleaseCertificate) -> Release:
+    def sealed_release(certificate: ReleaseCertificate) -> Release:
         release = Release.seal(public_table(source(), publication.question), certificate)
         if check is not None:
             check(release)
@@ -279,7 +279,7 @@ def publish(
 
     ledger = publication.ledger
     if ledger is None:
-        return made(publication.certified_alone())
+        return sealed_release(publication.certified_alone())
     from pkdp_pipeline.ledger import Entry
 
     reserved = publication.reserve()
@@ -287,7 +287,7 @@ def publish(
         return publication.replayed(reserved)
     release = None
     try:
-        release = made(reserved.certificate)
+        release = sealed_release(reserved.certificate)
         entry, was_there = ledger.publish(reserved, release.to_bytes(), release.id)
     except BaseException as error:
         # What is not stored, nobody has seen; where it was stored before a stop, this changes nothing. A charge that

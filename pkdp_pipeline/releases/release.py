@@ -14,7 +14,7 @@ import pandas as pd
 
 from pkdp_pipeline import plugins
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger.parquet_sizes import ROWS
+from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.mechanisms import Count
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.derived import ExpectedError
 
 _DELTA = 1e-6
-_ROWS = 60
+_MAX_ROWS_SHOWN = 60
 """A notebook shows this many rows; all are in `Release.table`."""
 
 
@@ -280,11 +280,11 @@ class Release:
             totals = totals.table
         return self._derived(within_totals, totals)
 
-    def _derived(self, derive: Callable[..., pd.DataFrame], *asked: Any) -> pd.DataFrame:
+    def _derived(self, derive: Callable[..., pd.DataFrame], *arguments: Any) -> pd.DataFrame:
         context = self.certificate.context
         # Whether the table lists every cell there is.
         declared = context is not None and context.cells == "declared"
-        derived = derive(self.sealed.frame, self.certificate.mechanism, *asked, declared=declared)
+        derived = derive(self.sealed.frame, self.certificate.mechanism, *arguments, declared=declared)
         derived.attrs = {"release_id": self.id}
         return derived
 
@@ -349,14 +349,14 @@ def _in_words(table: pd.DataFrame) -> pd.DataFrame:
 
 def _shown(table: pd.DataFrame) -> str:
     """Return the first rows of a public table as HTML."""
-    shown = _in_words(table.head(fitting(len(table), _ROWS)))
+    shown = _in_words(table.head(fitting(len(table), _MAX_ROWS_SHOWN)))
     more = len(table) - len(shown)
     left = f"<p>… {more} more rows</p>" if more else ""
     with pd.option_context("display.max_colwidth", None):
         return shown.to_html(index=False, border=0, justify="left") + left
 
 
-def read_release(path: str | PathLike[str], *, rows: int = ROWS) -> Release:
+def read_release(path: str | PathLike[str], *, rows: int = MAX_ROWS) -> Release:
     """Read a release from its Parquet file and check it.
 
     Parameters

@@ -27,7 +27,9 @@ def schema_file(name: str) -> Path:
     `name`: with its version, as in ``certificate.v1``; without one, the newest version there is.
     """
     known = schema_names()
-    named = {one.rpartition(".v")[0]: one for one in known} | {one: one for one in known}
+    named = {versioned.rpartition(".v")[0]: versioned for versioned in known} | {
+        versioned: versioned for versioned in known
+    }
     if name not in named:
         raise ArgumentError(f"there is no schema {name!r}; there are {', '.join(known)}.")
     return _FOLDER / f"{named[name]}{_SUFFIX}"

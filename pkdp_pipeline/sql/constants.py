@@ -19,7 +19,7 @@ from pkdp_pipeline.model.predicate import Condition, Constant, Disjunction, Oper
 from pkdp_pipeline.sql.tables import is_enum, type_name
 
 #: Up to here, a decimal that is compared as a double equals no other.
-_LARGEST_EXACT = 10**15
+_MAX_EXACT = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ def members(column: str, kind: str, literals: Iterable[SqlConstant], *, negated:
         constants = [] if negated else constants
     if not constants:
         return Condition(column, "isna", negated=True) if negated else Disjunction(())
-    found = among(column, constants, negated=negated)
-    return conjunction([found, Condition(column, "isna", negated=True)]) if negated else found
+    condition = among(column, constants, negated=negated)
+    return conjunction([condition, Condition(column, "isna", negated=True)]) if negated else condition
 
 
 def _is_whole(values: Values) -> bool:
@@ -139,7 +139,7 @@ def _on_grid(column: str, kind: str, exact: Fraction) -> Constant:
         return written_time(int(exact), zoned=kind in INSTANTS)
     if exact.denominator == 1:
         return exact.numerator
-    if abs(exact / (values.step or 1)) > _LARGEST_EXACT:
+    if abs(exact / (values.step or 1)) > _MAX_EXACT:
         raise ArgumentError(
             f"filter compares column {column!r} with a fraction of more than 15 digits, which cannot be compared "
             "exactly; write fewer digits or a whole number."

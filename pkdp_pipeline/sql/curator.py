@@ -137,10 +137,10 @@ def _cursors(con: duckdb.DuckDBPyConnection) -> Callable[[], duckdb.DuckDBPyConn
     reference = weakref.ref(con)
 
     def cursor() -> duckdb.DuckDBPyConnection:
-        found = reference()
-        if found is None:
+        connection = reference()
+        if connection is None:
             raise ConfigError("the connection on which pkdp was installed is gone; install on the one in use.")
-        return found.cursor()
+        return connection.cursor()
 
     return cursor
 
@@ -193,7 +193,9 @@ def request_of(
         missing_unit=said.missing_unit or rules.missing_unit,
         units=rules.units,
         one_cell="error" if by is None else one_cell,
-        order_by=None if not first else [column_named("order_by", one, table.columns, lacking=own) for one in first],
+        order_by=None
+        if not first
+        else [column_named("order_by", column, table.columns, lacking=own) for column in first],
         undeclared=said.undeclared or "error",
         period=rules.period if spec.period is None else spec.period,
         table=table.name,

@@ -169,8 +169,8 @@ class _Reader:
 
     def _like(self, node: Mapping[str, Any], *, negated: bool) -> Predicate:
         name, (tested, *given) = call(node)
-        column, literals = self._column(tested), [literal_of(one) for one in given]
-        texts = [one.value for one in literals if isinstance(one.value, str) and one.kind == "text"]
+        column, literals = self._column(tested), [literal_of(argument) for argument in given]
+        texts = [literal.value for literal in literals if isinstance(literal.value, str) and literal.kind == "text"]
         if len(texts) != len(literals):
             raise ArgumentError(f"filter has a LIKE of column {column!r} with something other than a text.")
         kind = self._columns[column]
@@ -182,8 +182,8 @@ class _Reader:
         if len(escape) > 1 or escape in ("%", "_"):
             raise ArgumentError("filter has an ESCAPE that is not one character, other than % and _.")
         unlike = negated != _LIKES[name]
-        found = like(column, like_pattern("filter", text, escape), negated=unlike)
-        return conjunction([found, Condition(column, "isna", negated=True)]) if unlike else found
+        condition = like(column, like_pattern("filter", text, escape), negated=unlike)
+        return conjunction([condition, Condition(column, "isna", negated=True)]) if unlike else condition
 
     def _term(self, node: Mapping[str, Any]) -> _Term:
         """Return a column, and what of its dates is meant."""
@@ -240,7 +240,7 @@ class _Reader:
 def _of_part(predicate: Predicate, part: Part | None) -> Predicate:
     """Return what is said of a column said of a part of its dates."""
     if isinstance(predicate, Conjunction):
-        return conjunction(_of_part(each, part) for each in predicate.parts)
+        return conjunction(_of_part(member, part) for member in predicate.parts)
     return replace(predicate, part=part) if isinstance(predicate, Condition) else predicate
 
 

@@ -178,10 +178,10 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     used = {name: name + suffix for name in INTERNAL}
 
     def releases() -> Releases:
-        found = reference()
-        if found is None:
+        current = reference()
+        if current is None:
             raise ConfigError("the connection on which pkdp was installed is gone; install on the one in use.")
-        return found
+        return current
 
     def planned(text: Any) -> str:
         spec = Spec.read(text)
@@ -196,8 +196,8 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
         if isinstance(kind, str):
             returned, sql = arrow[kind], kind
         else:
-            returned = pa.list_(pa.struct([(field, arrow[one]) for field, one in kind.items()]))
-            sql = f"STRUCT({', '.join(f'{field} {one}' for field, one in kind.items())})[]"
+            returned = pa.list_(pa.struct([(field, arrow[field_kind]) for field, field_kind in kind.items()]))
+            sql = f"STRUCT({', '.join(f'{field} {field_kind}' for field, field_kind in kind.items())})[]"
 
         def function(*columns: Any) -> Any:
             rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
@@ -205,7 +205,7 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
             return pa.array([answers[row] for row in rows], returned)
 
         # DuckDB asks how many columns it takes.
-        named = [Parameter(one, Parameter.POSITIONAL_ONLY) for one in parameters]
+        named = [Parameter(parameter, Parameter.POSITIONAL_ONLY) for parameter in parameters]
         function.__signature__ = Signature(named)  # type: ignore[attr-defined]
         _kept.append(function)
         register_function: Any = connection.create_function  # typed otherwise in each version
@@ -290,9 +290,11 @@ def _certified(*row: Any) -> float:
     """Return the δ or ε that is certified; where nothing can be, that nothing is promised: δ = 1, ε = inf."""
     given = {name: value for name, value in zip(_CERTIFIED, row, strict=True) if value is not None}
     quantity = choice("quantity", given.get("quantity"), ("delta", "epsilon"))
-    asked = "epsilon" if quantity == "delta" else "delta"
+    argument = "epsilon" if quantity == "delta" else "delta"
     if "target" not in given:
-        raise ArgumentError(f"{asked} is needed, and may not be NULL: pkdp_{quantity}('histogram', …, {asked} := …).")
+        raise ArgumentError(
+            f"{argument} is needed, and may not be NULL: pkdp_{quantity}('histogram', …, {argument} := …)."
+        )
     target = float(given["target"])
     content = {field: given[field] for field in ("mechanism", *_MECHANISM) if field in given}
     choice("mechanism", content.get("mechanism"), MECHANISMS)
@@ -306,7 +308,7 @@ def _certified(*row: Any) -> float:
         certificate = certify(mechanism, attacker, protects=given.get("protects", "presence"))
     except NotCertifiableError:
         # Checked as if it were used, so that a malformed target is the same error everywhere.
-        if asked == "delta":
+        if argument == "delta":
             probability("delta", target)
         elif not (math.isfinite(target) and target >= 0):
             raise ArgumentError("epsilon must be finite and at least 0.") from None

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import duckdb
 
 #: The longest filter that is read, in characters, and how many parentheses may be open at once.
-_LONGEST, _DEEPEST = 4_000, 50
+_MAX_LENGTH, _MAX_DEPTH = 4_000, 50
 #: The largest exponent a number may have either way: beyond it lies no number of any column.
-_LARGEST_EXPONENT = 400
+_MAX_EXPONENT = 400
 _ALLOWED = (
     "A filter may use columns; year(...), month(...), day(...) and isodow(...) of dates, or extract(... FROM ...); "
     "comparisons (=, <>, <, <=, >, >=) with a constant; BETWEEN; IN (...); LIKE; IS [NOT] NULL, TRUE or FALSE; AND, "
@@ -48,20 +48,22 @@ def check_characters(text: str) -> None:
     """Refuse what no filter may hold and a parser leaves out of its tree, and what is long or deep."""
     if not isinstance(text, str):
         raise ArgumentError(f"filter must be a text, not {type(text).__name__}.")
-    if len(text) > _LONGEST:
-        raise ArgumentError(f"filter is longer than {_LONGEST} characters; make a view with a boolean column instead.")
+    if len(text) > _MAX_LENGTH:
+        raise ArgumentError(
+            f"filter is longer than {_MAX_LENGTH} characters; make a view with a boolean column instead."
+        )
     if not text.strip():
         raise ArgumentError("filter is empty; leave it out where every row is meant.")
     if re.search("[\0\ud800-\udfff]", text):
         refuse("a character that no text may hold")
-    outside = _QUOTED.sub(lambda found: found[0][0] * 2, text)
-    if (found := _FOREIGN.search(outside)) is not None:
-        refuse(f"{found[0]!r} outside quotes")
+    outside = _QUOTED.sub(lambda match: match[0][0] * 2, text)
+    if (foreign := _FOREIGN.search(outside)) is not None:
+        refuse(f"{foreign[0]!r} outside quotes")
     depth = 0
     for character in outside:
         depth += (character == "(") - (character == ")")
-        if depth > _DEEPEST:
-            raise ArgumentError(f"filter has more than {_DEEPEST} parentheses within each other; write it flatter.")
+        if depth > _MAX_DEPTH:
+            raise ArgumentError(f"filter has more than {_MAX_DEPTH} parentheses within each other; write it flatter.")
 
 
 @cache
@@ -79,21 +81,24 @@ def parsed(text: str) -> dict[str, Any]:
     statements = [f"{_STATEMENT}true", f"{_STATEMENT}{text}", f"{_STATEMENT}(\n{text}\n)"]
     with _parser(os.getpid()).cursor() as cursor:
         try:
-            found = cursor.execute(f"SELECT {', '.join(['json_serialize_sql(?::VARCHAR)'] * 3)}", statements).fetchone()
+            row = cursor.execute(f"SELECT {', '.join(['json_serialize_sql(?::VARCHAR)'] * 3)}", statements).fetchone()
         except duckdb.Error:
-            found = None
-    if found is None:
+            row = None
+    if row is None:
         refuse("what cannot be read")
     template, alone, enclosed = (
         _without_places(json.loads(answer), statement.encode())
-        for answer, statement in zip(found, statements, strict=True)
+        for answer, statement in zip(row, statements, strict=True)
     )
     for answer in (alone, enclosed):
         if answer["error"]:
             refuse(f"what cannot be read ({str(answer.get('error_message')).splitlines()[0]})")
     (statement,) = template["statements"]
     del statement["node"]["where_clause"]
-    conditions = [each["node"].pop("where_clause", None) for each in (*alone["statements"], *enclosed["statements"])]
+    conditions = [
+        statement_tree["node"].pop("where_clause", None)
+        for statement_tree in (*alone["statements"], *enclosed["statements"])
+    ]
     if alone != template or enclosed != template or conditions[0] != conditions[1]:
         refuse("more than a condition")
     condition: dict[str, Any] = conditions[0]
@@ -125,10 +130,12 @@ def call(node: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """Return the name of a function or operator of DuckDB's own, and its arguments."""
     given = "children" if "children" in node else "arguments"  # before DuckDB 2
     more = ("schema", "order_bys", "is_operator", "qualified_name")
-    name, arguments, home, order = fields(node, "function_name", given, *(each for each in more if each in node))[:4]
-    if home not in ("", "main") or order["orders"] or any(one.get("name") for one in arguments):
+    name, arguments, home, order = fields(
+        node, "function_name", given, *(name_of_field for name_of_field in more if name_of_field in node)
+    )[:4]
+    if home not in ("", "main") or order["orders"] or any(argument.get("name") for argument in arguments):
         refuse(f"a function or operator, {name}")
-    return name, arguments if given == "children" else [one["expression"] for one in arguments]
+    return name, arguments if given == "children" else [argument["expression"] for argument in arguments]
 
 
 def named(node: Mapping[str, Any]) -> str:
@@ -190,7 +197,7 @@ def _number(value: str | int | Fraction) -> Fraction:
     if isinstance(value, (int, Fraction)):
         return Fraction(value)
     written = _NUMBER.fullmatch(value)
-    if written is None or abs(int((written[3] or "0")[:6])) > _LARGEST_EXPONENT:
+    if written is None or abs(int((written[3] or "0")[:6])) > _MAX_EXPONENT:
         refuse("a number too large or too small for any column")
     number = Fraction(written[2].replace("_", ""))
     return -number if written[1].count("-") % 2 else number

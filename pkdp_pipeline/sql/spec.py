@@ -193,7 +193,7 @@ def _names(argument: str, value: Any) -> tuple[str, ...]:
 
 
 #: No column has a number with a larger exponent, either way.
-_LARGEST_EXPONENT = 400
+_MAX_EXPONENT = 400
 
 
 def public_type(name: str, kind: str) -> str:
@@ -201,13 +201,13 @@ def public_type(name: str, kind: str) -> str:
 
     Raises `ArgumentError` if columns of this type cannot name cells.
     """
-    found = type_of_keys(kind)
-    if found is None:
+    key_type = type_of_keys(kind)
+    if key_type is None:
         raise ArgumentError(
             f"by column {name!r} has type {type_name(kind)}, which cannot name cells; cast it in a view, for example "
             "to VARCHAR."
         )
-    return found
+    return key_type
 
 
 def spelled(values: Iterable[Any]) -> list[str | None]:
@@ -231,8 +231,10 @@ def public_values(name: str, kind: str, values: Iterable[Any]) -> list[Any]:
     Raises `ArgumentError` if the type cannot name cells, or does not have one of the values.
     """
     own = public_type(name, kind)
-    exact = (decimal.Decimal(repr(one)) if isinstance(one, float) and math.isfinite(one) else one for one in values)
-    return [_value(name, own, one if isinstance(one, decimal.Decimal) else json_key(one)) for one in exact]
+    exact = (
+        decimal.Decimal(repr(value)) if isinstance(value, float) and math.isfinite(value) else value for value in values
+    )
+    return [_value(name, own, value if isinstance(value, decimal.Decimal) else json_key(value)) for value in exact]
 
 
 def read_domain(text: str, columns: Mapping[str, str]) -> list[Any] | dict[str, list[Any]]:
@@ -264,7 +266,7 @@ def read_domain(text: str, columns: Mapping[str, str]) -> list[Any] | dict[str, 
     if not isinstance(content, list):
         raise _form(names)
     rows = [_row(names, cell) for cell in content]
-    cells = [tuple(_value(name, columns[name], one) for name, one in zip(names, row, strict=True)) for row in rows]
+    cells = [tuple(_value(name, columns[name], value) for name, value in zip(names, row, strict=True)) for row in rows]
     return [cell[0] for cell in cells] if len(names) == 1 else cells
 
 
@@ -273,11 +275,11 @@ class _Pairs(list[tuple[str, Any]]):
 
     def by_name(self, names: Sequence[str]) -> list[Any] | None:
         """Return the values under these names, letter case aside; None unless each is there, and nothing else."""
-        found = {lowered(name): value for name, value in self}
+        values = {lowered(name): value for name, value in self}
         wanted = [lowered(name) for name in names]
-        if len(found) != len(self) or set(found) != set(wanted) or len(set(wanted)) < len(wanted):
+        if len(values) != len(self) or set(values) != set(wanted) or len(set(wanted)) < len(wanted):
             return None
-        return [found[name] for name in wanted]
+        return [values[name] for name in wanted]
 
 
 def _row(names: Sequence[str], cell: Any) -> list[Any]:
@@ -309,7 +311,7 @@ def _value(name: str, kind: str, value: Any) -> Any:
             return key_of(kind, SqlConstant("text", value))
         if isinstance(value, int):
             return key_of(kind, SqlConstant("number", Fraction(value)))
-        if isinstance(value, decimal.Decimal) and value.is_finite() and abs(value.adjusted()) < _LARGEST_EXPONENT:
+        if isinstance(value, decimal.Decimal) and value.is_finite() and abs(value.adjusted()) < _MAX_EXPONENT:
             return key_of(kind, SqlConstant("number", Fraction(value)))
         if isinstance(value, float) and math.isinf(value) and kind in ("FLOAT", "DOUBLE"):
             return value

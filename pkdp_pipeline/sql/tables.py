@@ -24,7 +24,7 @@ _PART = r'"(?:[^"]|"")+"|[^".]*[^".\s][^".]*'
 
 _TABLES = "SELECT DISTINCT database_name, schema_name, table_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
 
-Found = TypeVar("Found")
+Known = TypeVar("Known")
 Place = tuple[str, str, str]
 
 
@@ -133,12 +133,12 @@ def column_named(argument: str, name: str, columns: Iterable[str], *, lacking: s
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a question after the nearest of the known names, letter case aside; empty where none is near."""
-    spelled = {lowered(one): one for one in known}
+    spelled = {lowered(candidate): candidate for candidate in known}
     close = difflib.get_close_matches(lowered(name), list(spelled), n=1)
     return f" Did you mean {spelled[close[0]]!r}?" if close else ""
 
 
-def table_named(name: str, known: Mapping[str, Found]) -> Found:
+def table_named(name: str, known: Mapping[str, Known]) -> Known:
     """Return what is known under a table's name, letter case and one pair of quotes aside.
 
     Raises `ArgumentError` if the policy has no such table; a table that exists is not told from one that does not.
@@ -146,10 +146,10 @@ def table_named(name: str, known: Mapping[str, Found]) -> Found:
     plain = name.strip()
     if len(plain) > 2 and plain[0] == plain[-1] == '"' and '"' not in plain[1:-1]:
         plain = plain[1:-1]
-    table = {lowered(one): value for one, value in known.items()}.get(lowered(plain))
+    table = {lowered(known_name): value for known_name, value in known.items()}.get(lowered(plain))
     if table is None:
         raise ArgumentError(
-            f"table {name!r} is not in the policy; its tables are {', '.join(repr(one) for one in known)}."
+            f"table {name!r} is not in the policy; its tables are {', '.join(repr(key) for key in known)}."
         )
     return table
 
@@ -233,13 +233,13 @@ def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) 
         "SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal"
     ).fetchall():
         columns.setdefault((place[0], place[1], place[2]), set()).add(lowered(column))
-    asked = {lowered(name) for name in unit}
-    found = {
+    unit_columns = {lowered(name) for name in unit}
+    parts_of_views = {
         ".".join(place[1:]): linking_parts(connection, f"FROM {'.'.join(map(quoted, place))}", (views, functions))
         for place in views
-        if asked <= columns.get(place, set())
+        if unit_columns <= columns.get(place, set())
     }
-    return {name.removeprefix("main."): parts for name, parts in found.items() if parts}
+    return {name.removeprefix("main."): parts for name, parts in parts_of_views.items() if parts}
 
 
 def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _Catalog | None = None) -> list[str]:
@@ -250,22 +250,22 @@ def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _C
     """
     views, functions = catalog or (_views(connection), _functions(connection))
     ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
-    found: dict[str, None] = {}
-    waiting, seen = [(query, (database, schema))], set()
+    parts: dict[str, None] = {}
+    waiting, visited = [(query, (database, schema))], set()
     while waiting:
-        text, at = waiting.pop()
+        text, home = waiting.pop()
         ((written,),) = connection.execute(f"SELECT json_serialize_sql({literal(text)})").fetchall()
         tree = json.loads(written)
         if tree.get("error"):
-            found["a definition that cannot be looked at"] = None
+            parts["a definition that cannot be looked at"] = None
             continue
         for node in _nodes(tree):
-            found.update(dict.fromkeys(_table_parts(node, functions)))
-            view = _view(node, views, at)
-            if view is not None and view not in seen:
-                seen.add(view)
+            parts.update(dict.fromkeys(_table_parts(node, functions)))
+            view = _view(node, views, home)
+            if view is not None and view not in visited:
+                visited.add(view)
                 waiting.append((_HEAD.sub("", views[view], count=1), view[:2]))
-    return list(found)
+    return list(parts)
 
 
 #: The views of a connection with their SQL; and which functions do not look at one row alone: whether they aggregate.
@@ -285,9 +285,9 @@ def _view(node: dict[str, Any], views: Iterable[Place], home: tuple[str, str]) -
     if node.get("type") != "BASE_TABLE":
         return None
     parts = [part for key in ("catalog_name", "schema_name", "table_name") if (part := node.get(key))]
-    known = {(lowered(one[0]), lowered(one[1]), lowered(one[2])): one for one in views}
+    known = {(lowered(view[0]), lowered(view[1]), lowered(view[2])): view for view in views}
     wanted = [*places(parts, *home), {("temp", "main", lowered(parts[-1]))}]
-    return next((known[one] for turn in wanted for one in sorted(turn) if one in known), None)
+    return next((known[place] for turn in wanted for place in sorted(turn) if place in known), None)
 
 
 def _table_parts(node: dict[str, Any], functions: dict[str, bool]) -> Iterator[str]:
@@ -313,19 +313,19 @@ def _table_parts(node: dict[str, Any], functions: dict[str, bool]) -> Iterator[s
 def _aggregates(value: Any, functions: dict[str, bool]) -> bool:
     """Whether an aggregate function is among these expressions, outside the queries within them."""
     if isinstance(value, list):
-        return any(_aggregates(one, functions) for one in value)
+        return any(_aggregates(item, functions) for item in value)
     if not isinstance(value, dict) or value.get("class") in ("SUBQUERY", "WINDOW"):
         return False
     if value.get("class") == "FUNCTION" and functions.get(lowered(value.get("function_name") or "")):
         return True
-    return any(_aggregates(one, functions) for one in value.values())
+    return any(_aggregates(item, functions) for item in value.values())
 
 
 def _nodes(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every node of a syntax tree."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield one
-        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+        waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()

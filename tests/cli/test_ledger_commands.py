@@ -218,7 +218,7 @@ def test_a_coarser_view_ends_where_the_fine_one_does(path):
         history = read_history(ledger)
     unit = history.units[0]
     fine = spending(history, unit, 1e-6, seconds=1000)
-    few = spending(history, unit, 1e-6, most=5, seconds=1000)
+    few = spending(history, unit, 1e-6, max_points=5, seconds=1000)
     ticks = iter(range(10_000))
     hurried = spending(history, unit, 1e-6, seconds=4, clock=lambda: next(ticks))
     assert len(fine) == DAYS + 2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
+from pkdp_pipeline.engines.codes import MAX_CODES, counted_by_code, joinable
 from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.errors import ConfigError
 
@@ -46,9 +46,9 @@ def test_joined_hashes_count_units_of_one_cell_and_give_up_on_others(codes, rows
 def test_too_many_cells_and_none_are_counted_another_way():
     assert not joinable(np.array([], dtype=np.uint64))
     # Of equally many bits each: none has all the bits of another.
-    numbers = np.arange(MOST + 1, dtype=np.uint64)
+    numbers = np.arange(MAX_CODES + 1, dtype=np.uint64)
     codes = numbers | (~numbers << np.uint64(32))
-    assert joinable(codes[:MOST])
+    assert joinable(codes[:MAX_CODES])
     assert not joinable(codes)
 
 

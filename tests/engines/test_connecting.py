@@ -104,7 +104,7 @@ def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monke
         return connection
 
     monkeypatch.setattr(duckdb, "connect", watched)
-    monkeypatch.setattr(memory, "_FEW", few)
+    monkeypatch.setattr(memory, "_MAX_SMALL_ROWS", few)
     memory._kept.cache_clear()
     frame = kind({"person": [f"p{n}" for n in range(40)], "town": ["Ås", "Bø"] * 20})
     attacker = pkdp.AttackerModel(p_max=0.5)

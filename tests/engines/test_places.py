@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.engines.codes import WIDEST, counted_by_place
+from pkdp_pipeline.engines.codes import DENSE_SPAN, counted_by_place
 
 SIZE = 4
 
@@ -47,7 +47,7 @@ def test_units_with_a_place_are_tallied_once(rows, shift):
 @pytest.mark.parametrize(
     "units",
     [
-        np.array([0, WIDEST]),
+        np.array([0, DENSE_SPAN]),
         np.array([-(2**63), 2**63 - 1]),
         np.array([2**63, 2**63 + 1], dtype=np.uint64),
         np.array([-(2**62), -(2**62) + 1]),

@@ -210,7 +210,7 @@ def test_a_hundred_years_are_not_too_many_and_a_closed_end_is_passed_over(job_fi
 
 def test_many_periods_are_looked_up_a_part_at_a_time(job_file, evident, monkeypatch):
     job = load_job(job_file(evident, visits()))
-    monkeypatch.setattr(session, "_TOGETHER", 2)
+    monkeypatch.setattr(session, "_MAX_PERIODS_TOGETHER", 2)
     together = []
     monkeypatch.setattr(RelationSource, "together", lambda self, period, days: together.append(days))
     assert backfill(job, DAYS[0], DAYS[4]).published == DAYS[:5]

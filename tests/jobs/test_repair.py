@@ -28,7 +28,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.extras.plan import changes
 from pkdp_pipeline.extras.plan.changes import EPSILONS, _cross_tabulated
-from pkdp_pipeline.extras.plan.edits import Edit, at, edited
+from pkdp_pipeline.extras.plan.edits import Edit, edited, value_at
 from pkdp_pipeline.extras.plan.repair import Repairs, repair
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
@@ -149,8 +149,11 @@ def check(path: Path, days, target: Target | None = None, found: Repairs | None 
             assert all(edit.value is None for edit in offer.edits)
         for number, edit in enumerate(offer.edits):
             # What several releases get in common is the least for all of them, and not for each.
-            alone = sum(at(content, one.path) != one.value and family(one) == family(edit) for one in offer.edits) == 1
-            for value in nearer(edit, at(content, edit.path)) if alone and offer.kind == "change" else []:
+            alone = (
+                sum(value_at(content, one.path) != one.value and family(one) == family(edit) for one in offer.edits)
+                == 1
+            )
+            for value in nearer(edit, value_at(content, edit.path)) if alone and offer.kind == "change" else []:
                 near = list(offer.edits)
                 near[number] = Edit(path=edit.path, value=value)
                 short = changed(path, near)

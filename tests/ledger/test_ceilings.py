@@ -37,7 +37,7 @@ BUDGETS = (
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(totals, "_lines", OrderedDict())
+    monkeypatch.setattr(totals, "_known_totals", OrderedDict())
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_what_does_not_add_up_is_an_error_and_remembers_nothing():
 
 
 def test_what_is_remembered_stays_small():
-    for number in range(totals._MOST_LINES + 50):
+    for number in range(totals._MAX_KNOWN_TOTALS + 50):
         budget = Budget(1.0 + number / 1000, 1e-6, part="worst_case")
         assert answer({ALONE["counts"]: 1}, (), budget)
-    assert len(totals._lines) == totals._MOST_LINES
+    assert len(totals._known_totals) == totals._MAX_KNOWN_TOTALS

@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.verification import verify
 from pkdp_pipeline.extras.assurance.verification.files import opened
 from pkdp_pipeline.ledger import sealed
-from pkdp_pipeline.ledger.parquet_sizes import ROWS, read_within
+from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS, read_within
 
 KEYS = {
     "text": ["Ås", None, "b" * 300],
@@ -56,7 +56,7 @@ def test_a_release_is_read_as_it_is_without_a_limit(kind, times):
         table["cell"] = table["cell"].astype(KEYS[kind].dtype)
     content = sealed.parquet_bytes(table, "{}")
     plain = pq.ParquetFile(pa.BufferReader(content)).read()
-    read, metadata = read_within(content, ROWS)
+    read, metadata = read_within(content, MAX_ROWS)
     assert read.equals(plain)
     assert read.schema.equals(plain.schema, check_metadata=True)
     assert metadata.num_rows == 3 * times
@@ -72,7 +72,7 @@ def test_pages_of_every_form_are_measured(compression, version):
     assert read_within(content, 5_000)[0].equals(table)
 
 
-def refused(content: bytes, rows: int = ROWS) -> str:
+def refused(content: bytes, rows: int = MAX_ROWS) -> str:
     start = time.process_time()
     with pytest.raises(ArgumentError) as caught:
         sealed.opened(content, rows=rows)

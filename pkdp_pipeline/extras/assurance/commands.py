@@ -45,33 +45,35 @@ def verify(
     """Check every claim of a release, certificate or report; exit with 3 where one fails."""
     from pkdp_pipeline.extras.assurance.verification import verify as verified
 
-    found = verified(file, ledger=ledger, draws=draws, confidence=confidence, rows=rows)
+    verification = verified(file, ledger=ledger, draws=draws, confidence=confidence, rows=rows)
     if as_json:
-        typer.echo(found.to_json())
+        typer.echo(verification.to_json())
     else:
-        _show_claims(found)
-    if not found.passed:
+        _show_claims(verification)
+    if not verification.passed:
         raise typer.Exit(CLAIM_FAILED)
 
 
-def _show_claims(found: Verification) -> None:
+def _show_claims(verification: Verification) -> None:
     from pkdp_pipeline.cli.screen import Screen
     from pkdp_pipeline.model.spelling import printable
 
     screen = Screen()
-    screen.title(f"{printable(found.file)}: a {found.kind}")
+    screen.title(f"{printable(verification.file)}: a {verification.kind}")
     marks = _PLAIN if screen.plain else _MARKS
     # Failures first; the claims of a kind stay in their order.
-    listed = sorted(found.claims, key=lambda claim: list(marks).index(claim.outcome))
-    screen.table(("outcome", "claim", "what was found"), [(marks[one.outcome], one.key, one.detail) for one in listed])
+    listed = sorted(verification.claims, key=lambda claim: list(marks).index(claim.outcome))
+    screen.table(
+        ("outcome", "claim", "what was found"), [(marks[claim.outcome], claim.key, claim.detail) for claim in listed]
+    )
     for outcome, title in (("fail", "Claims that do not hold"), ("not_checked", "Claims that were not checked")):
-        chosen = [claim for claim in found.claims if claim.outcome == outcome]
+        chosen = [claim for claim in verification.claims if claim.outcome == outcome]
         if chosen:
             screen.head(title)
             for claim in chosen:
                 screen.item(f"{claim.words} ({claim.key})")
     screen.head("Verdict")
-    screen.say(found.verdict)
+    screen.say(verification.verdict)
 
 
 FAILED = 1
@@ -117,8 +119,8 @@ def _battery(
 
     engines = tuple(map(check_engine, engine)) if engine else installed(STANDARD)
     with _progress() as progress:
-        found = audit_cases(battery(), engines=engines, **sampling, workers=workers, paced=True, progress=progress)
-    _show_audit(found, "The battery", as_json)
+        audited = audit_cases(battery(), engines=engines, **sampling, workers=workers, paced=True, progress=progress)
+    _show_audit(audited, "The battery", as_json)
 
 
 @for_mechanisms(audit_app, "Audit")
@@ -138,8 +140,8 @@ def _audit(
 
     cases = [case_of(mechanism, attacker, cast("Any", protects))]
     with _progress() as progress:
-        found = audit_cases(cases, engines=(check_engine(engine),), **sampling, progress=progress)
-    _show_audit(found, f"A {type(mechanism).__name__.lower()}", as_json)
+        audited = audit_cases(cases, engines=(check_engine(engine),), **sampling, progress=progress)
+    _show_audit(audited, f"A {type(mechanism).__name__.lower()}", as_json)
 
 
 @audit_app.command()
@@ -158,8 +160,8 @@ def job(
     from pkdp_pipeline.model.spelling import printable
 
     with _progress() as progress:
-        found = audit_job(load_job(job_file), engines=engine or (), **sampling, workers=workers, progress=progress)
-    _show_audit(found, f"The job {printable(job_file.name)}", as_json)
+        audited = audit_job(load_job(job_file), engines=engine or (), **sampling, workers=workers, progress=progress)
+    _show_audit(audited, f"The job {printable(job_file.name)}", as_json)
 
 
 _SECONDS = 15.0  # of silence between two lines about an audit
@@ -185,44 +187,44 @@ def _progress() -> Iterator[Callable[[str], None]]:
             typer.echo("\r\x1b[2K", nl=False, err=True)
 
 
-def _show_audit(found: Audit, title: str, as_json: bool) -> None:
+def _show_audit(audited: Audit, title: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(found.to_json())
+        typer.echo(audited.to_json())
     else:
         from pkdp_pipeline.cli.screen import Screen
 
         screen = Screen()
         screen.title(f"{title}, audited")
-        for engine in dict.fromkeys(finding.engine for finding in found.findings):
+        for engine in dict.fromkeys(finding.engine for finding in audited.findings):
             screen.head(engine)
-            screen.table(("", "published", *_NUMBERS), _rows(found, engine), right=_NUMBERS)
-        if found.not_audited:
+            screen.table(("", "published", *_NUMBERS), _rows(audited, engine), right=_NUMBERS)
+        if audited.not_audited:
             screen.head("Not audited")
-            for one in found.not_audited:
-                screen.item(f"{one.case} ({one.engine}): {one.reason}.")
+            for omission in audited.not_audited:
+                screen.item(f"{omission.case} ({omission.engine}): {omission.reason}.")
         screen.head("Result")
-        screen.say(found.conclusion)
-        for finding in found.findings:
+        screen.say(audited.conclusion)
+        for finding in audited.findings:
             if not finding.passed:
                 screen.item(finding.words)
-    if not found.passed:
+    if not audited.passed:
         raise typer.Exit(FAILED)
 
 
 _NUMBERS = ("ε", "certified δ", "at least", "noticed from")
 
 
-def _rows(found: Audit, engine: str) -> Iterator[tuple[str, ...]]:
+def _rows(audited: Audit, engine: str) -> Iterator[tuple[str, ...]]:
     """Yield a row for each case: where it fails, the finding that tells most; else the one that could see most."""
     from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
-    for one in found.cases():
-        if one.engine == engine:
+    for finding in audited.cases():
+        if finding.engine == engine:
             yield (
-                "passed" if one.passed else "FAILED",
-                one.case,
-                f"{one.epsilon:g}",
-                rounded_up(one.certified),
-                rounded_down(max(0.0, one.attained_lower)),
-                "–" if one.could_see is None else rounded_up(one.could_see),
+                "passed" if finding.passed else "FAILED",
+                finding.case,
+                f"{finding.epsilon:g}",
+                rounded_up(finding.certified),
+                rounded_down(max(0.0, finding.attained_lower)),
+                "–" if finding.could_see is None else rounded_up(finding.could_see),
             )

@@ -21,7 +21,7 @@ from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.tables import WEEKDAYS
 
 _CHECK = "input"
-_ROWS_SHOWN = 50
+_MAX_ROWS_SHOWN = 50
 _BEGINS = {
     "day": "0 0 * * *",
     "week": "0 0 * * 1",
@@ -124,13 +124,13 @@ def release_assets(
             return dagster.Failure(description=message, allow_retries=False)
 
         try:
-            made = attempt(lambda: _publish(file, tuple(keys), context), again, never)
+            published_releases = attempt(lambda: _publish(file, tuple(keys), context), again, never)
         except dagster.Failure as failure:
             if (failure.description or "").startswith(f"{InputCheckError.__name__}: "):
                 yield from _checked(keys.values(), passed=False)
             raise
         yield from _checked(keys.values(), passed=True)
-        for published in made:
+        for published in published_releases:
             # What comes after a release is stale when its bytes are others, and is not after a replay.
             version = dagster.DataVersion(published.release.id) if len(context.partition_keys) == 1 else None
             yield dagster.MaterializeResult(asset_key=keys[published.asked.name], data_version=version)
@@ -163,14 +163,14 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
                 context.add_asset_metadata(
                     _metadata(published, result.releases), asset_key=keys[name], partition_key=partition
                 )
-            names_of = ", ".join(one.asked.name for one in result.releases)
+            names_of = ", ".join(release.asked.name for release in result.releases)
             context.log.info(f"{job.period.text(result.day)}: {result.outcome} {names_of}.")
     return () if result is None else result.releases
 
 
 def _metadata(published: JobRelease, releases: Sequence[JobRelease]) -> dict[str, Any]:
     shown, value = public(published), dagster.MetadataValue
-    table = markdown_table(published.release, _ROWS_SHOWN, [one.release for one in releases])
+    table = markdown_table(published.release, _MAX_ROWS_SHOWN, [other.release for other in releases])
     metadata: dict[str, Any] = {
         "guarantee": value.text(shown["guarantee"]),
         "release": value.text(shown["id"]),

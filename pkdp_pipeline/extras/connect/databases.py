@@ -40,10 +40,12 @@ _DUCKDB_TYPES = {
     "timestamp": "TIMESTAMP",
     "instant": "TIMESTAMP WITH TIME ZONE",
 }
-_HELD = re.compile(r"VARCHAR|BOOLEAN|U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE|DATE|TIMESTAMP(_NS| WITH TIME ZONE)?")
+_COLUMN_TYPES = re.compile(
+    r"VARCHAR|BOOLEAN|U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE|DATE|TIMESTAMP(_NS| WITH TIME ZONE)?"
+)
 #: What may become what DuckDB takes for both: numbers, and points in time.
 _FAMILIES = (re.compile(r"U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE"), re.compile(r"TIMESTAMP(_NS)?"))
-_MOST_DIGITS = 38
+_MAX_DECIMAL_DIGITS = 38
 _ROWS = "__pkdp_rows"
 
 
@@ -138,12 +140,12 @@ class _DuckDBStore:
     def columns(self, table: str) -> Mapping[str, str] | None:
         if self._kinds is None:  # asked once: DuckDB looks at all it has, its own views included, to answer
             about = "WHERE database_name = $1 AND lower(schema_name) = lower($2)"
-            found = self.run(
+            rows = self.run(
                 f"SELECT lower(table_name), true FROM duckdb_tables() {about} "
                 f"UNION ALL SELECT lower(view_name), false FROM duckdb_views() {about}",
                 *(self._catalog, self._schema),
             )
-            self._kinds = dict(found)
+            self._kinds = dict(rows)
         is_table = self._kinds.get(table.lower())
         if not is_table:
             return None if is_table is None else {}
@@ -151,8 +153,8 @@ class _DuckDBStore:
 
     def type_of(self, column: PublicColumn) -> str:
         problem = None
-        if column.kind == "decimal" and column.digits > _MOST_DIGITS:
-            problem = f"have more than {_MOST_DIGITS} digits"
+        if column.kind == "decimal" and column.digits > _MAX_DECIMAL_DIGITS:
+            problem = f"have more than {_MAX_DECIMAL_DIGITS} digits"
         elif column.kind == "instant" and column.nanoseconds:
             problem = "are instants with nanoseconds"
         if problem is not None:
@@ -164,15 +166,15 @@ class _DuckDBStore:
             return f"DECIMAL({column.digits},{column.scale})"
         return "TIMESTAMP_NS" if column.nanoseconds else _DUCKDB_TYPES[column.kind]
 
-    def wider(self, held: str, wanted: str) -> str | None:
-        if held == wanted:
-            return held if _HELD.fullmatch(held) else None
-        if not any(family.fullmatch(held) and family.fullmatch(wanted) for family in _FAMILIES):
+    def wider(self, existing: str, wanted: str) -> str | None:
+        if existing == wanted:
+            return existing if _COLUMN_TYPES.fullmatch(existing) else None
+        if not any(family.fullmatch(existing) and family.fullmatch(wanted) for family in _FAMILIES):
             return None
-        values = f"SELECT NULL::{held} AS v UNION ALL SELECT NULL::{wanted}"
+        values = f"SELECT NULL::{existing} AS v UNION ALL SELECT NULL::{wanted}"
         both = str(self.run(f"SELECT typeof(v) FROM ({values}) LIMIT 1")[0][0])
         # Where the digits of both are too many, DuckDB would cut those behind the point.
-        return both if both == "DOUBLE" or _scale(both) >= max(_scale(held), _scale(wanted)) else None
+        return both if both == "DOUBLE" or _scale(both) >= max(_scale(existing), _scale(wanted)) else None
 
     def is_real(self, kind: str) -> bool:
         return kind == "DOUBLE"
@@ -202,13 +204,13 @@ class _DuckDBStore:
 
 def _scale(kind: str) -> int:
     """Return how many digits a type of numbers has behind the point."""
-    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", kind)
-    return 0 if found is None else int(found[1])
+    match = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", kind)
+    return 0 if match is None else int(match[1])
 
 
 _POSTGRES = "output.postgres"
 _LEDGER = "pkdp"
-_LONGEST = 63
+_MAX_NAME_LENGTH = 63
 _LOCK_SECONDS = 30
 _SYSTEM = ("cmax", "cmin", "ctid", "tableoid", "xmax", "xmin")
 _MOMENTS = ("timestamp without time zone", "timestamp with time zone")
@@ -240,7 +242,7 @@ def in_postgres(job: Job, work: Callable[[TableStore], None], writing: bool) -> 
         raise ConfigError(f"{_POSTGRES} needs psycopg, which is not installed: {INSTALLED.format('postgres')}.")
     if job.output.schema_ == _LEDGER:
         raise ConfigError(f"output.schema {_LEDGER!r} is where ledgers are kept in PostgreSQL: choose another.")
-    check_names(job, _POSTGRES, longest=_LONGEST, reserved=_SYSTEM)
+    check_names(job, _POSTGRES, longest=_MAX_NAME_LENGTH, reserved=_SYSTEM)
     import psycopg
 
     assert job.output.postgres is not None
@@ -296,14 +298,14 @@ class _PostgresStore:
             self.run(f"CREATE SCHEMA {quoted(self._schema)}")
 
     def columns(self, table: str) -> Mapping[str, str] | None:
-        found = self.run(
+        rows = self.run(
             "SELECT c.oid, c.relkind FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
             "WHERE n.nspname = $1 AND c.relname = $2",
             *(self._schema, table),
         )
-        if not found:
+        if not rows:
             return None
-        table_id, kind = found[0]
+        table_id, kind = rows[0]
         if kind not in (b"r", b"p", "r", "p"):
             return {}
         columns = self.run(
@@ -311,7 +313,7 @@ class _PostgresStore:
             "WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
             table_id,
         )
-        return {name: "DATE" if held == "date" else held for name, held in columns}
+        return {name: "DATE" if column_type == "date" else column_type for name, column_type in columns}
 
     def type_of(self, column: PublicColumn) -> str:
         problem = None
@@ -326,11 +328,11 @@ class _PostgresStore:
             )
         return _POSTGRES_TYPES[column.kind]
 
-    def wider(self, held: str, wanted: str) -> str | None:
-        if held == wanted:
-            return held if held in _POSTGRES_TYPES.values() else None
-        if held in _NUMBERS and wanted in _NUMBERS:
-            return max(held, wanted, key=_NUMBERS.index)
+    def wider(self, existing: str, wanted: str) -> str | None:
+        if existing == wanted:
+            return existing if existing in _POSTGRES_TYPES.values() else None
+        if existing in _NUMBERS and wanted in _NUMBERS:
+            return max(existing, wanted, key=_NUMBERS.index)
         return None
 
     def is_real(self, kind: str) -> bool:

@@ -56,7 +56,7 @@ def _sheet(file: str, sheet: str | None) -> tuple[list[list[Any]], list[tuple[st
     try:
         with warnings.catch_warnings(action="ignore"):  # about what is not read: charts, validations
             book = load_workbook(file, read_only=True)
-            sheets = [one.title for one in book.worksheets]
+            sheets = [worksheet.title for worksheet in book.worksheets]
             name = sheets[0] if sheet is None and len(sheets) == 1 else sheet
             if name in sheets:
                 book[name].reset_dimensions()  # not every program writes them
@@ -65,8 +65,8 @@ def _sheet(file: str, sheet: str | None) -> tuple[list[list[Any]], list[tuple[st
     except Exception:  # whose words could quote a cell
         sheets = []
     if sheets:
-        told = ", ".join(map(repr, sheets))
-        raise ConfigError(f"source {file!r} has the sheets {told}: name one, as in sheet = {sheets[0]!r}.")
+        names = ", ".join(map(repr, sheets))
+        raise ConfigError(f"source {file!r} has the sheets {names}: name one, as in sheet = {sheets[0]!r}.")
     raise ConfigError(f"source {file!r} cannot be read as an Excel workbook (.xlsx, without a password).")
 
 
@@ -75,7 +75,7 @@ def _merged(sheet: Any) -> list[tuple[str, int]]:
     from openpyxl.utils import range_boundaries
 
     with sheet._get_source() as xml:
-        ranges = [found[1].decode() for found in _MERGED.finditer(xml.read())]
+        ranges = [match[1].decode() for match in _MERGED.finditer(xml.read())]
     return [(cells, range_boundaries(cells)[0]) for cells in ranges]
 
 

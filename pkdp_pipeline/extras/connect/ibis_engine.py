@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.narwhals_columns import BYTES
 from pkdp_pipeline.engines.narwhals_draws import backend_of
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, guarded
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.model.comparisons import ordered_columns
 from pkdp_pipeline.model.predicate import Predicate
@@ -32,7 +32,7 @@ class IbisEngine(NarwhalsEngine):
         backend = backend_of(frame)
         if backend in _ORDER_BY_LANGUAGE and isinstance(question.where, Predicate):
             texts = {BYTES + name: name for name in ordered_columns(question.where) if _is_text(frame, name)}
-            frame = asked(lambda: _with_bytes(frame, texts))
+            frame = guarded(lambda: _with_bytes(frame, texts))
         return Source(frame, empty=empty, regex=backend in _READ_RE2)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:

@@ -55,7 +55,7 @@ class IbisSource:
         self._table = table
         self._backend: Any = None
         try:
-            self._rows = self._asked(self._open)
+            self._rows = self._guarded(self._open)
             schema = self._rows.schema()
             check_unique(schema.names)
             self.columns: Mapping[str, Kind] = {name: _kind(kind) for name, kind in schema.items()}
@@ -110,17 +110,17 @@ class IbisSource:
             lazy, schema = opened(self.day(period, day))
             missing = [comparable("unit", name, schema[name]).is_null() for name in unit] or [nw.lit(False)]
             marked = lazy.select(missing=as_number(nw.any_horizontal(*missing, ignore_nulls=False)))
-            found = collected(marked.select(rows=nw.len(), without=nw.col("missing").sum())).to_pylist()[0]
-            return int(found["rows"]), int(found["without"] or 0)
+            answer = collected(marked.select(rows=nw.len(), without=nw.col("missing").sum())).to_pylist()[0]
+            return int(answer["rows"]), int(answer["without"] or 0)
 
-        return self._asked(ask)
+        return self._guarded(ask)
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
         kind = newest_kind(self.columns, column, period)
         values = self._rows[column]
         named = self._rows.filter(_is_named(values, kind))
-        newest: date | None = self._asked(lambda: named[column].max().to_pyarrow().as_py())
+        newest: date | None = self._guarded(lambda: named[column].max().to_pyarrow().as_py())
         if not isinstance(newest, datetime):
             return newest
         if kind != "instant":
@@ -129,7 +129,7 @@ class IbisSource:
         day = newest.astimezone(ZoneInfo(zone)).date()
         # Where clocks have just gone back over midnight, an earlier moment can be of a later day.
         later = [span for span in moments(day + timedelta(1), day + timedelta(1), zone) if span[0] <= newest]
-        of_later = later and self._asked(lambda: self._rows.filter(_in(values, later)).count().to_pyarrow().as_py())
+        of_later = later and self._guarded(lambda: self._rows.filter(_in(values, later)).count().to_pyarrow().as_py())
         return day + timedelta(1) if of_later else day
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
@@ -174,7 +174,7 @@ class IbisSource:
             raise ConfigError(f"source.query must be one SELECT statement, as {scheme} writes it.")
         return self._backend.sql(self._table.query, schema=_described(self._backend, self._table.query))
 
-    def _asked(self, question: Callable[[], Answer]) -> Answer:
+    def _guarded(self, question: Callable[[], Answer]) -> Answer:
         """Return what the database answers; what it says when it cannot could quote the data or the address."""
         name, scheme = self._table.public_name, self._table.scheme
         problem: PkdpError
@@ -247,13 +247,13 @@ def moments(first: date, last: date, zone: str) -> list[tuple[datetime, datetime
     def changed(since: datetime, seconds: int) -> bool:
         return offset(since + timedelta(seconds=seconds)) != offset(since)
 
-    at = datetime.combine(first, time(), UTC) - timedelta(2)
-    end, cuts = datetime.combine(last, time(), UTC) + timedelta(3), [at]
-    while at < end:
-        after = at + timedelta(hours=1)
-        if offset(at) != offset(after):  # when exactly, to a second
-            cuts.append(at + timedelta(seconds=bisect_left(range(3600), True, key=partial(changed, at))))
-        at = after
+    instant = datetime.combine(first, time(), UTC) - timedelta(2)
+    end, cuts = datetime.combine(last, time(), UTC) + timedelta(3), [instant]
+    while instant < end:
+        after = instant + timedelta(hours=1)
+        if offset(instant) != offset(after):  # when exactly, to a second
+            cuts.append(instant + timedelta(seconds=bisect_left(range(3600), True, key=partial(changed, instant))))
+        instant = after
     spans: list[tuple[datetime, datetime]] = []
     for start, stop in pairwise([*cuts, end]):
         shift = offset(start)

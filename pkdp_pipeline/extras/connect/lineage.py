@@ -125,7 +125,7 @@ def _event(result: JobResult, kind: str, namespace: str) -> RunEvent:
     start, end = (midnight(day, job.period.time_zone).isoformat() for day in (first, last + timedelta(1)))
     facets: dict[str, RunFacet] = {"nominalTime": nominal_time_run.NominalTimeRunFacet(start, end, producer=_PRODUCER)}
     if result.releases:
-        released = [one.facts() for one in result.releases]
+        released = [release.facts() for release in result.releases]
         published = [{key: facts[key] for key in ("name", "id", "charged", "sentence")} for facts in released]
         facets["pkdp_releases"] = ReleasesRunFacet(releases=published, producer=_PRODUCER)
     if result.error is not None:
@@ -146,7 +146,7 @@ def _event(result: JobResult, kind: str, namespace: str) -> RunEvent:
 def _outputs(result: JobResult) -> Iterator[tuple[str, str]]:
     """Yield where the releases of a run went: files, and tables by OpenLineage's rules for naming them."""
     output = result.job.output
-    for name in (one.asked.name for one in result.releases):
+    for name in (release.asked.name for release in result.releases):
         for suffix in output.formats:
             yield "file", str(result.summary.with_name(f"{name}.{suffix}"))
         if output.duckdb is not None:

@@ -155,8 +155,8 @@ class PostgresSource(FetchedSource):
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
         newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period)
-        found: date | None = self._ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
-        return found
+        day: date | None = self._ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
+        return day
 
     def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
         """See `FetchedSource.fetch`."""
@@ -166,7 +166,7 @@ class PostgresSource(FetchedSource):
         counted = ", ".join(f"{column.counted} AS {name}" for name, column in described)
         condition = in_period(quoted(period.column), period_kind(self.columns, period), period, day)
         rows = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {condition}")
-        return self._asked(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
+        return self._guarded(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
 
     def _check(self, columns: Iterable[str]) -> None:
         """Refuse columns that cannot be fetched."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked
+from pkdp_pipeline.engines.codes import MAX_CODES, answered, counted_by_code, joinable
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, guarded
 from pkdp_pipeline.engines.question import numbered
 from pkdp_pipeline.model.question import Selection
 
@@ -17,8 +17,8 @@ class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
 
     def _source(self, frame: Any, question: Selection) -> Source:
-        empty = asked(lambda: [field.name for field in frame.schema if field.dataType.typeName() == "void"])
-        return Source(asked(partial(_plain, frame, empty)), empty=empty)
+        empty = guarded(lambda: [field.name for field in frame.schema if field.dataType.typeName() == "void"])
+        return Source(guarded(partial(_plain, frame, empty)), empty=empty)
 
     def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
         if question.one_cell == "error" and question.cells_per_unit == 1 and question.unit:
@@ -47,7 +47,7 @@ def _plain(frame: Any, empty: list[str]) -> Any:
 _SCANS = frozenset({"Project", "Filter", "InMemoryRelation", "LocalRelation", "LogicalRelation"})
 _COLUMNAR = frozenset({"parquet", "orc"})
 #: A whole number of Spark in 31 bits and a sign, and the one that stands for a missing key; larger ones have no code.
-_WIDEST, _MISSING = 2**30, 2**31 - 1
+_MAX_CODE, _MISSING = 2**30, 2**31 - 1
 _MASK = 2**32 - 1
 
 
@@ -66,7 +66,7 @@ def _by_code(rows: Any, *, units: int, keys: int) -> Any:
         return None
     # A missing key leaves a hash as it was: that it is missing is hashed too.
     code = functions.xxhash64(*cell, *(functions.col(name).isNull() for name in cell)).alias("code")
-    cells = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code).limit(MOST + 1).toArrow()
+    cells = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code).limit(MAX_CODES + 1).toArrow()
     codes = cells["code"].to_numpy().view(np.uint64)
     if not joinable(codes):
         return None
@@ -89,10 +89,10 @@ def _by_number(rows: Any, units: int) -> Any:
     halves = functions.shiftleft(functions.bitwise_not(number).bitwiseAND(_MASK), 32).bitwiseOR(
         number.bitwiseAND(_MASK)
     )
-    coded = functions.when(key.isNull() | key.between(-_WIDEST, _WIDEST), halves).otherwise(-1)
-    often, missing = _homes(rows, units, coded.alias("code"), most=MOST)
-    cells = {home & _MASK: n for home, n in often.items() if (home ^ (home >> 32)) & _MASK == _MASK}
-    if not often or len(cells) < len(often):
+    coded = functions.when(key.isNull() | key.between(-_MAX_CODE, _MAX_CODE), halves).otherwise(-1)
+    counts, missing = _homes(rows, units, coded.alias("code"), most=MAX_CODES)
+    cells = {home & _MASK: n for home, n in counts.items() if (home ^ (home >> 32)) & _MASK == _MASK}
+    if not counts or len(cells) < len(counts):
         return None
     numbers = [None if low == _MISSING else low - (low >> 31 << 32) for low in cells]
     types = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
@@ -109,10 +109,10 @@ def _homes(rows: Any, units: int, code: Any, *, most: int) -> tuple[dict[int, in
         nobody = nobody | functions.col(name).isNull()
     joined = rows.select(*unit, code).groupBy(*unit).agg(functions.bit_or("code").alias("code"))
     homes = joined.select(functions.when(~nobody, functions.col("code")).alias("home"))
-    found = homes.groupBy("home").agg(functions.count(functions.lit(1)).alias("n")).limit(most + 2).toArrow()
-    often = dict(zip(found["home"].to_pylist(), found["n"].to_pylist(), strict=True))
-    missing = often.pop(None, None) is not None
-    return (often, missing) if len(often) <= most else ({-1: 1}, missing)
+    answer = homes.groupBy("home").agg(functions.count(functions.lit(1)).alias("n")).limit(most + 2).toArrow()
+    counts = dict(zip(answer["home"].to_pylist(), answer["n"].to_pylist(), strict=True))
+    missing = counts.pop(None, None) is not None
+    return (counts, missing) if len(counts) <= most else ({-1: 1}, missing)
 
 
 def _is_stored(rows: Any) -> bool:
@@ -123,5 +123,5 @@ def _is_stored(rows: Any) -> bool:
         node = nodes.pop()
         kind = node.nodeName()
         stored = kind in _SCANS and (kind != "LogicalRelation" or node.relation().toString().lower() in _COLUMNAR)
-        nodes.extend(node.children().apply(at) for at in range(node.children().size()))
+        nodes.extend(node.children().apply(index) for index in range(node.children().size()))
     return stored

@@ -116,11 +116,11 @@ class SparkSource:
         from pyspark.sql import functions
 
         column, span = _column(period.column), period.span(day)
-        condition = column.cast("date").between(*(functions.lit(one.isoformat()).cast("date") for one in span))
+        condition = column.cast("date").between(*(functions.lit(bound.isoformat()).cast("date") for bound in span))
         if period_kind(self.columns, period) == "instant":
-            clock, (begin, end) = _clock(column, period), ((one - _EPOCH).days * _DAY for one in span)
+            clock, (begin, end) = _clock(column, period), ((bound - _EPOCH).days * _DAY for bound in span)
             condition = (clock >= functions.lit(begin)) & (clock < functions.lit(end + _DAY))
-        return self._asked(lambda: self._frame.filter(condition))
+        return self._guarded(lambda: self._frame.filter(condition))
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
@@ -132,7 +132,7 @@ class SparkSource:
             if self.columns[name] == "real":
                 present &= ~functions.isnan(_column(name))
         frame, missing = self.day(period, day), functions.count_if(~present)
-        rows, without = self._asked(lambda: frame.agg(functions.count("*"), missing).collect()[0])
+        rows, without = self._guarded(lambda: frame.agg(functions.count("*"), missing).collect()[0])
         return rows, without
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
@@ -144,15 +144,15 @@ class SparkSource:
             days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
         named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
         newest = functions.max(functions.when(named, days))
-        found = self._asked(lambda: self._frame.agg(newest).collect()[0][0])
-        return None if found is None else _EPOCH + timedelta(days=int(found))
+        latest = self._guarded(lambda: self._frame.agg(newest).collect()[0][0])
+        return None if latest is None else _EPOCH + timedelta(days=int(latest))
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
         """See `Source.pandas`."""
         frame = self.day(period, day)
-        return self._asked(lambda: pandas_rows(frame.select(*map(_column, columns)).toArrow()))
+        return self._guarded(lambda: pandas_rows(frame.select(*map(_column, columns)).toArrow()))
 
-    def _asked(self, question: Callable[[], Answer]) -> Answer:
+    def _guarded(self, question: Callable[[], Answer]) -> Answer:
         with suppress(Exception):  # whatever the JVM says could quote the data
             return question()
         raise no_parquet(self._path, "to its end ")

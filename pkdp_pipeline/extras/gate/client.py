@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import duckdb
 
 #: No answer of a gate is larger.
-MOST_BYTES = 2**26
+MAX_ANSWER_BYTES = 2**26
 #: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
 REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
 
@@ -96,19 +96,19 @@ class _FetchedReleases:
 
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
         """See `Releases.plan`."""
-        asked = spec.for_a_gate()
-        columns = table_named(asked.table, self._tables)
-        by = [column_named("histogram", name, columns, lacking=NOT_OFFERED) for name in asked.histogram or ()]
+        request = spec.for_a_gate()
+        columns = table_named(request.table, self._tables)
+        by = [column_named("histogram", name, columns, lacking=NOT_OFFERED) for name in request.histogram or ()]
         # Values of an ENUM are not told: its keys are text.
         return tuple((n, "VARCHAR" if columns[n] == "ENUM" else public_type(n, columns[n])) for n in by)
 
     def release(self, spec: Spec) -> Release:
         """See `Releases.release`."""
-        asked = spec.for_a_gate()
-        key = asked.to_json()
+        request = spec.for_a_gate()
+        key = request.to_json()
         with self._lock:  # one question at a time: the service runs one of each token
             if key not in self._fetched:
-                self._fetched[key] = self._ask(asked)
+                self._fetched[key] = self._ask(request)
             return self._fetched[key]
 
     def published(self) -> Iterator[tuple[str, Release]]:
@@ -149,8 +149,8 @@ class _Service:
             headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
             connection.request(method, self._path + path, body, headers)
             response = connection.getresponse()
-            content = response.read(MOST_BYTES + 1)
-            if response.length and len(content) <= MOST_BYTES:
+            content = response.read(MAX_ANSWER_BYTES + 1)
+            if response.length and len(content) <= MAX_ANSWER_BYTES:
                 raise http.client.IncompleteRead(b"")
         except (OSError, http.client.HTTPException) as error:
             raise TemporaryError(
@@ -158,14 +158,14 @@ class _Service:
             ) from None
         finally:
             connection.close()
-        if len(content) > MOST_BYTES:
-            raise PkdpError(f"the gate's answer is larger than {MOST_BYTES} bytes; ask for fewer columns.")
+        if len(content) > MAX_ANSWER_BYTES:
+            raise PkdpError(f"the gate's answer is larger than {MAX_ANSWER_BYTES} bytes; ask for fewer columns.")
         if response.status != 200:
-            raise _told(response.status, content)
+            raise _refusal_of(response.status, content)
         return content, response.headers.get("Pkdp-Replayed") == "true"
 
 
-def _told(status: int, content: bytes) -> PkdpError:
+def _refusal_of(status: int, content: bytes) -> PkdpError:
     """Return the service's error as one of ours."""
     try:
         error = json.loads(content)["error"]

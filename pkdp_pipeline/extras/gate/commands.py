@@ -119,14 +119,16 @@ def serve(
     for warning in _warnings(policy, linked, database, policy_file):
         typer.echo(f"pkdp: warning: {warning}", err=True)
     with bound(host, port) as listening, Gate(database, policy=policy) as gate:
-        at = listening.getsockname()
+        socket_name = listening.getsockname()
         for refused in gate.unreadable:
             typer.echo(
                 f"pkdp: warning: table {refused!r} answers no new question: it cannot be read in full, or names of "
                 "people in it differ only by spaces; offer the corrected data under another name.",
                 err=True,
             )
-        address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
+        address = (
+            f"[{socket_name[0]}]:{socket_name[1]}" if ":" in socket_name[0] else f"{socket_name[0]}:{socket_name[1]}"
+        )
         service = Service(
             gate,
             describe=lambda: allowed | {"totals": totals(gate.total, tables)},
@@ -181,10 +183,10 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
         listed = ", ".join("missing" if value is None else str(value) for value in values)
         rows.append((f"cells of {column}", f"{listed}; always listed, NULL where suppressed"))
     screen.pairs(rows)
-    for one in table["examples"]:
+    for example in table["examples"]:
         screen.say("For example:")
-        screen.command(json.dumps(one["question"], ensure_ascii=False))
-        screen.say(one["promise"])
+        screen.command(json.dumps(example["question"], ensure_ascii=False))
+        screen.say(example["promise"])
 
 
 _MISSING = {False: "rows without one are not counted", True: "nobody has two"}

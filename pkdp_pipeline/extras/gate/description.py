@@ -111,15 +111,15 @@ def totals(total: Callable[[object], Certificate], tables: Mapping[str, Permitte
 
     `total` returns the total of a privacy unit.
     """
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for unit in _units(tables):
         try:
             document = json.loads(total(unit or EACH_ROW).to_json())
             said = {"sentence": document["sentence"], "certificate": document}
         except NoEvidenceError as none:
             said = {"sentence": str(none), "certificate": None}
-        found.append({"unit": list(unit) or _EACH_ROW, **said})
-    return found
+        entries.append({"unit": list(unit) or _EACH_ROW, **said})
+    return entries
 
 
 def threshold_warnings(policy: Policy) -> list[str]:
@@ -127,23 +127,23 @@ def threshold_warnings(policy: Policy) -> list[str]:
     if _worst_case_budgets(policy):
         return []  # nothing is answered without noise
     attacker = policy.attacker.model()
-    found = []
+    sentences = []
     for name, table in policy.tables.items():
-        asked: tuple[tuple[Histogram | Count, Protects], ...] = (
+        questions: tuple[tuple[Histogram | Count, Protects], ...] = (
             (Histogram(k=table.k), table.protects),
             (Count(k=table.k), "presence"),
         )
-        if any(_certified(mechanism, attacker, protects)[0] for mechanism, protects in asked):
+        if any(_certified(mechanism, attacker, protects)[0] for mechanism, protects in questions):
             continue
         try:
             enough = plugins.view("smallest_k")(attacker, epsilon=1.0, delta=1e-6, protects=table.protects)
             way = f"the smallest k that reaches ε = 1 at δ = 1e-6 is {enough}"
         except NotCertifiableError:
             way = "no k reaches ε = 1 at δ = 1e-6: declare another attacker, or a budget, under which noise may be used"
-        found.append(
+        sentences.append(
             f"Table {name}: with k = {table.k} nothing without noise can be certified against this attacker; {way}."
         )
-    return found
+    return sentences
 
 
 def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str]:
@@ -156,15 +156,15 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
     files = [policy_file, database.absolute().parent, policy_file.absolute().parent]
     files += [] if ledger is None else [ledger, ledger.absolute().parent]
     modes = {file: file.stat().st_mode for file in files if file.exists()}
-    found = [
+    sentences = [
         f"Users other than the owner may write {str(file)!r}, and so change what the gate allows or knows."
         for file, mode in modes.items()
         # In a folder with the sticky bit nobody replaces another one's files.
         if mode & 0o022 and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX)
     ]
     if policy.ledger is not None and "://" in policy.ledger and "@" in policy.ledger and modes[policy_file] & 0o044:
-        found.append(f"Users other than the owner may read {str(policy_file)!r}, which holds the ledger's address.")
-    return found
+        sentences.append(f"Users other than the owner may read {str(policy_file)!r}, which holds the ledger's address.")
+    return sentences
 
 
 def look_up(policy: Policy, database: Path) -> tuple[dict[str, PermittedTable], list[str]]:

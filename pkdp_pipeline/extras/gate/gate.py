@@ -51,7 +51,7 @@ _UNCERTIFIED = (
     "Nothing was read or charged. Ask for other thresholds, or ask the curator for more time."
 )
 #: This many questions are counted at once.
-AT_ONCE = 4
+MAX_WORKERS = 4
 
 
 class Gate:
@@ -122,7 +122,9 @@ class Gate:
                 self._ledger = _given(ledger, self.policy)
                 self._budgets = tuple(ledger.terms.budgets)
             limits = self.policy.limits
-            self._workers = opened.enter_context(closing(Workers(database_path, memory=limits.memory, most=AT_ONCE)))
+            self._workers = opened.enter_context(
+                closing(Workers(database_path, memory=limits.memory, most=MAX_WORKERS))
+            )
             self._read_tables()
             # Also when nobody closes the gate: no process is left behind.
             self._end = weakref.finalize(self, opened.pop_all().close)
@@ -226,7 +228,7 @@ class Gate:
 
     def _answer(self, question: object) -> Release:
         self._check_open()
-        table, spec, asked = permitted(question, self.policy, self.tables, self._budgets)
+        table, spec, permitted_request = permitted(question, self.policy, self.tables, self._budgets)
         with ExitStack() as ending:
             turn = _Turn(self._workers, self.policy.limits.seconds, ending)
 
@@ -240,7 +242,7 @@ class Gate:
 
             # What an attacker knows besides decides about columns, before anything is read.
             publication = Publication(
-                question=asked, attacker=self.policy.attacker.model(), ledger=self._ledger, run=certified
+                question=permitted_request, attacker=self.policy.attacker.model(), ledger=self._ledger, run=certified
             )
             request = publication.question
             job = Job(task="count", table=table.found.sql, requests=(request,))

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, mode
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError
-from pkdp_pipeline.extras.gate.client import MOST_BYTES
+from pkdp_pipeline.extras.gate.client import MAX_ANSWER_BYTES
 from pkdp_pipeline.extras.gate.worker import Job
 from pkdp_pipeline.ledger import Budget, Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
@@ -45,7 +45,7 @@ def _unit(value: object, columns: Callable[[object], tuple[str, ...]]) -> tuple[
 def _values(value: object) -> object:
     if not isinstance(value, (list, tuple)) or not value:
         raise ValueError("must be a non-empty list of the column's public values.")
-    keys = tuple(canonical_key(one) for one in value)
+    keys = tuple(canonical_key(item) for item in value)
     kind_of_values("it", keys)
     if len(set(keys)) < len(keys):
         raise ValueError("lists a value twice.")
@@ -64,7 +64,7 @@ class Limits(Table):
     seconds: float = Field(default=30.0, gt=0, le=3_600, allow_inf_nan=False)
     memory: Annotated[str, AfterValidator(_size)] = "1GB"
     cells: int = Field(default=100_000, gt=0, description="The most public cells that a histogram may have.")
-    answer_bytes: int = Field(default=2**24, gt=0, le=MOST_BYTES)
+    answer_bytes: int = Field(default=2**24, gt=0, le=MAX_ANSWER_BYTES)
 
 
 class TablePolicy(Table):
@@ -199,7 +199,7 @@ def check_ledger(policy: Policy, *, make: bool = False) -> None:
 
 
 #: Certificates of larger numbers take many seconds.
-_MOST = 10**8
+_MAX_NUMBER = 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,10 +249,10 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
     Raises `ConfigError` if the policy does not fit; the message names its key.
     """
     tables: dict[str, PermittedTable] = {}
-    for name, asked in policy.tables.items():
+    for name, table_policy in policy.tables.items():
         try:
             with closing(connection.cursor()) as cursor:
-                table = _found(name, asked, policy, cursor)
+                table = _permitted_table(name, table_policy, policy, cursor)
                 read_through(cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), table.people())
         except ValueError as error:
             raise ConfigError(f"the policy's tables.{name} does not fit the database: {error}") from None
@@ -263,27 +263,33 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
     return tables
 
 
-def _found(name: str, asked: TablePolicy, policy: Policy, cursor: duckdb.DuckDBPyConnection) -> PermittedTable:
-    found = resolve(cursor, name)
-    unit = tuple(column_named("unit", one, found.columns) for one in asked.unit)
-    columns = tuple(column_named("columns", one, found.columns) for one in asked.columns)
-    order_by = [column_named("order_by", one, found.columns) for one in asked.order_by or ()]
+def _permitted_table(
+    name: str, table_policy: TablePolicy, policy: Policy, cursor: duckdb.DuckDBPyConnection
+) -> PermittedTable:
+    reference = resolve(cursor, name)
+    unit = tuple(column_named("unit", column, reference.columns) for column in table_policy.unit)
+    columns = tuple(column_named("columns", column, reference.columns) for column in table_policy.columns)
+    order_by = [column_named("order_by", column, reference.columns) for column in table_policy.order_by or ()]
     check_unit(unit, columns)
-    domains = {column_named("domains", given, found.columns): values for given, values in asked.domains.items()}
+    domains = {
+        column_named("domains", given, reference.columns): values for given, values in table_policy.domains.items()
+    }
     return PermittedTable(
         name=name,
-        policy=asked,
-        found=found,
-        columns={column: found.columns[column] for column in columns},
-        domains={column: public_values(column, found.columns[column], values) for column, values in domains.items()},
+        policy=table_policy,
+        found=reference,
+        columns={column: reference.columns[column] for column in columns},
+        domains={
+            column: public_values(column, reference.columns[column], values) for column, values in domains.items()
+        },
         rules=Question(
             mechanism=Histogram(k=1),
             unit=unit or EACH_ROW,
             by="cell",
-            period=policy.period_of(asked),
+            period=policy.period_of(table_policy),
             missing_unit="drop",
             units="exact",  # no answer may fail because of the data
-            one_cell=asked.one_cell,
+            one_cell=table_policy.one_cell,
             order_by=order_by or None,
         ),
     )
@@ -317,8 +323,8 @@ def permitted(
         "protects": spec.protects if by is None else table.policy.protects,
         "undeclared": None if domain is None else "absent",
     }
-    asked = spec.model_copy(update=decided)
-    return table, asked, request_of(asked, table.found, table.rules, domain=domain, offered=table.columns)
+    request = spec.model_copy(update=decided)
+    return table, request, request_of(request, table.found, table.rules, domain=domain, offered=table.columns)
 
 
 def answers_total(policy: Policy, table: TablePolicy) -> bool:
@@ -342,8 +348,8 @@ def _check_numbers(table: PermittedTable, spec: Spec, *, noise: bool) -> None:
                 f"{argument} must be at least {table.policy.k} for table {table.name!r}: the policy allows nothing "
                 "smaller."
             )
-        if value is not None and abs(value) > _MOST:
-            raise ArgumentError(f"{argument} must be at most {_MOST}.")
+        if value is not None and abs(value) > _MAX_NUMBER:
+            raise ArgumentError(f"{argument} must be at most {_MAX_NUMBER}.")
     if spec.noise is not None and not noise:
         raise ArgumentError(
             "noise is not available: the policy sets no budget, and without one the same people's noised counts could "
@@ -370,7 +376,7 @@ def _domain(table: PermittedTable, by: tuple[str, ...], most: int) -> dict[str, 
     if not any(name in table.domains for name in by):
         return None
     both = {name: [False, True] for name in by if table.columns[name] == "BOOLEAN"}
-    values = {name: found for name in by if (found := table.domains.get(name, both.get(name))) is not None}
+    values = {name: listed for name in by if (listed := table.domains.get(name, both.get(name))) is not None}
     for name in by:
         if name not in values:
             raise ArgumentError(

@@ -25,7 +25,7 @@ _HEAD = (
     "# Tokens of pkdp gate serve, one a line: a name, the sha256 of the token, and its last day (UTC).\n"
     "# Delete a line to revoke it.\n"
 )
-_LONGEST = 3_650
+_MAX_TOKEN_DAYS = 3_650
 #: Begins the notes on errors that the gate itself has made, of types alone.
 _OURS = "For the curator: "
 #: The hash before the first line.
@@ -44,12 +44,12 @@ def name_of(path: str | os.PathLike[str], token: str) -> str | None:
     The file is read each time, so that a deleted line is a revoked token. How long it takes to compare does not depend
     on which one matches.
     """
-    given, found = _sha256(token), None
+    given, owner = _sha256(token), None
     today = now().date()
     for name, (known, expires) in _read(Path(path)).items():
         if hmac.compare_digest(given, known) and expires >= today:
-            found = name
-    return found
+            owner = name
+    return owner
 
 
 def read_tokens(path: str | os.PathLike[str]) -> dict[str, date]:
@@ -69,8 +69,10 @@ def add_token(path: str | os.PathLike[str], name: str, *, days: int = 90) -> str
     """
     if not re.fullmatch(_NAME, name, re.ASCII):
         raise ArgumentError("a token's name is 1 to 64 letters, digits, '.', '_', '@' or '-', a letter or digit first.")
-    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _LONGEST:
-        raise ArgumentError(f"days must be between 1 and {_LONGEST}: after that many a token is no longer valid.")
+    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MAX_TOKEN_DAYS:
+        raise ArgumentError(
+            f"days must be between 1 and {_MAX_TOKEN_DAYS}: after that many a token is no longer valid."
+        )
     file = Path(path)
     if file.exists() and name in read_tokens(file):
         raise ArgumentError(f"{name!r} has a token already: choose another name, or delete its line first.")
@@ -102,7 +104,7 @@ def _read(file: Path) -> dict[str, tuple[bytes, date]]:
             f"{named} cannot be read: {problem}. Make one with: pkdp gate token NAME --token-file FILE"
         ) from None
     check_mode(file, mode, 0o022, "write the token file, and so let themselves in")
-    found: dict[str, tuple[bytes, date]] = {}
+    tokens: dict[str, tuple[bytes, date]] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -111,14 +113,14 @@ def _read(file: Path) -> dict[str, tuple[bytes, date]]:
             token = bytes.fromhex(sha256), date.fromisoformat(expires)
         except (AttributeError, ValueError):
             name, token = "", (b"", date.min)
-        if not name or name in found or token[0] in (known for known, _ in found.values()):
+        if not name or name in tokens or token[0] in (known for known, _ in tokens.values()):
             # The line is not quoted: somebody may have put a token there.
             raise ConfigError(
                 f"{named}, line {number}: must be a name, sha256:… and expires:…, as pkdp gate token writes it, each "
                 "name and each token once."
             )
-        found[name] = token
-    return found
+        tokens[name] = token
+    return tokens
 
 
 def _sha256(token: str) -> bytes:
@@ -182,8 +184,8 @@ class AuditLog:
         try:
             # Closing it gives the lock back. Another writer's line that is half there is not a line cut off.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            found = os.fstat(descriptor)
-            place, size = (found.st_dev, found.st_ino), found.st_size
+            status = os.fstat(descriptor)
+            place, size = (status.st_dev, status.st_ino), status.st_size
             if size and (*place, size) != self._end:  # of another process, from before, or in another file
                 with os.fdopen(os.dup(descriptor), "rb") as file:
                     file.seek(0)
@@ -237,15 +239,15 @@ def _hash(line: bytes) -> str:
 
 def _places(error: BaseException) -> list[str]:
     """Return where an error and its causes arose, innermost first: types, files and lines, none of their texts."""
-    found: list[str] = []
-    seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        frames = traceback.extract_tb(one.__traceback__)
+    places: list[str] = []
+    visited: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in visited:
+        visited.add(id(current))
+        frames = traceback.extract_tb(current.__traceback__)
         ours = [frame for frame in frames if "pkdp_pipeline" in frame.filename][-1:] or frames[-1:]
-        at = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in ours)
-        found.append(f"{type(one).__name__}{at}")
-        found += [note for note in getattr(one, "__notes__", ()) if note.startswith(_OURS)]
-        one = one.__cause__ or one.__context__
-    return found
+        position = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in ours)
+        places.append(f"{type(current).__name__}{position}")
+        places += [note for note in getattr(current, "__notes__", ()) if note.startswith(_OURS)]
+        current = current.__cause__ or current.__context__
+    return places

@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.extras.gate.client import REFUSALS
-from pkdp_pipeline.extras.gate.gate import AT_ONCE, Gate
+from pkdp_pipeline.extras.gate.gate import MAX_WORKERS, Gate
 from pkdp_pipeline.extras.gate.records import AuditLog, name_of
 from pkdp_pipeline.sql.spec import Spec
 
@@ -29,8 +29,8 @@ _UNANSWERED = "the question was not answered; ask the curator, and name the inci
 _BUSY = "the service cannot answer at the moment; the same question may succeed later."
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 _PATHS = {"/ask": "POST", "/policy": "GET", "/health": "GET"}
-_CHUNK = 2**16
-_WINDOW = 60.0
+_CHUNK_BYTES = 2**16
+_WINDOW_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class ServiceLimits:
         Requests without a valid token a minute from one address, before they are told to wait.
     """
 
-    running: int = AT_ONCE
+    running: int = MAX_WORKERS
     wait_seconds: float = 1.0
     body_bytes: int = 65_536
     body_seconds: float = 10.0
@@ -292,16 +292,16 @@ class _Failures:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._began, self._found = most, monotonic(), Counter[str]()
+        self._max_failures, self._began, self._failures = most, monotonic(), Counter[str]()
 
     def wait(self, address: str) -> int | None:
         """Count one failure, and return how many seconds to wait, or None while there are not too many."""
-        if monotonic() >= self._began + _WINDOW:
+        if monotonic() >= self._began + _WINDOW_SECONDS:
             self._began = monotonic()
-            self._found.clear()
-        if self._found[address] >= self._most or self._found.total() >= 10 * self._most:
-            return int(self._began + _WINDOW - monotonic()) + 1
-        self._found[address] += 1
+            self._failures.clear()
+        if self._failures[address] >= self._max_failures or self._failures.total() >= 10 * self._max_failures:
+            return int(self._began + _WINDOW_SECONDS - monotonic()) + 1
+        self._failures[address] += 1
         return None
 
 
@@ -312,19 +312,19 @@ def _in_pieces(send: Send, seconds: float) -> Send:
     """
     ends = monotonic() + seconds
 
-    async def one(message: Message) -> None:
+    async def send_in_time(message: Message) -> None:
         async with asyncio.timeout(ends - monotonic()):
             await send(message)
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             more = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"), (b"connection", b"close"))
-            await one({**message, "headers": [*message.get("headers", ()), *more]})
+            await send_in_time({**message, "headers": [*message.get("headers", ()), *more]})
             return
         body = message.get("body", b"")
-        for start in range(0, len(body), _CHUNK):
-            await one({**message, "body": body[start : start + _CHUNK], "more_body": True})
-        await one({**message, "body": b"", "more_body": message.get("more_body", False)})
+        for start in range(0, len(body), _CHUNK_BYTES):
+            await send_in_time({**message, "body": body[start : start + _CHUNK_BYTES], "more_body": True})
+        await send_in_time({**message, "body": b"", "more_body": message.get("more_body", False)})
 
     return sending
 

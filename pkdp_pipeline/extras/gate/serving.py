@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-_CONNECTIONS = 128
+_MAX_CONNECTIONS = 128
 _HEADER_SECONDS = 10.0
 
 
@@ -87,7 +87,7 @@ def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: flo
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_CONNECTIONS,
+            limit_concurrency=_MAX_CONNECTIONS,
             timeout_graceful_shutdown=math.ceil(patience),
         )
     )

@@ -34,7 +34,7 @@ _CONFIG = {
 }
 _START_SECONDS = 60.0
 #: What a worker may answer at most: more cells than that are an answer that nobody can hold in memory.
-_ANSWER_BYTES = 2**28
+_MAX_ANSWER_BYTES = 2**28
 _SERVE = "import sys; from pkdp_pipeline.extras.gate.worker import serve; serve(*sys.argv[1:])"
 
 
@@ -52,9 +52,9 @@ def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
     if not Path(path).is_file():
         raise ConfigError(f"{name} does not exist or is not a file; give the path of a DuckDB file.")
     file = Path(path).resolve()  # DuckDB keeps the write-ahead log beside the file that a link names
-    for one in (file, file.with_name(f"{file.name}.wal")):
-        if one.exists():
-            check_mode(one, one.stat().st_mode, 0o077, "read or write the database, past the gate")
+    for part in (file, file.with_name(f"{file.name}.wal")):
+        if part.exists():
+            check_mode(part, part.stat().st_mode, 0o077, "read or write the database, past the gate")
     problem: Exception = ConfigError(f"{name} cannot be opened as a DuckDB database of this version.")
     try:
         return duckdb.connect(str(file), read_only=True, config=dict(_CONFIG))
@@ -160,20 +160,20 @@ class Worker:
     """One process, which does one job at a time."""
 
     def __init__(self, database: Path, memory: str) -> None:
-        ours, theirs = multiprocessing.Pipe()
-        with theirs:
+        own_end, worker_end = multiprocessing.Pipe()
+        with worker_end:
             # A new session: Ctrl-C is for the gate, which ends its workers. Nothing they print is shown: it could
             # quote the data.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _SERVE, str(theirs.fileno()), str(database), memory],
+                [sys.executable, "-P", "-c", _SERVE, str(worker_end.fileno()), str(database), memory],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[worker_end.fileno()],
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
             )
-        self._connection: Connection[Any, Any] = ours
+        self._connection: Connection[Any, Any] = own_end
         try:
             self._received(_START_SECONDS)
         except (UnfinishedError, TableFailedError):
@@ -206,7 +206,7 @@ class Worker:
         try:
             if not self._connection.poll(seconds):
                 self._process.kill()  # nothing more comes then
-            outcome, answer = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
+            outcome, answer = pickle.loads(self._connection.recv_bytes(_MAX_ANSWER_BYTES))
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):  # how it ended by itself is what counts
                 self._process.wait(timeout=1.0)
@@ -298,5 +298,5 @@ def _done(cursor: duckdb.DuckDBPyConnection, job: Job) -> Counted | None:
 
 
 def _identity(database: Path) -> tuple[int, int]:
-    found = database.stat()
-    return found.st_dev, found.st_ino
+    status = database.stat()
+    return status.st_dev, status.st_ino

@@ -34,8 +34,8 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, reason_of, worded_for
 
-_POINTS, _POINTS_OF_SEVERAL, _FEWEST = 24, 16, 8
-_LONG = 2
+_POINTS, _POINTS_OF_SEVERAL, _MIN_POINTS = 24, 16, 8
+_MAX_QUICK_WEIGHT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,19 +114,19 @@ def planned(question: Question) -> Plan:
     """
     counts = None if question.counts is None else question.counts.read()
     named = ("kind", "declared_cells", "cells_per_unit")
-    asked: dict[str, Any] = {"counts": counts, **{name: getattr(question, name) for name in named}}
+    details: dict[str, Any] = {"counts": counts, **{name: getattr(question, name) for name in named}}
     try:
-        found = choices(question.attacker, **question.goal, **asked)
+        available = choices(question.attacker, **question.goal, **details)
     except (NotCertifiableError, NoEvidenceError) as error:
         raise type(error)(_said(error)) from None
-    exact = tuple(one for one in found if one.mechanism.noise is None)
+    exact = tuple(choice for choice in available if choice.mechanism.noise is None)
     reason = None if exact else _why_not(question)
     if reason is not None and not question.noise:
-        raise type(reason)(f"{_said(reason)}{_noise_offered(question, found)}")
+        raise type(reason)(f"{_said(reason)}{_noise_offered(question, available)}")
     why = None if reason is None else _said(reason)
     if why is not None and question.attacker == question.attacker.against_anyone():
         why = "exact counts need an argument about what an attacker can know, and none is given; noise needs none."
-    plan = Plan(question=question, counts=counts, choices=found if question.noise else exact, without_noise=why)
+    plan = Plan(question=question, counts=counts, choices=available if question.noise else exact, without_noise=why)
     return plan if question.choice is None else plan.choosing(question.choice)
 
 
@@ -135,19 +135,19 @@ def limits(plan: Plan) -> tuple[Limit, ...]:
     choice, question, attacker = plan.choice, plan.question, plan.question.attacker
     if choice.against_anyone:
         return ()
-    found: list[Limit] = []
+    listed: list[Limit] = []
     if rests_on(choice.certificate, "unknown") and attacker.unknown is not None:
         least = smallest_unknown(choice.mechanism, attacker, **question.goal)
-        found.append(Limit("unknown", attacker.unknown, least))
+        listed.append(Limit("unknown", attacker.unknown, least))
     if threshold_of(choice.certificate) is None:
-        return tuple(found)
+        return tuple(listed)
     if "histogram_between" in keys_of(choice.certificate) and attacker.p_max_between is not None:
         goal = {name: value for name, value in question.goal.items() if name != "protects"}
         most = largest_p_max_between(choice.mechanism, attacker, **goal)
-        found.append(Limit("p_max_between", attacker.p_max_between, most))
+        listed.append(Limit("p_max_between", attacker.p_max_between, most))
     elif attacker.p_max is not None:
-        found.append(Limit("p_max", attacker.p_max, largest_p_max(choice.mechanism, attacker, **question.goal)))
-    return tuple(found)
+        listed.append(Limit("p_max", attacker.p_max, largest_p_max(choice.mechanism, attacker, **question.goal)))
+    return tuple(listed)
 
 
 def curves(plan: Plan) -> tuple[Curve, ...]:
@@ -155,16 +155,16 @@ def curves(plan: Plan) -> tuple[Curve, ...]:
     choice, question = plan.choice, plan.question
     if choice.against_anyone:
         return ()
-    number = max(_FEWEST, (_POINTS if question.days == 1 else _POINTS_OF_SEVERAL) // _weight(plan))
+    number = max(_MIN_POINTS, (_POINTS if question.days == 1 else _POINTS_OF_SEVERAL) // _weight(plan))
     k = threshold_of(choice.certificate)
-    found = [_against_k(plan, k, number)] if k is not None and choice.mechanism.k == k else []
+    drawn = [_against_k(plan, k, number)] if k is not None and choice.mechanism.k == k else []
     moved = plugins.view("knowledge_curves")(choice.together, delta=question.delta, points=number)
-    return (*found, *(Curve(*(getattr(one, name) for name in Curve._fields)) for one in moved))
+    return (*drawn, *(Curve(*(getattr(curve, name) for name in Curve._fields)) for curve in moved))
 
 
 def takes_long(plan: Plan) -> bool:
     """Return whether a curve takes seconds; by theorem and size, never by a clock."""
-    return _weight(plan) > _LONG
+    return _weight(plan) > _MAX_QUICK_WEIGHT
 
 
 def _against_k(plan: Plan, k: int, number: int) -> Curve:
@@ -172,11 +172,11 @@ def _against_k(plan: Plan, k: int, number: int) -> Curve:
     controlled = attacker.known if attacker.influence == "active" else 0
     low, high = max(2, controlled + (k - controlled) // 2), controlled + 2 * (k - controlled)
     values = sorted({k, *(round(low + (high - low) * step / (number - 1)) for step in range(number))})
-    found = [_epsilon(plan, replace(plan.choice.mechanism, k=value)) for value in values]
+    epsilons = [_epsilon(plan, replace(plan.choice.mechanism, k=value)) for value in values]
     # A larger k hides more; raising a certified number keeps it true.
-    for place in range(len(found) - 2, -1, -1):
-        found[place] = max(found[place], found[place + 1])
-    return Curve("k", "the threshold k", float(k), tuple(map(float, values)), tuple(found))
+    for place in range(len(epsilons) - 2, -1, -1):
+        epsilons[place] = max(epsilons[place], epsilons[place + 1])
+    return Curve("k", "the threshold k", float(k), tuple(map(float, values)), tuple(epsilons))
 
 
 def _epsilon(plan: Plan, mechanism: Mechanism) -> float:
@@ -208,13 +208,13 @@ def _said(error: PkdpError) -> str:
     return worded_for(error, COMMAND) if isinstance(error, NoEvidenceError) else reason_of(error)
 
 
-def _noise_offered(question: Question, found: Sequence[Choice]) -> str:
+def _noise_offered(question: Question, available: Sequence[Choice]) -> str:
     """Return what noise would do, to somebody who did not ask for it."""
-    noised, offered = [one for one in found if one.against_anyone], []
-    for one in noised:
-        error = one.outcome.mean_absolute_error
+    noised, offered = [choice for choice in available if choice.against_anyone], []
+    for noisy in noised:
+        error = noisy.outcome.mean_absolute_error
         off = "" if error is None else f" (a number is off by {estimate(error)} on average)"
-        offered.append(f"{' '.join(offer_of(question, one).options())}{off}")
+        offered.append(f"{' '.join(offer_of(question, noisy).options())}{off}")
     if not offered:
         return ""
     return f" Where noise is acceptable, it reaches the target against {noised[0].whom}: {'; or '.join(offered)}."

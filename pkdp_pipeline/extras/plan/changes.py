@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from pkdp_pipeline.errors import BudgetExceededError, PkdpError
-from pkdp_pipeline.extras.plan.edits import Edit, Edits, Search, at, words_of
+from pkdp_pipeline.extras.plan.edits import Edit, Edits, EditSearch, value_at, words_of
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -19,11 +19,11 @@ EPSILONS = tuple(float(f"{digits}e{power - 2}") for power in range(-4, 4) for di
 """From 0.0001 to 9990, three digits each, so that people can read, argue and write them."""
 
 _SHARES = tuple(number / 1000 for number in range(1, 1000))
-_LARGEST = bisect_right(EPSILONS, 10.0) - 1
+_MAX_EPSILON_INDEX = bisect_right(EPSILONS, 10.0) - 1
 """No larger ε is tried where there is no noise: it would be no protection to speak of."""
 
-_MOST = 1_000_000
-_FAR = 800.0
+_MAX_K = 1_000_000
+_AMPLE_GAP = 800.0
 """In units of the noise's scale: a release threshold at which appearing tells nothing that a float can hold."""
 
 CLAIMS = (OneDayProtected(), IndependentGivenHabits(), OncePerUnit(), DisjointUnits())
@@ -35,36 +35,38 @@ _EXAMPLES = {"p_max": (0.5, 0.1), "p_max_between": (0.75,), "p_min": (0.5,)}
 _CARRIES_OVER = {"p_max", "unknown", "unknown_max", "known", "influence"}
 """The assumptions about cells that hold for smaller ones: those within a cell are less likely than the cell."""
 
-Family = Callable[[Search, tuple[int, ...]], Edits | None]
+Family = Callable[[EditSearch, tuple[int, ...]], Edits | None]
 
 
-def changes(search: Search, refused: int | None) -> Iterator[Edits]:
+def changes(search: EditSearch, refused: int | None) -> Iterator[Edits]:
     """Yield changes of how the releases are published, each the least of its kind.
 
     `refused`: the position of the release that is refused; None where it is all of them together.
     """
     tables = search.content["release"]
 
-    def those(suits: Callable[[Mapping[str, Any]], bool]) -> list[int]:
+    def numbers_of(suits: Callable[[Mapping[str, Any]], bool]) -> list[int]:
         return [number for number, table in enumerate(tables) if suits(table)]
 
-    with_k = those(lambda table: "k" in table)
-    without = those(lambda table: ("by" not in table or "domain" in table) and bool({"k", "k_complement"} & {*table}))
+    with_k = numbers_of(lambda table: "k" in table)
+    without = numbers_of(
+        lambda table: ("by" not in table or "domain" in table) and bool({"k", "k_complement"} & {*table})
+    )
     families: tuple[tuple[Family, list[int], Sequence[int]], ...] = (
-        (_larger("k"), fitting := those(lambda table: "noise" not in table or "k" in table), fitting),
-        (_larger("k_complement"), fitting := those(lambda table: "k_complement" in table), fitting),
-        (_higher_threshold, fitting := those(lambda table: "noise" in table and "k" in table), fitting),
-        (_more_noise, fitting := those(lambda table: "noise" in table or "k" not in table), fitting),
+        (_larger("k"), fitting := numbers_of(lambda table: "noise" not in table or "k" in table), fitting),
+        (_larger("k_complement"), fitting := numbers_of(lambda table: "k_complement" in table), fitting),
+        (_higher_threshold, fitting := numbers_of(lambda table: "noise" in table and "k" in table), fitting),
+        (_more_noise, fitting := numbers_of(lambda table: "noise" in table or "k" not in table), fitting),
         (_noise_and_threshold, with_k, range(len(tables))),  # noise for all of them, each in the way that suits it
         (_noise_without_k, without, without),
     )
     for family, fitting, together in families:
-        found = [family(search, (number,)) for number in sorted(fitting, key=lambda number: number != refused)]
-        if fitting and len(together) > 1 and not any(found):
-            found.append(family(search, tuple(together)))
-        yield from filter(None, found)
+        candidates = [family(search, (number,)) for number in sorted(fitting, key=lambda number: number != refused)]
+        if fitting and len(together) > 1 and not any(candidates):
+            candidates.append(family(search, tuple(together)))
+        yield from filter(None, candidates)
     if (table := _cross_tabulated(search.job)) is not None:
-        first = next(number for number, one in enumerate(tables) if "by" in one)
+        first = next(number for number, entry in enumerate(tables) if "by" in entry)
         gone = tuple(Edit(("release", number), None) for number in range(len(tables)) if number != first)
 
         def crossed(k: int) -> Edits:
@@ -73,17 +75,17 @@ def changes(search: Search, refused: int | None) -> Iterator[Edits]:
                 tuple(Edit(("release", first, key), new) for key, new in wanted if tables[first].get(key) != new) + gone
             )
 
-        if (edits := search.least(crossed, table["k"], _MOST)) is not None:
+        if (edits := search.least(crossed, table["k"], _MAX_K)) is not None:
             yield edits
 
 
-def fewer_releases(search: Search) -> Iterator[Edits]:
+def fewer_releases(search: EditSearch) -> Iterator[Edits]:
     """Yield which releases can be left out so that the others may be published."""
     numbers = range(len(search.content["release"]))
     yield from ((Edit(("release", number), None),) for number in numbers if len(numbers) > 1)
 
 
-def questions(search: Search, refused: int | None, error: PkdpError | None) -> Iterator[tuple[Edits, str, str]]:
+def questions(search: EditSearch, refused: int | None, error: PkdpError | None) -> Iterator[tuple[Edits, str, str]]:
     """Yield assumptions and decisions with which the job would run, in words, and what has to be true for them.
 
     `refused`: see `changes`. `error`: the refusal; None where a target is not reached.
@@ -107,56 +109,56 @@ def questions(search: Search, refused: int | None, error: PkdpError | None) -> I
 def _larger(key: str, more: Edits = ()) -> Family:
     """Return the family of the smallest k, or k_complement, that releases can have in common; with more edits."""
 
-    def family(search: Search, numbers: tuple[int, ...]) -> Edits | None:
-        held = [int(search.content["release"][number].get(key, 0)) for number in numbers]
+    def family(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
+        current = [int(search.content["release"][number].get(key, 0)) for number in numbers]
 
         def make(k: int) -> Edits:
             return more + tuple(
-                Edit(("release", number, key), k) for number, old in zip(numbers, held, strict=True) if old < k
+                Edit(("release", number, key), k) for number, old in zip(numbers, current, strict=True) if old < k
             )
 
-        return search.least(make, min(held) + 1, _MOST)
+        return search.least(make, min(current) + 1, _MAX_K)
 
     return family
 
 
-def _higher_threshold(search: Search, numbers: tuple[int, ...], more: Edits = ()) -> Edits | None:
+def _higher_threshold(search: EditSearch, numbers: tuple[int, ...], more: Edits = ()) -> Edits | None:
     tables = [search.content["release"][number] for number in numbers]
     gaps = [_gap(table) for table in tables if "k" in table]
-    return search.least(lambda gap: more + _thresholds(search, numbers, gap), min(gaps) + 1, 100 * _MOST)
+    return search.least(lambda gap: more + _thresholds(search, numbers, gap), min(gaps) + 1, 100 * _MAX_K)
 
 
-def _more_noise(search: Search, numbers: tuple[int, ...]) -> Edits | None:
+def _more_noise(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
     """More noise, or some where there is none; thresholds stay as they are."""
     return _least_noise(search, numbers, lambda epsilon: _noises(search, numbers, epsilon))
 
 
-def _noise_without_k(search: Search, numbers: tuple[int, ...]) -> Edits | None:
+def _noise_without_k(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
     gone = tuple(Edit(("release", n, "k"), None) for n in numbers if "k" in search.content["release"][n])
     return _least_noise(search, numbers, lambda epsilon: gone + _noises(search, numbers, epsilon))
 
 
-def _noise_and_threshold(search: Search, numbers: tuple[int, ...]) -> Edits | None:
+def _noise_and_threshold(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
     """The largest ε there is with thresholds as high as one likes, and then the lowest thresholds for it."""
 
-    def far(epsilon: float) -> Edits:
-        return _noises(search, numbers, epsilon) + _thresholds(search, numbers, math.ceil(_FAR / epsilon))
+    def with_ample_thresholds(epsilon: float) -> Edits:
+        return _noises(search, numbers, epsilon) + _thresholds(search, numbers, math.ceil(_AMPLE_GAP / epsilon))
 
-    found = _least_noise(search, numbers, far)
-    if found is None:
+    edits = _least_noise(search, numbers, with_ample_thresholds)
+    if edits is None:
         return None
-    return _higher_threshold(search, numbers, tuple(edit for edit in found if edit.path[2] != "release_threshold"))
+    return _higher_threshold(search, numbers, tuple(edit for edit in edits if edit.path[2] != "release_threshold"))
 
 
-def _least_noise(search: Search, numbers: tuple[int, ...], make: Callable[[float], Edits]) -> Edits | None:
+def _least_noise(search: EditSearch, numbers: tuple[int, ...], make: Callable[[float], Edits]) -> Edits | None:
     """Return the change for the largest ε of the grid, not above those that are written, that is good."""
-    held = [search.content["release"][number].get("noise") for number in numbers]
-    top = bisect_left(EPSILONS, max(noise["epsilon"] for noise in held)) if all(held) else _LARGEST
+    noises = [search.content["release"][number].get("noise") for number in numbers]
+    top = bisect_left(EPSILONS, max(noise["epsilon"] for noise in noises)) if all(noises) else _MAX_EPSILON_INDEX
     top = min(top, len(EPSILONS) - 1)
     return search.least(lambda step: make(EPSILONS[top - step]), 0, top)
 
 
-def _noises(search: Search, numbers: tuple[int, ...], epsilon: float) -> Edits:
+def _noises(search: EditSearch, numbers: tuple[int, ...], epsilon: float) -> Edits:
     edits: list[Edit] = []
     for number in numbers:
         table = search.content["release"][number]
@@ -170,7 +172,7 @@ def _noises(search: Search, numbers: tuple[int, ...], epsilon: float) -> Edits:
     return tuple(edits)
 
 
-def _thresholds(search: Search, numbers: tuple[int, ...], gap: int) -> Edits:
+def _thresholds(search: EditSearch, numbers: tuple[int, ...], gap: int) -> Edits:
     """Return release thresholds that are at least `gap` above k, where there is one."""
     tables = [(number, search.content["release"][number]) for number in numbers]
     return tuple(
@@ -188,7 +190,11 @@ def _gap(table: Mapping[str, Any]) -> int:
 def _cross_tabulated(job: Job) -> dict[str, Any] | None:
     """Return the keys of one histogram from which all releases follow; None where its guarantee could not be theirs."""
     histograms = [release for release in job.release if release.by is not None]
-    if len(job.release) < 2 or not histograms or any(one.noise or job.kind(one) == "total" for one in job.release):
+    if (
+        len(job.release) < 2
+        or not histograms
+        or any(release.noise or job.kind(release) == "total" for release in job.release)
+    ):
         return None
     first, assumed = histograms[0], job.attacker_of(histograms[0]).to_dict()
     # A count of the people in a histogram is the sum of its cells; one of other people is not.
@@ -228,18 +234,18 @@ def _rules(job: Job, release: ReleaseTable) -> tuple[object, ...]:
     return one_cell, order_by, release.undeclared, release.protects, job.attacker_of(release)
 
 
-def _certainty(search: Search, number: int) -> Iterator[Edits]:
+def _certainty(search: EditSearch, number: int) -> Iterator[Edits]:
     """Yield the weakest assumption that would do; where none does, examples with the threshold that each takes."""
     table = search.content["release"][number]
     path: tuple[str | int, ...] = ("release", number, "attacker") if "attacker" in table else ("attacker",)
-    held = at(search.content, path) or {}
+    assumed = value_at(search.content, path) or {}
 
     def assuming(key: str, value: float) -> Edits:
-        return (Edit((*path, key), value) if held else Edit(path, {key: value}),)
+        return (Edit((*path, key), value) if assumed else Edit(path, {key: value}),)
 
     keys = ["p_max_between", "p_max"] if table.get("protects") == "value" else ["p_max"]
     for key in [*keys, "p_min"] if "k_complement" in table else keys:
-        old = held.get(key)
+        old = assumed.get(key)
         if key == "p_min":  # the weakest first
             steps = _SHARES[0 if old is None else bisect_right(_SHARES, old) :]
         else:
@@ -249,13 +255,13 @@ def _certainty(search: Search, number: int) -> Iterator[Edits]:
         if edits is not None:
             yield edits
             continue
-        for example in (one for one in _EXAMPLES[key] if one in steps):
+        for example in (share for share in _EXAMPLES[key] if share in steps):
             family = _larger("k_complement" if key == "p_min" else "k", assuming(key, example))
             if (edits := family(search, (number,))) is not None:
                 yield edits
 
 
-def _to_argue(search: Search, number: int, edits: Edits) -> tuple[str, str]:
+def _to_argue(search: EditSearch, number: int, edits: Edits) -> tuple[str, str]:
     """Return an assumption about the attacker in words, and what the certificate would assume."""
     assumption, *more = edits
     path, value = assumption.path, assumption.value
@@ -270,22 +276,22 @@ def _to_argue(search: Search, number: int, edits: Edits) -> tuple[str, str]:
     return f"{key} = {value!r} in {where}{also}", " ".join(about)
 
 
-def _larger_budgets(search: Search) -> Iterator[Edits]:
+def _larger_budgets(search: EditSearch) -> Iterator[Edits]:
     """Yield the smallest budget that would do: one of them, or where none is enough, all of them."""
     budgets = search.content.get("budget")
     if not budgets:
         return
     paths = [("budget",)] if isinstance(budgets, Mapping) else [("budget", number) for number in range(len(budgets))]
-    held = {(*path, "epsilon"): float(at(search.content, path)["epsilon"]) for path in paths}
+    current = {(*path, "epsilon"): float(value_at(search.content, path)["epsilon"]) for path in paths}
 
     def raised(places: list[Any]) -> Edits | None:
-        start = bisect_right(EPSILONS, min(held[place] for place in places))
+        start = bisect_right(EPSILONS, min(current[place] for place in places))
 
         def make(step: int) -> Edits:
-            return tuple(Edit(place, EPSILONS[step]) for place in places if EPSILONS[step] > held[place])
+            return tuple(Edit(place, EPSILONS[step]) for place in places if EPSILONS[step] > current[place])
 
         return search.least(make, start, len(EPSILONS) - 1)
 
-    singles = list(filter(None, (raised([place]) for place in held)))
-    together = None if singles or len(held) < 2 else raised([*held])
+    singles = list(filter(None, (raised([place]) for place in current)))
+    together = None if singles or len(current) < 2 else raised([*current])
     yield from singles or filter(None, [together])

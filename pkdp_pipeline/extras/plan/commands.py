@@ -79,7 +79,7 @@ _KINDS: tuple[tuple[type[Histogram | Count], Kind, Options, str], ...] = (
 )
 
 
-def _asked(
+def _question_options(
     kind: Kind, *, evidence: list[str] | None, no_noise: bool, cells_from_data: bool = False, **others: Any
 ) -> dict[str, Any]:
     """Return the fields of a `Question`, without its attacker."""
@@ -100,7 +100,7 @@ def _asked(
 def _plan(
     *,
     attacker: AttackerModel,
-    asked: dict[str, Any],
+    question_options: dict[str, Any],
     curves: Annotated[
         bool | None,
         typer.Option("--curves/--no-curves", help="Draw curves, or none; without it, those that take no long time."),
@@ -112,7 +112,7 @@ def _plan(
     from pkdp_pipeline.extras.plan.answers import planned
     from pkdp_pipeline.extras.plan.question import Question
 
-    plan = planned(Question(attacker=attacker, **asked))
+    plan = planned(Question(attacker=attacker, **question_options))
     if as_json:
         typer.echo(printing.plan_document(plan, curves))
         return
@@ -124,7 +124,7 @@ def _plan(
 
 for kind, name, options, words in _KINDS:
     plan_app.command(name=name, help=words)(
-        attacker_options(kind)(taking("asked", options, partial(_asked, name))(_plan))
+        attacker_options(kind)(taking("question_options", options, partial(_question_options, name))(_plan))
     )
 
 

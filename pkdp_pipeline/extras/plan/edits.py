@@ -49,7 +49,7 @@ _OF_OLD = "the smallest with"
 """``pkdp init`` says this of the number that stands there; of another it would be false."""
 
 
-def at(content: Any, path: tuple[str | int, ...]) -> Any:
+def value_at(content: Any, path: tuple[str | int, ...]) -> Any:
     """Return what stands at a place; None where nothing does."""
     for step in path:
         try:
@@ -68,7 +68,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
         document = tomlkit.parse(text)
         # Tables of a list go last and from its end, so that the numbers of the others stay true.
         for edit in sorted(edits, key=lambda edit: -edit.path[-1] if isinstance(edit.path[-1], int) else -math.inf):
-            table, last = at(document, edit.path[:-1]), edit.path[-1]
+            table, last = value_at(document, edit.path[:-1]), edit.path[-1]
             if edit.value is None:
                 table.pop(last)
                 continue
@@ -92,15 +92,15 @@ def words_of(content: Mapping[str, Any], edits: Sequence[Edit]) -> str:
     def release(edit: Edit) -> int:
         return int(edit.path[1]) if edit.path[0] == "release" else -1
 
-    told = []
+    sentences = []
     for number, group in groupby(sorted(edits, key=release), key=release):
-        name = at(content, ("release", number, "name")) if number >= 0 else None
+        name = value_at(content, ("release", number, "name")) if number >= 0 else None
         listed = [
             f"without {name!r}" if len(edit.path) == 2 and name is not None else _said(content, edit) for edit in group
         ]
         inside = name is not None and not listed[0].startswith("without")
-        told.append(" and ".join(listed) + (f" in release {name!r}" if inside else ""))
-    return "; ".join(told)
+        sentences.append(" and ".join(listed) + (f" in release {name!r}" if inside else ""))
+    return "; ".join(sentences)
 
 
 def _said(content: Mapping[str, Any], edit: Edit) -> str:
@@ -108,7 +108,7 @@ def _said(content: Mapping[str, Any], edit: Edit) -> str:
     key = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in steps)[1:]
     if edit.value is None:
         return "no [attacker]" if edit.path == ("attacker",) else f"no {key}"
-    before, after = at(content, edit.path), toml_text(edit.value)
+    before, after = value_at(content, edit.path), toml_text(edit.value)
     plain = before is not None and not isinstance(before, Mapping | list)
     return f"{key} = {after} instead of {toml_text(before)}" if plain else f"{key} = {after}"
 
@@ -134,14 +134,14 @@ def diff(old: str, new: str) -> str:
 def keys_changed(before: Any, after: Any) -> int:
     """Return how many keys differ; those of a table count one by one."""
     if isinstance(before, Mapping) or isinstance(after, Mapping):
-        old, new = ({} if one is None else one for one in (before, after))
+        old, new = ({} if content is None else content for content in (before, after))
         return sum(keys_changed(old.get(key), new.get(key)) for key in {*old, *new})
     return int(before != after)
 
 
 def distance(old: Any, new: Any) -> float:
     """Return how far a number goes, as ``|ln(new / old)|``; infinite where a key comes or goes."""
-    numbers = all(isinstance(one, int | float) and one > 0 for one in (old, new))
+    numbers = all(isinstance(number, int | float) and number > 0 for number in (old, new))
     return abs(math.log(new / old)) if numbers else math.inf
 
 
@@ -191,7 +191,7 @@ class Offer:
     last_day: date | None = None
 
 
-class Search:
+class EditSearch:
     """Tries changes of one job file; it reads the ledger, and touches nothing.
 
     `target`: see `repair`.
@@ -211,7 +211,10 @@ class Search:
             self.budgets, self.evidence = ledger.terms.budgets, ledger.terms.evidence
             self._new = next(ledger.entries(), None) is None
             there = {
-                day: [replace(one, ledger=ledger).published() is not None for one in self.job.publications(day)]
+                day: [
+                    replace(publication, ledger=ledger).published() is not None
+                    for publication in self.job.publications(day)
+                ]
                 for day in days
             }
         self.days = tuple(day for day in days if not all(there[day]))
@@ -236,7 +239,7 @@ class Search:
         """Return whether a change would do: foreseen from the first two days where all are alike, else tried."""
         if not self._alike:
             return self._try(edits) is not None
-        for made, _, job in self._read(edits):
+        for variant, _, job in self._read(edits):
             budgets = job.budgets() or self.budgets
             try:
                 check_together(job)
@@ -245,7 +248,7 @@ class Search:
             with self._copy(job, budget=()) as ledger:
                 before = ledger.totals().account
                 first = plan_day(job, ledger, self.days[0], ahead=True)
-                if first.refused is not None or not self.reached(made, job, first):
+                if first.refused is not None or not self.reached(variant, job, first):
                     continue
                 foreseen = ledger.totals().extrapolated(before, job.unit, len(self.days), budgets)
                 # Another day may need evidence.
@@ -262,13 +265,13 @@ class Search:
         tried = self._try(edits)
         if tried is None:
             return None
-        made, text, job, plan = tried
-        pairs = [(at(self.content, edit.path), edit.value) for edit in made]
+        variant, text, job, plan = tried
+        pairs = [(value_at(self.content, edit.path), edit.value) for edit in variant]
         return Offer(
             kind=kind,
-            words=words or words_of(self.content, made),
+            words=words or words_of(self.content, variant),
             claim=claim,
-            edits=made,
+            edits=variant,
             keys=sum(keys_changed(*pair) for pair in pairs),
             factor=sum(distance(*pair) for pair in pairs),
             text=text,
@@ -283,7 +286,7 @@ class Search:
             return True
         epsilon, share = (
             self.target.epsilon or math.inf,
-            1 / max(sum(job.kind(one) != "total" for one in job.release), 1),
+            1 / max(sum(job.kind(release) != "total" for release in job.release), 1),
         )
         argued = any(edit.path[0] == "attacker" and edit.value is not None for edit in edits)
         # Without evidence days add up by their noise alone.
@@ -297,34 +300,34 @@ class Search:
 
         return all(
             reaches(release)
-            for asked, release in zip(job.release, day.releases, strict=True)
-            if self._all or asked not in self.job.release or (argued and asked.attacker is None)
+            for declared, release in zip(job.release, day.releases, strict=True)
+            if self._all or declared not in self.job.release or (argued and declared.attacker is None)
         )
 
     def _try(self, edits: Edits) -> tuple[Edits, str, Job, Plan] | None:
         """Return the changed job with what it would do; None where it would be refused, or is short of the target."""
         key = repr(edits)
         if key not in self._tried:
-            self._tried[key] = next(self._found(edits), None)
+            self._tried[key] = next(self._plans(edits), None)
         return self._tried[key]
 
-    def _found(self, edits: Edits) -> Iterator[tuple[Edits, str, Job, Plan]]:
-        for made, text, job in self._read(edits):
+    def _plans(self, edits: Edits) -> Iterator[tuple[Edits, str, Job, Plan]]:
+        for variant, text, job in self._read(edits):
             try:
                 plan = plan_job(job, self.days, ahead=True)
             except PkdpError as error:
                 if exit_code(error) != REFUSED and not isinstance(error, ConfigError | ArgumentError):
                     raise
                 continue
-            if plan.refused is None and self.reached(made, job, plan.days[0]):
-                yield made, text, job, plan
+            if plan.refused is None and self.reached(variant, job, plan.days[0]):
+                yield variant, text, job, plan
 
     def _read(self, edits: Edits) -> Iterator[tuple[Edits, str, Job]]:
         """Yield the changed job in each way in which it can be read."""
-        for made in self._ways(edits) if edits else ():
-            text = edited(self.text, made)
+        for variant in self._ways(edits) if edits else ():
+            text = edited(self.text, variant)
             with suppress(ConfigError, ArgumentError):
-                yield made, text, read_job(text, self.file)
+                yield variant, text, read_job(text, self.file)
 
     def _ways(self, edits: Edits) -> Iterator[Edits]:
         """Yield the change, and the same without attackers that may say nothing any more beside noise."""
@@ -337,7 +340,7 @@ class Search:
 
     def _only_leakage(self, path: tuple[str | int, ...]) -> Edits:
         """Return what leaves an attacker with what is known besides, and removes one without."""
-        attacker = at(self.content, path) or {}
+        attacker = value_at(self.content, path) or {}
         if "leakage" not in attacker:
             return (Edit(path, None),) if attacker else ()
         return tuple(Edit((*path, key), None) for key in attacker if key != "leakage")

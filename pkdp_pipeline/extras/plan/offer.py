@@ -16,7 +16,7 @@ from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import ANALYST, JOB_FILE, PYTHON, Speech
 
-_LONG = 76
+_MAX_LINE_LENGTH = 76
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +137,9 @@ class Offer:
 def _call(name: str, given: list[str]) -> str:
     """Return a call, on several lines where one would be long."""
     line = ", ".join(given)
-    if len(f"{name}({line})") <= _LONG:
+    if len(f"{name}({line})") <= _MAX_LINE_LENGTH:
         return f"{name}({line})"
-    inside = line if len(line) + 4 <= _LONG else ",\n    ".join(given)
+    inside = line if len(line) + 4 <= _MAX_LINE_LENGTH else ",\n    ".join(given)
     return f"{name}(\n    {inside}\n)"
 
 
@@ -150,7 +150,7 @@ def _table(head: str, values: Mapping[str, object]) -> str:
 def _python(value: object) -> str:
     """Return a value as it is written in Python."""
     if is_dataclass(value):
-        given = ((one.name, getattr(value, one.name), one.default) for one in fields(value))
+        given = ((field.name, getattr(value, field.name), field.default) for field in fields(value))
         words = (f"{name}={_python(set_to)}" for name, set_to, plain in given if set_to != plain)
         return f"pkdp.{type(value).__name__}({', '.join(words)})"
     if isinstance(value, tuple):

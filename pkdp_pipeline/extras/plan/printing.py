@@ -30,23 +30,28 @@ from pkdp_pipeline.model.wording import percent, rounded_up
 
 SCHEMA = "pkdp-plan/1"
 
-_WIDE, _ROWS, _BEYOND = 96, 8, 3.0
+_WIDE_SCREEN, _MAX_ROWS, _MAX_TARGETS_SHOWN = 96, 8, 3.0
 
 
 def print_choices(screen: Screen, plan: Plan) -> None:
     """Print the table of choices and on what its numbers rest."""
     question, delta = plan.question, exactly(plan.question.delta)
-    histogram, wide = question.kind == "histogram", screen.width >= _WIDE
-    what = "Histogram" if histogram else "Count"
+    histogram, wide = question.kind == "histogram", screen.width >= _WIDE_SCREEN
+    heading = "Histogram" if histogram else "Count"
     hidden = "which group a person is in" if question.protects == "value" else "whether a person is there"
     times = "once" if question.days == 1 else f"{question.days} times"
-    screen.title(f"{what} published {times}, hiding {hidden}: ε = {exactly(question.epsilon)}, δ = {delta}")
+    screen.title(f"{heading} published {times}, hiding {hidden}: ε = {exactly(question.epsilon)}, δ = {delta}")
     screen.head("Choices")
     shares = ("cells", "people") if histogram else ("hidden",)
     numbers = ("ε", "δ", "error", *shares)
     rows = [
-        (f"{place}", mechanism_phrase(one.mechanism), *([_briefly(one)] if wide else []), *_numbers(question, one))
-        for place, one in enumerate(plan.choices, start=1)
+        (
+            f"{place}",
+            mechanism_phrase(choice.mechanism),
+            *([_briefly(choice)] if wide else []),
+            *_numbers(question, choice),
+        )
+        for place, choice in enumerate(plan.choices, start=1)
     ]
     screen.table(("", "published", *(["holds against"] if wide else []), *numbers), rows, right=("", *numbers))
     of = "" if question.days == 1 else f" of all {question.days} releases together,"
@@ -74,13 +79,17 @@ def print_closely(screen: Screen, plan: Plan, drawn: bool | None = None) -> None
     screen.say(plan.choice.together.sentence(delta=question.delta))
     if plan.choice.against_anyone:
         return
-    found, shown = _details(plan, drawn)
-    for limit in found:
+    limits, shown = _details(plan, drawn)
+    for limit in limits:
         screen.say(limit.words)
     screen.head("If the attacker is stronger than declared")
     rows = [
-        (f"… {one.words}", amount(one.epsilon), "1" if one.delta_at_one >= 1.0 else rounded_up(one.delta_at_one))
-        for one in plan.scenarios
+        (
+            f"… {scenario.words}",
+            amount(scenario.epsilon),
+            "1" if scenario.delta_at_one >= 1.0 else rounded_up(scenario.delta_at_one),
+        )
+        for scenario in plan.scenarios
     ]
     screen.table(("the attacker", "ε", "δ"), rows, right=("ε", "δ"))
     screen.say(f"ε is at δ = {exactly(question.delta)}, δ at ε = 1. The last rows give up what was assumed.")
@@ -116,7 +125,7 @@ def print_again(screen: Screen, plan: Plan) -> None:
 def plan_document(plan: Plan, drawn: bool | None = None) -> str:
     """Return a plan as JSON, which `pkdp_pipeline/schemas/plan.v1.json` describes. Where there is no ε, it is null."""
     question, counts = plan.question, plan.counts
-    found, shown = _details(plan, drawn)
+    limits, shown = _details(plan, drawn)
     same = ("kind", "protects", "epsilon", "delta", "days", "noise", "declared_cells", "cells_per_unit")
     document = {
         "schema": SCHEMA,
@@ -128,23 +137,25 @@ def plan_document(plan: Plan, drawn: bool | None = None) -> str:
             "counts": counts and {"source": counts.source, "cells": len(counts.counts), "people": counts.people},
         },
         "command": question.command(),
-        "choices": [_choice(question, one) for one in plan.choices],
+        "choices": [_choice(question, choice) for choice in plan.choices],
         "without_noise": plan.without_noise,
         "chosen": plan.chosen,
         "sentence": plan.choice.together.sentence(delta=question.delta),
-        "limits": [limit._asdict() for limit in found],
+        "limits": [limit._asdict() for limit in limits],
         "what_if": [
-            {"attacker" if name == "words" else name: _finite(value) for name, value in asdict(one).items()}
-            for one in plan.scenarios
+            {"attacker" if name == "words" else name: _finite(value) for name, value in asdict(scenario).items()}
+            for scenario in plan.scenarios
         ],
         "curves": [
             {
-                "field": one.field,
-                "words": one.words,
-                "declared": one.declared,
-                "points": [{"value": x, "epsilon": _finite(y)} for x, y in zip(one.values, one.epsilons, strict=True)],
+                "field": curve.field,
+                "words": curve.words,
+                "declared": curve.declared,
+                "points": [
+                    {"value": x, "epsilon": _finite(y)} for x, y in zip(curve.values, curve.epsilons, strict=True)
+                ],
             }
-            for one in shown
+            for curve in shown
         ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
@@ -162,9 +173,12 @@ def _print_curve(screen: Screen, question: Question, curve: Curve) -> None:
     points = list(zip(curve.values, curve.epsilons, strict=True))
     finite = [place for place, (_, epsilon) in enumerate(points) if epsilon < math.inf]
     first, last = max(0, finite[0] - 1), min(len(points) - 1, finite[-1] + 1)
-    at, steps = curve.values.index(curve.declared), max(1, min(last - first, _ROWS - 1))
-    shown = sorted({at, *(first + step * (last - first) // steps for step in range(steps + 1))})
-    most = min(max(points[place][1] for place in finite), _BEYOND * max(question.epsilon, points[at][1])) or 1.0
+    index, steps = curve.values.index(curve.declared), max(1, min(last - first, _MAX_ROWS - 1))
+    shown = sorted({index, *(first + step * (last - first) // steps for step in range(steps + 1))})
+    most = (
+        min(max(points[place][1] for place in finite), _MAX_TARGETS_SHOWN * max(question.epsilon, points[index][1]))
+        or 1.0
+    )
     screen.head(f"ε at δ = {exactly(question.delta)} against {curve.words}")
     rows = [
         (_value(curve.field, x), screen.bar(min(1.0, y / most)), amount(y), "the plan" if x == curve.declared else "")
@@ -177,11 +191,11 @@ def _value(field: str, value: float) -> str:
     return percent(value) if field.startswith("p_") else f"{value:.0f}"
 
 
-def _numbers(question: Question, one: Choice) -> tuple[str, ...]:
-    outcome, off = one.outcome, one.outcome.mean_absolute_error
-    error = "-" if off is None else "none" if one.mechanism.noise is None else estimate(off)
+def _numbers(question: Question, choice: Choice) -> tuple[str, ...]:
+    outcome, off = choice.outcome, choice.outcome.mean_absolute_error
+    error = "-" if off is None else "none" if choice.mechanism.noise is None else estimate(off)
     shares = (outcome.suppressed_cells, outcome.suppressed_people)[: 2 if question.kind == "histogram" else 1]
-    epsilon, delta = one.together.epsilon(question.delta), one.together.delta(question.epsilon)
+    epsilon, delta = choice.together.epsilon(question.delta), choice.together.delta(question.epsilon)
     return amount(epsilon), rounded_up(delta), error, *map(_share, shares)
 
 
@@ -202,17 +216,19 @@ def _briefly(choice: Choice) -> str:
 
 
 def _remarks(plan: Plan, wide: bool) -> Iterator[str]:
-    numbered = [(place, one) for place, one in enumerate(plan.choices, start=1)]
-    anyone = [place for place, one in numbered if one.against_anyone]
+    numbered = [(place, choice) for place, choice in enumerate(plan.choices, start=1)]
+    anyone = [place for place, choice in numbered if choice.against_anyone]
     if anyone and not wide:
         rest = ", the others against the declared attacker" if len(anyone) < len(numbered) else ""
         whom = plan.choices[anyone[0] - 1].whom
         yield f"{_places(anyone)} hold{'s' if len(anyone) == 1 else ''} against {whom}{rest}."
-    bare = [place for place, one in numbered if one.mechanism.k is None and one.mechanism.release_threshold is None]
+    bare = [
+        place for place, choice in numbered if choice.mechanism.k is None and choice.mechanism.release_threshold is None
+    ]
     if bare and plan.question.kind == "histogram":
         yield f"{_places(bare)}: every cell has to be declared in advance, and is published, empty ones too."
-    for place, one in numbered:
-        if (least := one.mechanism.release_threshold) is not None:
+    for place, option in numbered:
+        if (least := option.mechanism.release_threshold) is not None:
             rule = f"a cell is published when its noisy count is at least {least}"
             yield f"Choice {place}: names of cells may come from the data; {rule}."
     if (most := plan.question.cells_per_unit) > 1:
@@ -225,22 +241,22 @@ def _places(places: Sequence[int]) -> str:
     return f"Choice{'s' if len(places) > 1 else ''} {' and '.join(map(str, places))}"
 
 
-def _choice(question: Question, one: Choice) -> dict[str, object]:
+def _choice(question: Question, choice: Choice) -> dict[str, object]:
     together, alone = (
         {
             "epsilon_at_delta": _finite(certificate.epsilon(question.delta)),
             "delta_at_epsilon": certificate.delta(question.epsilon),
         }
-        for certificate in (one.together, one.certificate)
+        for certificate in (choice.together, choice.certificate)
     )
     return {
-        "way": one.way,
-        "mechanism": mechanism_to_dict(one.mechanism),
-        "against_anyone": one.against_anyone,
+        "way": choice.way,
+        "mechanism": mechanism_to_dict(choice.mechanism),
+        "against_anyone": choice.against_anyone,
         **together,
         "of_one_release": alone,
-        **asdict(one.outcome),
-        "job": offer_of(question, one).job(),
+        **asdict(choice.outcome),
+        "job": offer_of(question, choice).job(),
     }
 
 

@@ -21,7 +21,7 @@ Kind = Literal["histogram", "count"]
 
 SPREADS = ("even", "zipf")
 
-_MOST_ROWS = 1_000_000
+_MAX_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class CountsFile:
             )
         if not rows:
             raise self._refused(f"has no rows below its header: {_CELLS}")
-        if len(rows) > _MOST_ROWS:
-            raise self._refused(f"has more than {_MOST_ROWS:,} rows; give the counts of fewer cells")
+        if len(rows) > _MAX_ROWS:
+            raise self._refused(f"has more than {_MAX_ROWS:,} rows; give the counts of fewer cells")
         if any(len(row) != len(header) for row in rows):
             raise self._refused("has rows with more or fewer fields than its header has columns")
         place = header.index(wanted)
@@ -116,8 +116,8 @@ class Assumed:
     spread: str = "even"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.cells <= _MOST_ROWS:
-            raise ArgumentError(f"--assumed-cells must be a whole number from 1 to {_MOST_ROWS:,}.")
+        if not 1 <= self.cells <= _MAX_ROWS:
+            raise ArgumentError(f"--assumed-cells must be a whole number from 1 to {_MAX_ROWS:,}.")
         if self.people < 0:
             raise ArgumentError("--assumed-people must be a whole number, at least 0.")
         if self.spread not in SPREADS:

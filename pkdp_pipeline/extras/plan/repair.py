@@ -11,7 +11,7 @@ from pathlib import Path
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import REFUSED, PkdpError, exit_code
 from pkdp_pipeline.extras.plan.changes import changes, fewer_releases, questions
-from pkdp_pipeline.extras.plan.edits import Offer, Search
+from pkdp_pipeline.extras.plan.edits import EditSearch, Offer
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
 from pkdp_pipeline.jobs.job import Job, load_job
 
@@ -77,24 +77,24 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     on all days that are not published yet. A change is the least of its kind: with a k one smaller, with noise one
     step less (three digits are offered) it is refused. Assumptions are never changes: they come last, as questions.
     """
-    job, asked = load_job(path), tuple(days)
+    job, given_days = load_job(path), tuple(days)
     plan, error = None, None
     try:
-        plan = plan_job(job, asked, ahead=True)
+        plan = plan_job(job, given_days, ahead=True)
         error = None if plan.refused is None else plan.refused.refused
     except PkdpError as refusal:
         error = refusal
     if error is not None and exit_code(error) != REFUSED:
         raise error
     if error is None and target is None:
-        return Repairs(job=job, days=asked, plan=plan)
-    search = Search(Path(path), asked, target)
+        return Repairs(job=job, days=given_days, plan=plan)
+    search = EditSearch(Path(path), given_days, target)
     if error is None and plan is not None and all(search.reached((), job, day) for day in plan.days[:1]):
-        return Repairs(job=job, days=asked, plan=plan, target=target)
+        return Repairs(job=job, days=given_days, plan=plan, target=target)
     offers = _offers(search, plan, error) if search.days else ()  # what is published stays
     return Repairs(
         job=job,
-        days=asked,
+        days=given_days,
         plan=plan,
         error=error,
         short=error is None,
@@ -104,30 +104,32 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     )
 
 
-def _offers(search: Search, plan: Plan | None, error: PkdpError | None) -> Iterator[Offer]:
-    allowed = [] if plan is None else [one for one in plan.days if one.refused is None]
+def _offers(search: EditSearch, plan: Plan | None, error: PkdpError | None) -> Iterator[Offer]:
+    allowed = [] if plan is None else [planned_day for planned_day in plan.days if planned_day.refused is None]
     # A release that is refused comes after those of the day that are not.
     position = None if plan is None or plan.refused is None else len(plan.refused.releases)
     yield from filter(None, (search.offer("change", edits) for edits in changes(search, position)))
-    if error is not None and any(release.outcome == "publish" for one in allowed for release in one.releases):
+    if error is not None and any(
+        release.outcome == "publish" for planned_day in allowed for release in planned_day.releases
+    ):
         last = allowed[-1].day
         yield Offer(kind="less", words=f"the job as it is, up to {last.isoformat()}", last_day=last)
     yield from filter(None, (search.offer("less", edits) for edits in fewer_releases(search)))
-    asked = questions(search, position, error)
-    yield from filter(None, (search.offer("question", *question) for question in asked))
+    assumptions = questions(search, position, error)
+    yield from filter(None, (search.offer("question", *question) for question in assumptions))
 
 
 def _in_order(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Return the offers, the smallest first; without those that hold a smaller one."""
-    found = list({(one.words, one.diff): one for one in offers}.values())
-    places = [{edit.path for edit in one.edits} for one in found]
-    rank = [_KINDS.index(one.kind) for one in found]
+    unique = list({(offer.words, offer.diff): offer for offer in offers}.values())
+    places = [{edit.path for edit in offer.edits} for offer in unique]
+    rank = [_KINDS.index(offer.kind) for offer in unique]
     kept = [
         number
-        for number in range(len(found))
+        for number in range(len(unique))
         if not any(
             places[other] and places[other] < places[number] and rank[other] <= rank[number]
-            for other in range(len(found))
+            for other in range(len(unique))
         )
     ]
-    return tuple(found[number] for number in sorted(kept, key=lambda n: (rank[n], found[n].keys, found[n].factor)))
+    return tuple(unique[number] for number in sorted(kept, key=lambda n: (rank[n], unique[n].keys, unique[n].factor)))

@@ -50,7 +50,7 @@ def print_repairs(repairs: Repairs) -> None:
         screen.say(str(repairs.error).partition("\n\n")[0])
     else:
         print_plan(repairs.job, repairs.plan)
-        allowed = [one for one in repairs.plan.days if one.refused is None]
+        allowed = [planned_day for planned_day in repairs.plan.days if planned_day.refused is None]
         for place, release in enumerate(allowed[0].releases if allowed else ()):
             if place == 0:
                 screen.head("Promises")
@@ -79,7 +79,7 @@ def print_repairs(repairs: Repairs) -> None:
         for offer in offers:
             screen.item(f"{offer.words}. {offer.claim}" if offer.claim else _less(repairs, offer))
     claimed = {edit.value["kind"] for offer in repairs.offers for edit in offer.edits if edit.path == ("evidence",)}
-    short = [one.key for one in CLAIMS if one.key not in claimed]
+    short = [claim.key for claim in CLAIMS if claim.key not in claimed]
     if claimed and short:
         screen.say(
             f"{listed(short)} {'is' if len(short) == 1 else 'are'} not enough here: even if true, what is published "
@@ -112,7 +112,7 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
         keys = "one key changes" if offer.keys == 1 else f"{offer.keys} keys change"
         screen.say(f"{offer.words} ({keys}):")
         screen.pasted(f"\n{offer.diff}\n")
-        screen.say(" ".join(_found(repairs, offer)))
+        screen.say(" ".join(_trial_sentences(repairs, offer)))
         if number + 1 < len(offers) and number:
             screen.lines([""])
     screen.head("About these changes")
@@ -123,7 +123,7 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
     screen.say(f"{_TRIED} {reached}{_ORDER}")
 
 
-def _found(repairs: Repairs, offer: Offer) -> Iterator[str]:
+def _trial_sentences(repairs: Repairs, offer: Offer) -> Iterator[str]:
     """Yield what the trial of a change has shown, and what the change costs."""
     days = number_of(len(repairs.tried_days), repairs.job.period.every)
     yield f"Tried on {days}: nothing is refused, and what is published {_total(offer)}."
@@ -150,10 +150,10 @@ def _days(repairs: Repairs, days: Sequence[date]) -> str:
 
 
 def _total(offer: Offer) -> str:
-    epsilon, at = epsilon_of(offer.plan), f"δ = {exactly(DELTA)}"
+    epsilon, at_delta = epsilon_of(offer.plan), f"δ = {exactly(DELTA)}"
     if epsilon is not None:
-        return f"adds up to ε = {amount(epsilon)} at {at}"
-    return f"has no ε at {at}: {total_words(None if offer.plan is None else offer.plan.period)}"
+        return f"adds up to ε = {amount(epsilon)} at {at_delta}"
+    return f"has no ε at {at_delta}: {total_words(None if offer.plan is None else offer.plan.period)}"
 
 
 def _offer(offer: Offer) -> dict[str, Any]:

@@ -66,13 +66,13 @@ def report(
     if form == "html" and reader == "everybody":
         need_matplotlib()
     day = None if date is None else chosen_day("--date", date, job)
-    made = report_of(job, day, audience=cast("Audience", audience), delta=delta)
-    text = render(made, cast("Format", form), cast("Reader", reader))
+    document = report_of(job, day, audience=cast("Audience", audience), delta=delta)
+    text = render(document, cast("Format", form), cast("Reader", reader))
     if out is None:
         typer.echo(text, nl=False)
         return
     write_out([text], out, ledger=job.ledger)
-    typer.echo(f"The report of {made.title}, {made.period}, is in {out}.")
+    typer.echo(f"The report of {document.title}, {document.period}, is in {out}.")
 
 
 def _check_out(job: Job, out: Path) -> None:

@@ -95,7 +95,7 @@ def _sections(explained: Explanation) -> Iterator[tuple[str, Sequence[str], Tabl
         )
     yield "Published", [explained.error.suppression, noise], []
     if explained.scenarios:
-        rows = [(one.words, one.verdict) for one in explained.scenarios]
+        rows = [(scenario.words, scenario.verdict) for scenario in explained.scenarios]
         yield "If the attacker is stronger", [], [("if the attacker …", "what is left"), *rows]
     if explained.context.dataset is not None:
         yield f"The ledger of {explained.context.dataset!r}", [], _ledger_table(explained)
@@ -135,7 +135,7 @@ def _total(total: Certificate | None) -> str:
     return amount(total.epsilon(DELTA))
 
 
-def _used(one: BudgetUse) -> tuple[str, str, str]:
-    least = "" if one.complete else "at least "
-    now, then = (f"{least}{amount(value)}" for value in (one.before, one.after))
-    return f"budget {budget_words(one.budget, (one.part,))}", now, then
+def _used(use: BudgetUse) -> tuple[str, str, str]:
+    least = "" if use.complete else "at least "
+    now, then = (f"{least}{amount(value)}" for value in (use.before, use.after))
+    return f"budget {budget_words(use.budget, (use.part,))}", now, then

@@ -85,14 +85,14 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     """
     choice("audience", audience, ("public", "auditor"))
     probability("delta", delta)
-    with ExitStack() as held:
+    with ExitStack() as opened:
         if not is_begun(job.ledger):
             raise _nothing(job)
         try:
-            ledger = held.enter_context(open_for_reading(job.ledger, job.dataset))
+            ledger = opened.enter_context(open_for_reading(job.ledger, job.dataset))
         except ArgumentError:  # it holds other data sets only
             raise _nothing(job) from None
-        held.enter_context(ledger.records.snapshot())
+        opened.enter_context(ledger.records.snapshot())
         check_ledger(job, ledger, certificates_of(job))
         history = read_history(ledger)
         entries = _published(job, ledger, history)
@@ -106,7 +106,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             job=job.name,
             digest=job.digest,
             unit=job.unit,
-            asked={release.name: describe(job, release) for release in job.release},
+            questions={release.name: describe(job, release) for release in job.release},
             entries=entries,
             suffixes=(*(form for form in ("parquet", "csv") if form in job.output.formats), "certificate.json"),
             files=frozenset(f"{folder.name}/{path.name}" for path in folder.glob("*")),
@@ -164,18 +164,18 @@ def _published(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     published = [line for line in history.lines if line.state == "published"]
     names: dict[str, str] = {}
     for day in filter(None, map(job.period.start, {line.standing.period for line in published})):
-        asked = [one.question for one in job.publications(day)]
-        names |= {question.key(ledger.dataset): str(question.label) for question in asked}
+        questions = [publication.question for publication in job.publications(day)]
+        names |= {question.key(ledger.dataset): str(question.label) for question in questions}
     return {line.sequence: names[line.key] for line in published if line.key in names}
 
 
 def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str], day: date) -> DayTotal | None:
     """Return what everything about a day adds up to; `own` are the job's entries."""
     beside = ledger.beside(job.publications(day)[0].question.facts())
-    found = Together.of(beside)
-    if found is None:
+    together = Together.of(beside)
+    if together is None:
         return None
-    total: Certificate | None = found.total
+    total: Certificate | None = together.total
     first, last = map(date.toordinal, job.period.span(day))
     lines = [
         line
@@ -184,12 +184,12 @@ def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str]
         or line.row.last_day is None
         or (line.row.first_day <= last and first <= line.row.last_day)
     ]
-    declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
+    declared = any(isinstance(declaration, BoundedDependence) for declaration in ledger.terms.evidence)
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
         # What is declared covers releases about one day too.
         with suppress(NoEvidenceError):
             total = history.of_some(unit_text(job.unit), lines)
-    reason = "" if total is not None else found.sentence(job.period.text(day))
+    reason = "" if total is not None else together.sentence(job.period.text(day))
     return DayTotal(total=total, reason=reason, own=all(line.sequence in own for line in lines))
 
 
@@ -202,7 +202,9 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
     about = [job.name, job.dataset, day.isoformat(), "published"]
     for file in sorted(Path(folder).glob("[0-9]*.json"), reverse=True) if folder else ():
         with suppress(OSError, ValueError, LookupError, TypeError):
-            found = json.loads(file.read_bytes())
-            if [found[key] for key in ("job", "dataset", "day", "outcome")] == about and found["checks"]:
-                return tuple(CheckLine(rule=str(one["rule"]), passed=one["passed"] is True) for one in found["checks"])
+            record = json.loads(file.read_bytes())
+            if [record[key] for key in ("job", "dataset", "day", "outcome")] == about and record["checks"]:
+                return tuple(
+                    CheckLine(rule=str(check["rule"]), passed=check["passed"] is True) for check in record["checks"]
+                )
     return tuple(CheckLine(rule=rule, passed=True) for rule in stated_rules(job, day))

@@ -102,7 +102,7 @@ def demo(
 def _write_visits(path: Path) -> None:
     """Write visits as they are recorded: some lack the patient, and a few patients gave another district."""
     draw = random.Random(2026)
-    patients = [district for district, many in _PATIENTS.items() for _ in range(many)]
+    patients = [district for district, people in _PATIENTS.items() for _ in range(people)]
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(["patient", "district", "date"])

@@ -108,9 +108,9 @@ def init(
         asker = Asker(screen, input)
         answers = asker.replayed(lambda: _answers(given, draft, asker if missing else None))
     first, last = draft.planned(answers)
-    made = draft.job(answers)
+    written = draft.job(answers)
     place.write_text(draft.text(answers | {"later": last is not None}), encoding="utf-8")
-    _print_next(screen, place, made.period, first, last, only_one=only_one(answers))
+    _print_next(screen, place, written.period, first, last, only_one=only_one(answers))
 
 
 def _print_next(
@@ -203,7 +203,9 @@ def _read(given: Mapping[str, Any]) -> dict[str, Any]:
     if evidence is not None:
         evidence = () if evidence == ["none"] else read_evidence_flags(evidence, ", or none alone")
     if about is not None:
-        about = _checked_about({key.strip(): text.strip() for key, _, text in (one.partition("=") for one in about)})
+        about = _checked_about(
+            {key.strip(): text.strip() for key, _, text in (entry.partition("=") for entry in about)}
+        )
     people: dict[str, Any] = {"known": known, "influence": given["influence"] or "active"} if known else {}
     attacker = None if given["p_max"] is None else AttackerModel(p_max=given["p_max"], **people)
     return {**answers, "form": None, "evidence": evidence, "about": about, "attacker": attacker}

@@ -48,7 +48,9 @@ def stem_of(file: Path) -> str:
 
 def only_one(answers: Mapping[str, Any]) -> bool:
     """Return whether no second period can be published, since nothing says how exact ones depend on each other."""
-    return answers.get("noise") is None and {one.key for one in answers["evidence"]} <= {"bounded_participation"}
+    return answers.get("noise") is None and {declaration.key for declaration in answers["evidence"]} <= {
+        "bounded_participation"
+    }
 
 
 @dataclass(kw_only=True)
@@ -203,8 +205,8 @@ class Draft:
     def _cells(self, by: Sequence[str]) -> Any:
         """Return the public cells as a job file has them: a list, or of several columns a table of lists."""
         lists: dict[str, Any] = {}
-        for one in self.domain:
-            column, equals, cells = one.partition("=")
+        for entry in self.domain:
+            column, equals, cells = entry.partition("=")
             if not equals or column not in by or column in lists:
                 raise ArgumentError("--domain must be a column of --by and its cells, once: --domain town=Bonn,Trier.")
             lists[column] = typed_cells("--domain", column, self.whole.columns[column], cells.split(","))
@@ -294,19 +296,19 @@ def _mechanism(answers: Mapping[str, Any]) -> list[str]:
                 "argue a smaller one."
             ) from None
         return [*cells, f"k = {k}   # the smallest with ε at most {exactly(epsilon)} at δ = 1e-6"]
-    epsilon, many = answers["noise"], answers["cells_per_unit"] if answers["by"] else 1
+    epsilon, cells_each = answers["noise"], answers["cells_per_unit"] if answers["by"] else 1
     noise = GeometricNoise(epsilon)
-    if many > 1:
+    if cells_each > 1:
         # Of a person's cells each has its share; rounded down, so that all of them together have no more than ε.
         noise = GeometricNoise(
-            float(Decimal(epsilon) / many if epsilon < 1e-300 else _SHARE.divide(Decimal(epsilon), many))
+            float(Decimal(epsilon) / cells_each if epsilon < 1e-300 else _SHARE.divide(Decimal(epsilon), cells_each))
         )
-        cells.append(f"cells_per_unit = {many}   # {_SEVERAL_CELLS.format(many=many)}")
-    told = "" if many == 1 else f"   # in each of {many} cells: together at most ε = {exactly(epsilon)}"
-    lines = [*cells, f"noise = {{ epsilon = {noise.epsilon!r} }}{told}"]
+        cells.append(f"cells_per_unit = {cells_each}   # {_SEVERAL_CELLS.format(many=cells_each)}")
+    remark = "" if cells_each == 1 else f"   # in each of {cells_each} cells: together at most ε = {exactly(epsilon)}"
+    lines = [*cells, f"noise = {{ epsilon = {noise.epsilon!r} }}{remark}"]
     if not answers["by"] or answers["domain"]:
         return lines
-    hidden = Histogram(k=1, noise=noise, cells_per_unit=many)
+    hidden = Histogram(k=1, noise=noise, cells_per_unit=cells_each)
     threshold = plugins.view("smallest_release_threshold")(hidden, epsilon=epsilon, delta=_DELTA)
     return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]
 
@@ -332,9 +334,15 @@ def how_to_give(draft: Draft, typed: Mapping[str, Any], missing: Sequence[str]) 
     words = ["pkdp", "init", str(draft.file)]
     for name, value in {**typed, **guessed}.items():
         option = "--type" if name == "types" else f"--{name.replace('_', '-')}"
-        several = [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
-        for one in several if isinstance(several, list) else [several]:
-            words += [] if one is None or one is False else [option] if one is True else [option, str(one)]
+        several = [f"{key}={item}" for key, item in value.items()] if isinstance(value, dict) else value
+        for argument in several if isinstance(several, list) else [several]:
+            words += (
+                []
+                if argument is None or argument is False
+                else [option]
+                if argument is True
+                else [option, str(argument)]
+            )
     once = "" if period else " Rows of one occasion are published once, by pkdp histogram FILE."
     last = "" if period else ", with the column that says of which day a row is"
     return (

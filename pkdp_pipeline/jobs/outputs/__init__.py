@@ -69,8 +69,8 @@ def write_outputs(
     make_folder(folder)
     remove_leftovers_in(folder)
     written = partial(write_files, folder, formats=job.output.formats, named=job.output.layout == "plain")
-    files = {asked.name: written(asked.name, release) for asked, release in releases}
-    named = [(asked.name, release) for asked, release in releases]
+    files = {table.name: written(table.name, release) for table, release in releases}
+    named = [(table.name, release) for table, release in releases]
     _in_databases(job, lambda store: replace_period(store, job, day, named), writing=True)
     return files
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 REGISTRY = "pkdp_releases"
 """The table that says which release a period's rows are."""
 
-_MOST_DIGITS = 38
+_MAX_DECIMAL_DIGITS = 38
 _OWN = ("period", "count", "release_id")
 
 
@@ -86,7 +86,7 @@ class TableStore(Protocol):
     def type_of(self, column: PublicColumn) -> str:
         """Return the type that holds a key column, or raise `ConfigError` where there is none."""
 
-    def wider(self, held: str, wanted: str) -> str | None:
+    def wider(self, existing: str, wanted: str) -> str | None:
         """Return the type that holds what both hold; None where values would not stay what they are."""
 
     def is_real(self, kind: str) -> bool:
@@ -134,9 +134,9 @@ def check_tables(store: TableStore, job: Job) -> None:
     for release in job.release:
         if registry is not None:
             _check_dataset(store, job, release.name)
-        held = store.columns(release.name)
-        if held is not None:
-            _check_shape(store, release.name, release.by or (), held)
+        columns = store.columns(release.name)
+        if columns is not None:
+            _check_shape(store, release.name, release.by or (), columns)
             _check_rows(store, release.name, registered=registry is not None)
 
 
@@ -162,10 +162,10 @@ def replace_period(store: TableStore, job: Job, day: date, releases: Sequence[tu
         )
 
 
-def does_not_fit(key: str, table: str, column: PublicColumn, held: str) -> ConfigError:
+def does_not_fit(key: str, table: str, column: PublicColumn, existing: str) -> ConfigError:
     """Return the error of a column that cannot hold a release's keys."""
     return ConfigError(
-        f"{key}: the column {column.name!r} of the table {table!r} has the type {held}, which cannot hold this "
+        f"{key}: the column {column.name!r} of the table {table!r} has the type {existing}, which cannot hold this "
         f"release's keys ({column.kind}): has the column changed in the source? Drop the table, so that pkdp backfill "
         "writes it again from the ledger, or choose another schema with output.schema."
     )
@@ -190,13 +190,13 @@ def _check_dataset(store: TableStore, job: Job, name: str) -> None:
             )
 
 
-def _check_shape(store: TableStore, table: str, by: Sequence[str], held: Mapping[str, str]) -> None:
+def _check_shape(store: TableStore, table: str, by: Sequence[str], existing: Mapping[str, str]) -> None:
     expected = ["period", *by, "count", "release_id"]
     types = {"period": "DATE", "count": store.whole, "release_id": store.text}
-    keys = [kind for name, kind in held.items() if name in by]
+    keys = [kind for name, kind in existing.items() if name in by]
     if (
-        list(held) != expected
-        or any(held[name] != kind for name, kind in types.items())
+        list(existing) != expected
+        or any(existing[name] != kind for name, kind in types.items())
         or any(store.wider(kind, kind) is None for kind in keys)
     ):
         columns = ", ".join(expected)
@@ -224,15 +224,15 @@ def _check_rows(store: TableStore, table: str, *, registered: bool) -> None:
 def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn]) -> list[str]:
     """Create the table or widen its columns, so that it holds these keys; return the types of its key columns."""
     wanted = [store.type_of(column) for column in columns]
-    held = store.columns(table)
-    if held is None:
+    existing = store.columns(table)
+    if existing is None:
         keys = {column.name: kind for column, kind in zip(columns, wanted, strict=True)}
         _create(store, table, {"period": "DATE", **keys, "count": store.whole, "release_id": store.text})
         return wanted
-    _check_shape(store, table, [column.name for column in columns], held)
+    _check_shape(store, table, [column.name for column in columns], existing)
     fitted = []
     for column, kind in zip(columns, wanted, strict=True):
-        before = held[column.name]
+        before = existing[column.name]
         after = store.wider(before, kind)
         if after is None or (store.is_real(after) and not _stays(store, table, column, before)):
             raise does_not_fit(store.key, table, column, before)
@@ -277,14 +277,14 @@ def _column(name: str, keys: Any) -> PublicColumn:
         "real": pa.types.is_floating,
         "decimal": pa.types.is_decimal,
         "date": pa.types.is_date,
-        "instant": lambda held: pa.types.is_timestamp(held) and held.tz is not None,
+        "instant": lambda candidate: pa.types.is_timestamp(candidate) and candidate.tz is not None,
         "timestamp": pa.types.is_timestamp,
     }
-    held = keys.type
-    kind = next((kind for kind, matches in kinds.items() if matches(held)), "text")
+    arrow_type = keys.type
+    kind = next((kind for kind, matches in kinds.items() if matches(arrow_type)), "text")
     values = tuple(map(canonical_key, keys.to_pylist()))
-    digits, scale = (held.precision, held.scale) if kind == "decimal" else (0, 0)
-    if pa.types.is_decimal256(held) and digits <= _MOST_DIGITS:  # which Arrow alone knows
+    digits, scale = (arrow_type.precision, arrow_type.scale) if kind == "decimal" else (0, 0)
+    if pa.types.is_decimal256(arrow_type) and digits <= _MAX_DECIMAL_DIGITS:  # which Arrow alone knows
         keys = keys.cast(pa.decimal128(digits, scale))
     fine = kind in ("timestamp", "instant") and any(value is not None and value.nanosecond for value in values)
     return PublicColumn(name=name, kind=kind, arrow=keys, values=values, digits=digits, scale=scale, nanoseconds=fine)

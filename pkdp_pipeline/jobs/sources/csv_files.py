@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _KEPT, _REJECTED, _SCANS = "pkdp_kept", "pkdp_rejected", "pkdp_scans"
-_MOST_REJECTED = 1000
+_MAX_REJECTED = 1000
 _MISSHAPEN = ("MISSING COLUMNS", "TOO MANY COLUMNS")
 _MARK = "pkdp_mistyped_"
 
@@ -137,9 +137,9 @@ class CsvSource(FetchedSource):
         """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
         newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
         typed = self._typed([column])
-        found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
+        day: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
         self._check_misshapen("FALSE")
-        return found
+        return day
 
     def whole(self) -> Any:
         """Return all rows, with all columns, as an Arrow table.
@@ -153,8 +153,8 @@ class CsvSource(FetchedSource):
 
     def first_texts(self, rows: int) -> dict[str, list[str]]:
         """Return what stands in the first rows of each column, as it is written; missing values are left out."""
-        found = self._of_texts(lambda texts: texts.limit(rows).fetchall())
-        columns = zip(*found, strict=True) if found else ((),) * len(self.columns)
+        rows_read = self._of_texts(lambda texts: texts.limit(rows).fetchall())
+        columns = zip(*rows_read, strict=True) if rows_read else ((),) * len(self.columns)
         return {
             name: [text for text in texts if text is not None]
             for name, texts in zip(self.columns, columns, strict=True)
@@ -175,8 +175,8 @@ class CsvSource(FetchedSource):
             kept = self._kept if period.column == self._period and {*columns} <= {*self._needed} else None
             rows = self._with_clock(texts, columns, period.column) if kept is None else kept
             # In two steps: what is wrong in another period does not matter in this one.
-            found = rows.filter(condition).project(", ".join(map(quoted, columns))).to_arrow_table()
-            return self._connection.from_arrow(found).project(self._typed(columns)).to_arrow_table()
+            selected = rows.filter(condition).project(", ".join(map(quoted, columns))).to_arrow_table()
+            return self._connection.from_arrow(selected).project(self._typed(columns)).to_arrow_table()
 
         table = self._of_texts(read)
         self._check_misshapen(condition)
@@ -187,13 +187,13 @@ class CsvSource(FetchedSource):
         import duckdb
 
         for file, texts in self._misshapen.items():
-            found: list[Any] = [None]
+            matching: list[Any] = [None]
             with suppress(duckdb.Error):  # a period that cannot be read
                 if None not in texts:
                     values = ", ".join(literal(str(text)) for text in texts if text not in self._table.null)
                     rows = self._connection.sql(f"SELECT unnest([{values}]::VARCHAR[]) AS {quoted(self._period)}")
-                    found = self._with_clock(rows, [self._period], self._period).filter(condition).fetchall()
-            if found:
+                    matching = self._with_clock(rows, [self._period], self._period).filter(condition).fetchall()
+            if matching:
                 raise self._no_csv(file)
 
     def _note(self, file: str, row: Sequence[str]) -> None:
@@ -212,7 +212,7 @@ class CsvSource(FetchedSource):
             self._connection.execute(f"DELETE FROM {table}")
         for path, kind, line in rejected:
             file = self._utf8.file(path)
-            if kind not in _MISSHAPEN or len(rejected) >= _MOST_REJECTED:
+            if kind not in _MISSHAPEN or len(rejected) >= _MAX_REJECTED:
                 raise self._no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
             rows: list[list[str]] = [[]]
             with suppress(csv.Error):
@@ -261,7 +261,7 @@ class CsvSource(FetchedSource):
                 f"SELECT {selected} FROM read_csv([{paths}], columns = {{{columns}}}, quote = '\"', escape = '\"', "
                 f"delim = {literal(self._table.delimiter)}, header = true, auto_detect = false, strict_mode = true, "
                 "null_padding = false, encoding = 'utf-8', hive_partitioning = false, store_rejects = true, "
-                f"rejects_table = '{_REJECTED}', rejects_scan = '{_SCANS}', rejects_limit = {_MOST_REJECTED}, "
+                f"rejects_table = '{_REJECTED}', rejects_scan = '{_SCANS}', rejects_limit = {_MAX_REJECTED}, "
                 f"compression = '{'gzip' if compressed else 'none'}')"
             )
         return self._connection.sql(" UNION ALL ".join(groups))
@@ -296,9 +296,9 @@ class CsvSource(FetchedSource):
 
         complaint: PkdpError
         try:
-            found = question(self._texts(self._files))
+            answer = question(self._texts(self._files))
             self._note_rejected()
-            return found
+            return answer
         except duckdb.OutOfMemoryException:
             complaint = self._broken
         except duckdb.Error as error:
@@ -321,10 +321,10 @@ class CsvSource(FetchedSource):
 
     def _complaint(self, error: duckdb.Error, file: str) -> ConfigError:
         """Return what is wrong with a file: column, rule and the key that helps, never the value."""
-        found = re.search(rf"{_MARK}(\d+)", str(error))
-        if found is None:
+        match = re.search(rf"{_MARK}(\d+)", str(error))
+        if match is None:
             return self._no_csv(file)
-        column = list(self.columns)[int(found[1])]
+        column = list(self.columns)[int(match[1])]
         kind = self.columns[column]
         words = FORMS[kind].words
         if kind in DAYS and self._table.date_format is not None:

@@ -70,8 +70,8 @@ def date_pattern(date_format: str) -> str:
 
 def other_order(date_format: str | None) -> str | None:
     """Return the key for the same form with day and month exchanged; None where nobody writes it so."""
-    found = re.fullmatch(r"(%[dm])([/-])(%[dm])(\W%Y)", date_format or "")
-    return found and f'date_format = "{found[3]}{found[2]}{found[1]}{found[4]}" in source'
+    match = re.fullmatch(r"(%[dm])([/-])(%[dm])(\W%Y)", date_format or "")
+    return match and f'date_format = "{match[3]}{match[2]}{match[1]}{match[4]}" in source'
 
 
 def likely_kind(texts: Sequence[str], date_format: str | None = None) -> tuple[Kind, str | None]:
@@ -153,7 +153,7 @@ class Utf8:
 
     def __init__(self, table: FileSourceTable) -> None:
         self._table = table
-        self._held: dict[str, tuple[str, IO[bytes]]] = {}
+        self._copies: dict[str, tuple[str, IO[bytes]]] = {}
 
     def header(self, file: str) -> tuple[str, ...]:
         """Return the names of a file's columns; a workbook is read for it.
@@ -170,10 +170,10 @@ class Utf8:
 
         Raises `ConfigError` if it is no text in the declared encoding.
         """
-        if file not in self._held and self._table.encoding == "utf-8":
+        if file not in self._copies and self._table.encoding == "utf-8":
             return file, _is_compressed(file)
         problem = None
-        if file not in self._held:
+        if file not in self._copies:
             try:
                 with _opened(file, self._table.encoding) as text:
                     self._write(file, partial(shutil.copyfileobj, text))
@@ -181,26 +181,26 @@ class Utf8:
                 problem = no_csv(file, ENCODED if isinstance(error, UnicodeError) else "")
         if problem is not None:
             raise problem
-        return self._held[file][0], False
+        return self._copies[file][0], False
 
     def file(self, path: str) -> str:
         """Return the file that has this path."""
-        return next((file for file, (held, _) in self._held.items() if held == path), path)
+        return next((file for file, (copied_path, _) in self._copies.items() if copied_path == path), path)
 
     def close(self) -> None:
         """Forget what is in memory."""
-        for _, held in self._held.values():
-            held.close()
+        for _, stream in self._copies.values():
+            stream.close()
 
     def _write(self, file: str, write: Callable[[Any], Answer]) -> Answer:
-        path, held = _in_memory()
+        path, stream = _in_memory()
         try:
-            answer = write(codecs.getwriter("utf-8")(held))
-            held.flush()
+            answer = write(codecs.getwriter("utf-8")(stream))
+            stream.flush()
         except BaseException:
-            held.close()
+            stream.close()
             raise
-        self._held[file] = path, held
+        self._copies[file] = path, stream
         return answer
 
 
@@ -220,8 +220,8 @@ def _in_memory() -> tuple[str, IO[bytes]]:
     """Return the path of a new file, and the file: in memory alone where the system has that, else gone when closed."""
     create = getattr(os, "memfd_create", None)
     if create is None:
-        held = tempfile.NamedTemporaryFile()  # noqa: SIM115 (closed with the source)
-        return held.name, held
+        stream = tempfile.NamedTemporaryFile()  # noqa: SIM115 (closed with the source)
+        return stream.name, stream
     memory = os.fdopen(create("pkdp"), "w+b")
     return f"/proc/self/fd/{memory.fileno()}", memory
 

@@ -59,22 +59,22 @@ def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ..
     `patterns`: absolute paths. The path of a file is no pattern. `folders`: whether a path may be a folder. Raises
     `ConfigError` if one of them stands for no file, or a file may not be read.
     """
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for pattern in patterns:
         path = _exact(pattern)
         if Path(path).is_file() or (folders and Path(path).is_dir()):
-            found[path] = None
+            files[path] = None
             continue
-        matches = sorted(one for one in glob.glob(pattern, recursive=True) if Path(one).is_file())
+        matches = sorted(match for match in glob.glob(pattern, recursive=True) if Path(match).is_file())
         if not matches:
             is_pattern = glob.has_magic(re.sub(r"\[[*?\[]\]", "", pattern))
             problem = "matches no file" if is_pattern else "does not exist or is not a file"
             raise ConfigError(f"source {path!r} {problem}; correct the path.")
-        found.update(dict.fromkeys(matches))
-    for path in found:
+        files.update(dict.fromkeys(matches))
+    for path in files:
         if not os.access(path, os.R_OK):
             raise ConfigError(f"source {path!r} may not be read by this user: check the permissions of the file.")
-    return tuple(found)
+    return tuple(files)
 
 
 def _exact(pattern: str) -> str:

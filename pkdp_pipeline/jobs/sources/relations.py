@@ -37,7 +37,7 @@ _KINDS: Mapping[str, Kind] = {
     r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)": "number",
 }
 #: No zone is further from UTC than a day, and a day has at most two parts that are a day apart.
-_MARGIN = 2
+_MARGIN_DAYS = 2
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
@@ -82,15 +82,15 @@ class DaySource:
         present = [is_number(name) if kind == "real" else f"{name} IS NOT NULL" for name, kind in names]
         missing = f"count(*) FILTER (WHERE NOT ({' AND '.join(['TRUE', *present])}))"
         relation = self.relation(period, day, unit)
-        rows, without = self._asked(lambda: relation.aggregate(f"count(*), {missing}").fetchall()[0])
+        rows, without = self._guarded(lambda: relation.aggregate(f"count(*), {missing}").fetchall()[0])
         return rows, without
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
         """See `Source.pandas`."""
         relation = self.relation(period, day, columns)
-        return self._asked(lambda: pandas_rows(relation.project(", ".join(map(quoted, columns))).to_arrow_table()))
+        return self._guarded(lambda: pandas_rows(relation.project(", ".join(map(quoted, columns))).to_arrow_table()))
 
-    def _asked(self, question: Callable[[], Answer]) -> Answer:
+    def _guarded(self, question: Callable[[], Answer]) -> Answer:
         import duckdb
 
         try:
@@ -137,8 +137,8 @@ class RelationSource(DaySource):
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
         rows = self.day(period, day)
-        found = rows.periods.rows(tuple(unit), day) if isinstance(rows, OnePeriod) else None
-        return super().counts(period, day, unit) if found is None else found[:2]
+        counted = rows.periods.rows(tuple(unit), day) if isinstance(rows, OnePeriod) else None
+        return super().counts(period, day, unit) if counted is None else counted[:2]
 
     def relation(
         self, period: PeriodTable, day: date, columns: Collection[str] = (), *, until: date | None = None
@@ -146,7 +146,7 @@ class RelationSource(DaySource):
         """See `DaySource.relation`; all columns, read where they are asked for, and all periods to that of `until`."""
         kind, stored = period_kind(self.columns, period), self._types[period.column]
         condition = in_period(quoted(period.column), kind, period, day, until=until, stored=stored)
-        return self._asked(lambda: self._relation.filter(condition))
+        return self._guarded(lambda: self._relation.filter(condition))
 
     def _moments(self, column: str) -> str:
         """Return SQL for a column that days are cut from: not from nanoseconds, which DuckDB would round first."""
@@ -156,17 +156,17 @@ class RelationSource(DaySource):
         """See `Source.newest`; asked once where periods are read together."""
         if column in self._newest:
             return self._newest[column]
-        found = self.outermost(period, column)
+        latest = self.outermost(period, column)
         if self._together:
-            self._newest[column] = found
-        return found
+            self._newest[column] = latest
+        return latest
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
         """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
         kind = newest_kind(self.columns, column, period)  # which refuses a column that is not there
         day = outermost_day(self._moments(column), kind, period, which)
-        found: date | None = self._asked(lambda: self._relation.aggregate(day).fetchall()[0][0])
-        return found
+        latest: date | None = self._guarded(lambda: self._relation.aggregate(day).fetchall()[0][0])
+        return latest
 
 
 class FetchedSource(DaySource):
@@ -182,7 +182,7 @@ class FetchedSource(DaySource):
     def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
         """See `DaySource.relation`."""
         table = self.table(period, day, columns)
-        return self._asked(lambda: self._connection.from_arrow(table))
+        return self._guarded(lambda: self._connection.from_arrow(table))
 
     def table(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> Any:
         """Return `relation` as an Arrow table, fetched unless it is what was asked for last."""
@@ -213,10 +213,10 @@ def in_period(
     )
     if kind == "date" or exactly:  # bounds are microseconds, which not every unit can hold
         return condition
-    about = max(first.toordinal() - _MARGIN, 1), min(last.toordinal() + _MARGIN, date.max.toordinal())
+    about = max(first.toordinal() - _MARGIN_DAYS, 1), min(last.toordinal() + _MARGIN_DAYS, date.max.toordinal())
     name, zone = ("TIMESTAMPTZ", "+00") if kind == "instant" else ("TIMESTAMP", "")
     name = stored if is_fine(stored) else name
-    begin, end = (f"{name} '{date.fromordinal(one).isoformat()} 00:00:00{zone}'" for one in about)
+    begin, end = (f"{name} '{date.fromordinal(ordinal).isoformat()} 00:00:00{zone}'" for ordinal in about)
     return f"{column} >= {begin} AND {column} <= {end} AND {condition}"
 
 

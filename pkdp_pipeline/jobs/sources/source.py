@@ -127,23 +127,23 @@ def newest_kind(columns: Mapping[str, Kind], column: str, period: PeriodTable, k
 
 def no_such_column(missing: Mapping[str, str], columns: Collection[str]) -> ConfigError:
     """Return what to say of columns that a source does not have: which key names each, and what may be meant."""
-    told = []
+    problems = []
     for column, key in missing.items():
         alike = [known for known in columns if known.casefold() == column.casefold()]
         close = alike or difflib.get_close_matches(column, columns, n=1)
-        told.append(f"{column!r} ({key}{f', did you mean {close[0]!r}?' if close else ''})")
-    named = f"column{'' if len(told) == 1 else 's'} {', '.join(told)}"
+        problems.append(f"{column!r} ({key}{f', did you mean {close[0]!r}?' if close else ''})")
+    named = f"column{'' if len(problems) == 1 else 's'} {', '.join(problems)}"
     has = ", ".join(map(repr, columns))
     return ConfigError(f"the source has no {named}: it has {has}; correct the job file or the source.")
 
 
 def check_unique(columns: Sequence[str], source: str = "the source") -> None:
     """Raise `ConfigError` where two columns have one name, letter case aside."""
-    if (found := twins(columns)) is not None:
-        if found[0] == found[1]:
-            raise ConfigError(f"{source} has two columns {found[0]!r}; rename one, or leave it out.")
+    if (pair := twins(columns)) is not None:
+        if pair[0] == pair[1]:
+            raise ConfigError(f"{source} has two columns {pair[0]!r}; rename one, or leave it out.")
         raise ConfigError(
-            f"{source} has columns {found[0]!r} and {found[1]!r}: capitals and small letters are not told apart "
+            f"{source} has columns {pair[0]!r} and {pair[1]!r}: capitals and small letters are not told apart "
             "everywhere; rename one."
         )
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 Scenario = Literal["once", "again", "revised", "days"]
 """Asked once; twice, with a ledger; twice, the second time as a revision; once for each of several days."""
 
-_MOST_PEOPLE = 3000
+_MAX_PEOPLE = 3000
 """A frame has about this many people at most; larger crowds are copied less often."""
 
-_MOST_TERMS = 5_000
+_MAX_TERMS = 5_000
 """Attackers of whom an enumeration takes more terms are not compared."""
 
 
@@ -106,7 +106,7 @@ class Case:
         if self.is_count:
             return 1
         people = crowd.population * self.layout.spread + sum(self.layout.companions)
-        most = min(self.copies, _MOST_PEOPLE // people)
+        most = min(self.copies, _MAX_PEOPLE // people)
         return most if most % 2 else max(1, most - 1)
 
     def arguments(self, keys: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
@@ -115,8 +115,8 @@ class Case:
         given = {"k": mechanism.k, "noise": mechanism.noise, "release_threshold": mechanism.release_threshold}
         if isinstance(mechanism, Count):
             # The number of everybody, or of those whom a filter keeps.
-            asked = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
-            return {**given, "k_complement": mechanism.k_complement, **asked, **self.options}
+            arguments = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
+            return {**given, "k_complement": mechanism.k_complement, **arguments, **self.options}
         if cells_per_unit(mechanism) > 1:
             given["cells_per_unit"] = cells_per_unit(mechanism)
         domain = {"domain": [name for (name,) in keys]} if self.options.get("domain") is True else {}
@@ -135,22 +135,24 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     cells = 2 if certificate.protects == "value" else 1
     floor = (attacker.p_min or 0.0,) * cells
     known, controlled = (0, attacker.known) if attacker.influence == "active" else (attacker.known, 0)
-    few = Crowd(
+    sparse = Crowd(
         cells=cells,
         unknown=(Group(people=attacker.unknown, chances=floor),) if attacker.unknown else (),
         known=(Group(people=known, chances=floor),) if known else (),
         controlled=(controlled, *[0] * (cells - 1)) if controlled else (),
         second=1 if cells == 2 else None,
     )
-    found = {knows_total(few, attacker): "as few others as declared"}
+    names = {knows_total(sparse, attacker): "as few others as declared"}
 
     def attained(crowd: Crowd) -> float:
-        trial = enumerated(mechanism, crowd, 1.0) if size(mechanism, crowd) <= _MOST_TERMS else None
+        trial = enumerated(mechanism, crowd, 1.0) if size(mechanism, crowd) <= _MAX_TERMS else None
         return -1.0 if trial is None else float(trial.lower)
 
-    strongest = max((crowd for crowd in matching(certificate, 1.0) if crowd.cells == cells), key=attained, default=few)
-    found.setdefault(strongest, "others who leave the target in doubt least")
-    return tuple(Trial(name=name, days=(crowd,)) for crowd, name in found.items())
+    strongest = max(
+        (crowd for crowd in matching(certificate, 1.0) if crowd.cells == cells), key=attained, default=sparse
+    )
+    names.setdefault(strongest, "others who leave the target in doubt least")
+    return tuple(Trial(name=name, days=(crowd,)) for crowd, name in names.items())
 
 
 def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Crowd]]:
@@ -164,10 +166,10 @@ def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Cr
     sure = (attacker.known if attacker.influence == "active" else 0, 0)[:cells]
     if not attacker.unknown:
         yield "nobody else but controlled people", Crowd(cells=cells, controlled=sure, second=second)
-    for one in [one[0].crowd for one in attackers(certificate, 1.0) if one[0].crowd.first == 0][:2]:
+    for undecided in [days[0].crowd for days in attackers(certificate, 1.0) if days[0].crowd.first == 0][:2]:
         unknown, known = (
             tuple(replace(group, chances=(*group.chances, 0.0)[:cells]) for group in groups)
-            for groups in (one.unknown, one.known)
+            for groups in (undecided.unknown, undecided.known)
         )
         crowd = Crowd(cells=cells, unknown=unknown, known=known, controlled=sure, second=second)
         yield "others who leave the target in doubt least", crowd
@@ -190,13 +192,13 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
     if bound is not None and 0.0 < bound.parameters[0] <= 8.0:
         points.add(bound.parameters[0])
     histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
-    found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
-    several = cells_per_unit(mechanism)
+    cells_found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
+    cells_each = cells_per_unit(mechanism)
     # With noise people have rows in more cells than count.
-    more = 2 if several > 1 and mechanism.noise is not None else 0
+    more = 2 if cells_each > 1 and mechanism.noise is not None else 0
     layout = Layout(
-        spread=several + more,
-        held=several + more // 2,
+        spread=cells_each + more,
+        occupied=cells_each + more // 2,
         counts=not histogram and protects == "presence",
         companions=(k + 2, max(1, k - 1)) if histogram else (),
         rows=(1, 2, 3),
@@ -209,7 +211,7 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
         trials=crowds_for(certificate),
         epsilons=tuple(sorted(points)),
         layout=layout,
-        options={"domain": True} if histogram and not found else {},
+        options={"domain": True} if histogram and not cells_found else {},
     )
 
 
@@ -253,7 +255,7 @@ _BESIDE = Layout(companions=(6, 1), rows=(1, 2, 3))
 _ALL_SHOWN = Layout(companions=(4, 6, 5), rows=(1, 2, 3))
 _TEXT = replace(_BESIDE, text=True, nameless=1)
 #: Every cell of a histogram is a sample, so few data sets are many samples.
-_FEW = 0.25
+_EFFORT = 0.25
 _RARE, _ACTIVE = AttackerModel(p_max=0.1), AttackerModel(p_max=0.1, known=1, influence="active")
 _COIN = (Group(people=1, chances=(0.5,)),)
 _DECLARED: dict[str, Any] = {"domain": True}
@@ -309,21 +311,21 @@ def _noised() -> tuple[Case, ...]:
     thresholds = replace(noise, k=2, release_threshold=4)
     strong, weak = (Histogram(noise=GeometricNoise(epsilon)) for epsilon in (0.5, 1.0))
     alone: dict[str, Any] = {"layout": _ALL_SHOWN, "copies": 1, "effort": 1.0}
-    one: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
+    single: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
     both: dict[str, Any] = {"epsilons": (0.5, 1.5)}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),))
-    value: dict[str, Any] = {"trials": (between,), "epsilons": (1.5,), "protects": "value", "effort": 2 * _FEW}
+    value: dict[str, Any] = {"trials": (between,), "epsilons": (1.5,), "protects": "value", "effort": 2 * _EFFORT}
     return (
         _case("whole table, noise", weak, others=(2,), epsilons=(1.0,), options=_DECLARED, **alone),
         _case("histogram, k, noise, release_threshold", thresholds, others=(1,), **both),
         _case("histogram, noise", noise, others=(0, 3), options=_DECLARED, **both),
-        _case("histogram, more noise", strong, others=(3,), epsilons=(0.5,), options=_DECLARED, **one),
+        _case("histogram, more noise", strong, others=(3,), epsilons=(0.5,), options=_DECLARED, **single),
         _case("histogram, noise, value", noise, options=_DECLARED, **value),
     )
 
 
 def _several() -> tuple[Case, ...]:
-    twice: dict[str, Any] = {"effort": 2 * _FEW}
+    twice: dict[str, Any] = {"effort": 2 * _EFFORT}
     days = _case("two days in a ledger", Histogram(k=2), AttackerModel(p_max=0.5), scenario="days", **twice)
     crowd = days.trials[-1].days[0]
     both = Trial(name="there on both days, or on neither", days=(crowd, crowd))
@@ -346,19 +348,21 @@ def _several_cells() -> tuple[Case, ...]:
     """Return cases of people in several cells: as many as may be, or more, of which a hash draws."""
     free, sure = AttackerModel(p_max=0.3, independent_cells=True), Crowd(cells=1, unknown=_COIN, controlled=(1,))
     sizes = ((2, 2), (3, 3), (3, 2), (6, 6))
-    apart, more, fewer, many = (replace(_BESIDE, companions=(), spread=spread, held=held) for spread, held in sizes)
+    apart, more, fewer, many = (
+        replace(_BESIDE, companions=(), spread=spread, occupied=occupied) for spread, occupied in sizes
+    )
     noise = Histogram(noise=GeometricNoise(1.0), cells_per_unit=2)
     thresholds, surer = replace(noise, k=2, release_threshold=4), replace(_ACTIVE, p_max=0.5, independent_cells=True)
-    far: dict[str, Any] = {"epsilons": (2.0,), "effort": 2 * _FEW, "copies": 121}
-    value: dict[str, Any] = {**far, "epsilons": (4.0,), "protects": "value", "options": _DECLARED}
+    shared: dict[str, Any] = {"epsilons": (2.0,), "effort": 2 * _EFFORT, "copies": 121}
+    value: dict[str, Any] = {**shared, "epsilons": (4.0,), "protects": "value", "options": _DECLARED}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(3, 3), second=1),))
     too_many = Trial(name="the target in twice as many cells, as somebody else", days=(sure,))
-    refused: dict[str, Any] = {"layout": replace(apart, spread=4, held=4), "refused": True, "effort": 1.0}
+    refused: dict[str, Any] = {"layout": replace(apart, spread=4, occupied=4), "refused": True, "effort": 1.0}
     return (
         _case("several cells, k", Histogram(k=2, cells_per_unit=2), free, layout=apart),
-        _case("several cells, noise", noise, others=(0,), layout=more, options=_DECLARED, **far),
-        _case("several cells, noise, others in more", noise, others=(6,), layout=fewer, options=_DECLARED, **far),
-        _case("several cells, k, noise, release_threshold", thresholds, others=(1,), layout=many, **far),
+        _case("several cells, noise", noise, others=(0,), layout=more, options=_DECLARED, **shared),
+        _case("several cells, noise, others in more", noise, others=(6,), layout=fewer, options=_DECLARED, **shared),
+        _case("several cells, k, noise, release_threshold", thresholds, others=(1,), layout=many, **shared),
         _case("several cells, noise, value", noise, trials=(between,), layout=more, **value),
         _case("several cells, too many", Histogram(k=3, cells_per_unit=2), surer, trials=(too_many,), **refused),
     )
@@ -381,7 +385,7 @@ def _case(
         known = [(people, Crowd(cells=1, controlled=(people,) if people else ())) for people in others]
         trials = tuple(Trial(name=f"{people} others, known", days=(crowd,)) for people, crowd in known)
     counts = isinstance(mechanism, Count)
-    given = {"layout": _COUNTED if counts else _BESIDE, "effort": 1.0 if counts else _FEW, "trials": trials, **more}
+    given = {"layout": _COUNTED if counts else _BESIDE, "effort": 1.0 if counts else _EFFORT, "trials": trials, **more}
     return Case(
         name=name,
         mechanism=mechanism,

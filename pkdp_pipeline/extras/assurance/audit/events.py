@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.extras.assurance.audit.operators import HIDDEN, Seen
+from pkdp_pipeline.extras.assurance.audit.operators import HIDDEN, Output
 
 NOTHING = "nothing"
 """Stands for the count of a cell that has no row."""
@@ -24,15 +24,17 @@ Features = Mapping[str, Any]
 """The features of one sample: name → a value that is equal or not. For whole numbers a cutoff is tried, too."""
 
 
-def of_table(seen: Sequence[Seen], own: frozenset[tuple[str, ...]]) -> Features:
+def of_table(outputs: Sequence[Output], own: frozenset[tuple[str, ...]]) -> Features:
     """Return the features of whole outputs; `own` names the cells of the target's copy, spelled as text."""
-    features: dict[str, Any] = {"everything": tuple((one.rows, one.form, one.said, one.digest) for one in seen)}
-    for suffix, one in _outputs(seen):
-        keys, counts = [row[:-1] for row in one.rows], [row[-1] for row in one.rows]
+    features: dict[str, Any] = {
+        "everything": tuple((output.rows, output.form, output.said, output.digest) for output in outputs)
+    }
+    for suffix, output in _numbered(outputs):
+        keys, counts = [row[:-1] for row in output.rows], [row[-1] for row in output.rows]
         shown = [count for count in counts if count is not HIDDEN]
         features |= {
-            f"the form of the table{suffix}": one.form,
-            f"what is said{suffix}": one.said,
+            f"the form of the table{suffix}": output.form,
+            f"what is said{suffix}": output.said,
             f"the order of the rows{suffix}": _order(keys),
             f"the first and the last row's keys{suffix}": (tuple(keys[:1]), tuple(keys[-1:])),
             f"all keys in their order{suffix}": tuple(keys),
@@ -46,51 +48,55 @@ def of_table(seen: Sequence[Seen], own: frozenset[tuple[str, ...]]) -> Features:
     return features
 
 
-def of_cell(seen: Sequence[Seen], keys: Sequence[tuple[str, ...]] | None, shown: tuple[int, ...]) -> Features:
+def of_cell(outputs: Sequence[Output], keys: Sequence[tuple[str, ...]] | None, shown: tuple[int, ...]) -> Features:
     """Return the features of the cells of one copy, whose names are `keys`; None for the one number of a count.
 
     `shown` is what the attacker is shown of known people.
     """
     features: dict[str, Any] = {}
-    found = [_statuses(one, keys) for one in seen]
-    for (suffix, _), (first, *others) in zip(_outputs(seen), found, strict=True):
+    by_output = [_statuses(output, keys) for output in outputs]
+    for (suffix, _), (first, *others) in zip(_numbered(outputs), by_output, strict=True):
         features[f"{TARGET}{suffix}"] = first
         if others:
             features[f"the difference of the first two cells{suffix}"] = _difference(first, others[0])
             features[f"the second cell{suffix}"] = others[0]
-    firsts = [statuses[0] for statuses in found]
-    if len(found) > 1:
+    firsts = [statuses[0] for statuses in by_output]
+    if len(by_output) > 1:
         numbers = [first for first in firsts if isinstance(first, int)]
         features["the sum over all outputs"] = sum(numbers) if len(numbers) == len(firsts) else None
         features["the smallest of all outputs"] = min(numbers, default=None)
         features["the difference of the first two outputs"] = _difference(firsts[0], firsts[1])
         features["in which outputs the target's cell is shown"] = tuple(isinstance(first, int) for first in firsts)
     if keys is not None and len(keys) > 1:
-        places = [{_spelled(row[:-1]): place for place, row in enumerate(one.rows)} for one in seen]
-        shown_counts = [status for statuses in found for status in statuses if isinstance(status, int)]
+        places = [{_spelled(row[:-1]): place for place, row in enumerate(output.rows)} for output in outputs]
+        shown_counts = [status for statuses in by_output for status in statuses if isinstance(status, int)]
         features["the sum of the target's cell and those beside it"] = sum(shown_counts)
         features["how many of these are shown"] = len(shown_counts)
         features["the smallest of these"] = min(shown_counts, default=None)
         features["the largest of these"] = max(shown_counts, default=None)
-        features["the difference of the first and the last cell"] = _difference(found[0][0], found[0][-1])
+        features["the difference of the first and the last cell"] = _difference(by_output[0][0], by_output[0][-1])
         features["the order of all cells beside the target's"] = tuple(
             tuple(sorted(range(len(keys)), key=lambda key: place.get(keys[key], -1))) for place in places
         )
-    features["all cells beside the target's"] = (tuple(found), shown)
+    features["all cells beside the target's"] = (tuple(by_output), shown)
     features["the target's cell in all outputs"] = (tuple(firsts), shown)
     return features
 
 
-def _outputs(seen: Sequence[Seen]) -> Iterator[tuple[str, Seen]]:
+def _numbered(outputs: Sequence[Output]) -> Iterator[tuple[str, Output]]:
     """Yield every output, and what is added to the names of its features."""
-    for place, one in enumerate(seen, 1):
-        yield "" if len(seen) == 1 else f" (output {place})", one
+    for place, output in enumerate(outputs, 1):
+        yield "" if len(outputs) == 1 else f" (output {place})", output
 
 
-def _statuses(seen: Seen, keys: Sequence[tuple[str, ...]] | None) -> tuple[Any, ...]:
+def _statuses(output: Output, keys: Sequence[tuple[str, ...]] | None) -> tuple[Any, ...]:
     """Return the count of every cell, "hidden" for a row without a number, `NOTHING` for none."""
-    found = {_spelled(row[:-1]): "hidden" if row[-1] is HIDDEN else row[-1] for row in seen.rows}
-    return tuple(found.values())[:1] or (NOTHING,) if keys is None else tuple(found.get(key, NOTHING) for key in keys)
+    statuses = {_spelled(row[:-1]): "hidden" if row[-1] is HIDDEN else row[-1] for row in output.rows}
+    return (
+        tuple(statuses.values())[:1] or (NOTHING,)
+        if keys is None
+        else tuple(statuses.get(key, NOTHING) for key in keys)
+    )
 
 
 def _spelled(key: tuple[Any, ...]) -> tuple[str, ...]:
@@ -100,13 +106,13 @@ def _spelled(key: tuple[Any, ...]) -> tuple[str, ...]:
 def _order(keys: Sequence[tuple[Any, ...]]) -> str:
     """Return whether keys go up, down, or both; missing ones last."""
     ranks = [tuple((part is None, str(part)) for part in key) for key in keys]
-    ups = any(one < other for one, other in itertools.pairwise(ranks))
-    downs = any(one > other for one, other in itertools.pairwise(ranks))
+    ups = any(earlier < later for earlier, later in itertools.pairwise(ranks))
+    downs = any(earlier > later for earlier, later in itertools.pairwise(ranks))
     return f"{'up' * ups}{'down' * downs}"
 
 
-def _difference(one: Any, other: Any) -> int | None:
-    return one - other if isinstance(one, int) and isinstance(other, int) else None
+def _difference(first: Any, other: Any) -> int | None:
+    return first - other if isinstance(first, int) and isinstance(other, int) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,10 +172,10 @@ def _set_of_values(name: str, first: Sequence[Features], second: Sequence[Featur
 
 def _cutoff(name: str, first: Sequence[Features], second: Sequence[Features], factor: float) -> Event:
     """Return that a number reaches a cutoff, from below or from above; what has no number is with them, or not."""
-    found = [[sample.get(name) for sample in samples] for samples in (first, second)]
-    numbers = [np.sort([value for value in values if isinstance(value, int)]).astype(np.int64) for values in found]
+    columns = [[sample.get(name) for sample in samples] for samples in (first, second)]
+    numbers = [np.sort([value for value in values if isinstance(value, int)]).astype(np.int64) for values in columns]
     cutoffs = np.unique(np.concatenate(numbers))
-    shares = [1 - len(kept) / len(values) for kept, values in zip(numbers, found, strict=True)]
+    shares = [1 - len(kept) / len(values) for kept, values in zip(numbers, columns, strict=True)]
     with_none = shares[0] > factor * shares[1]
     tails = []
     for above in (True, False):

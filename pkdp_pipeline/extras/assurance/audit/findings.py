@@ -16,13 +16,13 @@ from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
 SCHEMA = "pkdp-audit/1"
 
-_SLACK = 1e-12
+_RELATIVE_SLACK = 1e-12
 """Bounds are widened by this much, relatively, for the rounding of the special functions."""
 
 Direction = Literal["first", "second"]
 
 #: This many samples of each life are enough to choose an event by; all others judge it.
-_CHOOSING = 400
+_MAX_CHOOSING_SAMPLES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,16 +135,16 @@ class Audit:
             "samples": self.samples,
             "seed": self.seed,
             "findings": [{**asdict(finding), "passed": finding.passed} for finding in self.findings],
-            "not_audited": [asdict(one) for one in self.not_audited],
+            "not_audited": [asdict(entry) for entry in self.not_audited],
         }
         return json.dumps(document, ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
         lines = []
-        for one in self.cases():
-            lines.append(f"{'passed' if one.passed else 'FAILED'}  {one.engine:8} {one.case}")
-            lines.append(f"        {_seen(one) if one.passed else one.words}")
-        lines += [f"not audited  {one.engine}: {one.case}: {one.reason}" for one in self.not_audited]
+        for finding in self.cases():
+            lines.append(f"{'passed' if finding.passed else 'FAILED'}  {finding.engine:8} {finding.case}")
+            lines.append(f"        {_detectable(finding) if finding.passed else finding.words}")
+        lines += [f"not audited  {entry.engine}: {entry.case}: {entry.reason}" for entry in self.not_audited]
         return "\n".join([*lines, self.conclusion])
 
     @property
@@ -167,13 +167,15 @@ class Audit:
 
 def _representative(findings: Sequence[Finding]) -> Finding:
     """Return the finding whose lower bound is farthest above its certificate; else the one that could see most."""
-    worst = max(findings, key=lambda one: one.attained_lower - one.certified)
+    worst = max(findings, key=lambda finding: finding.attained_lower - finding.certified)
     if not worst.passed:
         return worst
-    return min(findings, key=lambda one: 2.0 if one.could_see is None else one.could_see - one.certified)
+    return min(
+        findings, key=lambda finding: 2.0 if finding.could_see is None else finding.could_see - finding.certified
+    )
 
 
-def _seen(finding: Finding) -> str:
+def _detectable(finding: Finding) -> str:
     noticed = "nothing" if finding.could_see is None else f"{rounded_up(finding.could_see)} or more"
     return (
         f"ε = {finding.epsilon:g}: estimated {rounded_down(finding.estimate)}, certified "
@@ -194,11 +196,11 @@ def clopper_pearson(successes: int, draws: int, error: float) -> tuple[float, fl
 
     low, high = 0.0, 1.0
     if successes > 0:
-        low = float(betaincinv(successes, draws - successes + 1, error)) * (1.0 - _SLACK)
+        low = float(betaincinv(successes, draws - successes + 1, error)) * (1.0 - _RELATIVE_SLACK)
     if successes < draws:
-        high = min(1.0, float(betaincinv(successes + 1, draws - successes, 1.0 - error)) * (1.0 + _SLACK))
+        high = min(1.0, float(betaincinv(successes + 1, draws - successes, 1.0 - error)) * (1.0 + _RELATIVE_SLACK))
         # Near 1 the complement has the digits.
-        high = min(high, 1.0 - float(betaincinv(draws - successes, successes + 1, error)) * (1.0 - _SLACK))
+        high = min(high, 1.0 - float(betaincinv(draws - successes, successes + 1, error)) * (1.0 - _RELATIVE_SLACK))
         high = max(high, successes / draws)
     return low, high
 
@@ -210,7 +212,7 @@ def difference_below(first: tuple[int, int], second: tuple[int, int], epsilon: f
     """
     low, _ = clopper_pearson(*first, error / 2.0)
     _, high = clopper_pearson(*second, error / 2.0)
-    return low - math.exp(epsilon) * high * (1.0 + _SLACK)
+    return low - math.exp(epsilon) * high * (1.0 + _RELATIVE_SLACK)
 
 
 def judgements(levels: Sequence[bool], epsilons: int) -> int:
@@ -231,17 +233,17 @@ def judged(
 ) -> Iterator[Finding]:
     """Yield a finding for every event, in both directions, from samples of the first and of the second life.
 
-    The event that is chosen on the first samples, a third of them and never more than `_CHOOSING`, is judged by the
-    others; those that are `fixed` are judged by all, where they are judged. `error`: how likely one event may be judged
-    wrongly.
+    The event that is chosen on the first samples, a third of them and never more than `_MAX_CHOOSING_SAMPLES`, is
+    judged by the others; those that are `fixed` are judged by all, where they are judged. `error`: how likely one event
+    may be judged wrongly.
     """
     sides: tuple[tuple[Direction, Sequence[Features], Sequence[Features]], ...] = (
         ("first", *samples),
         ("second", *samples[::-1]),
     )
     for (direction, likelier, other), epsilon in itertools.product(sides, epsilons):
-        one, two = (min(_CHOOSING, len(side) // 3) for side in (likelier, other))
-        events = [(chosen(likelier[:one], other[:two], epsilon), likelier[one:], other[two:])]
+        size, other_size = (min(_MAX_CHOOSING_SAMPLES, len(side) // 3) for side in (likelier, other))
+        events = [(chosen(likelier[:size], other[:other_size], epsilon), likelier[size:], other[other_size:])]
         events += [(event, likelier, other) for event in FIXED if fixed]
         delta = certified(epsilon)
         for event, ones, others in events:
@@ -266,6 +268,6 @@ def _could_see(draws: int, other: tuple[int, int], epsilon: float, delta: float,
     if difference_below((draws, draws), other, epsilon, error) <= delta:
         return None
     events = bisect_left(
-        range(draws), True, key=lambda seen: difference_below((seen, draws), other, epsilon, error) > delta
+        range(draws), True, key=lambda count: difference_below((count, draws), other, epsilon, error) > delta
     )
     return events / draws - math.exp(epsilon) * other[0] / other[1]

@@ -86,7 +86,7 @@ _OURS = (b"pkdp.certificate", b"pkdp.release")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Output:
     """Everything that one publication shows.
 
     Attributes
@@ -118,9 +118,9 @@ class _Recorder(logging.Handler):
         self._said.append(f"log {record.name} {record.levelname}: {record.getMessage()}")
 
 
-def observed(publish: Callable[[], Seen]) -> Seen:
+def observed(publish: Callable[[], Output]) -> Output:
     """Return what `publish` shows, with everything that is said meanwhile; an error is shown like anything else."""
-    shown, failed, said, out, err = Seen(), list[str](), list[str](), io.StringIO(), io.StringIO()
+    shown, failed, said, out, err = Output(), list[str](), list[str](), io.StringIO(), io.StringIO()
     recorder, ours, root = _Recorder(said), logging.getLogger("pkdp_pipeline"), logging.getLogger()
     level = ours.level
     root.addHandler(recorder)
@@ -144,7 +144,7 @@ def observed(publish: Callable[[], Seen]) -> Seen:
     return replace(shown, said=(*shown.said, *said, *failed))
 
 
-def _of_release(release: Release, *, sealed: bool = True) -> Seen:
+def _of_release(release: Release, *, sealed: bool = True) -> Output:
     """Return what a release shows.
 
     `sealed`: whether equal public content has equal bytes. With a ledger it has not: the certificate names the head of
@@ -173,7 +173,7 @@ def _of_release(release: Release, *, sealed: bool = True) -> Seen:
     )
     columns = (table.iloc[:, place].tolist() for place in range(table.shape[1]))
     rows = tuple(tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
-    return Seen(rows=rows, form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
+    return Output(rows=rows, form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -184,7 +184,7 @@ class FrameOperator:
     case: Case
     keys: Sequence[tuple[Any, ...]]
 
-    def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
+    def outputs(self, frames: Sequence[pd.DataFrame]) -> tuple[Output, ...]:
         """Return everything that is seen when these frames are published, one for each day."""
         with self._calls(frames) as (_, calls):
             sealed = self.case.scenario == "once"
@@ -214,7 +214,7 @@ class FrameOperator:
                 given[1]["revise"] = True
             yield ledger, [(frames[min(day, len(frames) - 1)], given[day]) for day in days]
 
-    def _shown(self, frame: pd.DataFrame, given: dict[str, Any], *, sealed: bool) -> Seen:
+    def _shown(self, frame: pd.DataFrame, given: dict[str, Any], *, sealed: bool) -> Output:
         return _of_release(self._release(frame, given), sealed=sealed)
 
     def _release(self, frame: pd.DataFrame, ledger: dict[str, Any]) -> Release:
@@ -224,10 +224,10 @@ class FrameOperator:
         case = self.case
         if case.layout.request is not None:
             source = partial(_MAKERS[self.engine][1], frame)
-            asked = Publication(
+            publication = Publication(
                 question=case.layout.request, attacker=case.attacker, alone=case.alone, target=case.target
             )
-            return publish(source, asked)
+            return publish(source, publication)
         # What promises little is audited too.
         given = {**case.arguments(self.keys), "unit": _UNIT, "attacker": case.attacker, "target": None, **ledger}
         if self.engine == "pandas":
@@ -244,7 +244,7 @@ class SqlOperator:
     case: Case
     keys: Sequence[tuple[Any, ...]]
 
-    def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
+    def outputs(self, frames: Sequence[pd.DataFrame]) -> tuple[Output, ...]:
         """Return everything that is seen when these frames are published, one for each day."""
         with self._installed(frames[0]) as connection:
             return tuple(
@@ -273,7 +273,7 @@ class SqlOperator:
             install(connection, attacker=attacker, unit=_UNIT, ledger=ledger, period=period, **rules)
             yield connection
 
-    def _selected(self, connection: Any) -> Seen:
+    def _selected(self, connection: Any) -> Output:
         given = {
             {"where": "filter"}.get(name, name): value
             for name, value in self.case.arguments(self.keys).items()
@@ -281,9 +281,9 @@ class SqlOperator:
         }
         macro = "pkdp_count('people'" if self.case.is_count else "pkdp_histogram('people', 'cell'"
         arguments = "".join(f", {name} := {_sql(value)}" for name, value in given.items())
-        found = connection.execute(f"FROM {macro}{arguments})")
-        names, types = (tuple(str(column[place]) for column in found.description) for place in (0, 1))
-        return Seen(rows=tuple(map(tuple, found.fetchall())), form=(names, *types))
+        result = connection.execute(f"FROM {macro}{arguments})")
+        names, types = (tuple(str(column[place]) for column in result.description) for place in (0, 1))
+        return Output(rows=tuple(map(tuple, result.fetchall())), form=(names, *types))
 
 
 Operator = FrameOperator | SqlOperator

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ABSENT = -1
 _UNDECLARED = "elsewhere"
-_MOST_TRIED = 400
+_MAX_TRIED = 400
 Numbers = npt.NDArray[np.int64]
 
 
@@ -51,7 +51,7 @@ class Layout:
     spread : int
         How many cells there are for each of the crowd's, all of them alike: everybody is in each of these
         independently of the others, the controlled people in all of theirs. 1: a person is in one cell.
-    held : int
+    occupied : int
         In how many of them the target is.
     companions : tuple of int
         Of a histogram: further cells beside the target's, with this many people surely in each.
@@ -75,7 +75,7 @@ class Layout:
     counts: bool = False
     elsewhere: bool = False
     spread: int = 1
-    held: int = 1
+    occupied: int = 1
     companions: tuple[int, ...] = ()
     rows: tuple[int, ...] = (1,)
     strays: bool = False
@@ -129,7 +129,7 @@ def _drawn_in_several(crowd: Crowd, lives: Sequence[Life], layout: Layout, gener
     copies, places = len(lives), np.arange(crowd.cells * layout.spread)
     alike = places // layout.spread
     chosen = np.array([ABSENT if life is None else life for life in lives])[:, None, None]
-    columns = [(chosen == alike) & (places % layout.spread < layout.held)]
+    columns = [(chosen == alike) & (places % layout.spread < layout.occupied)]
     for group in (*crowd.known, *crowd.unknown):
         chances = np.array(group.chances)[alike]
         columns.append(generator.random((copies, group.people, len(places))) < chances)
@@ -143,7 +143,7 @@ def _drawn_in_several(crowd: Crowd, lives: Sequence[Life], layout: Layout, gener
     return drawn
 
 
-def told(crowd: Crowd, places: Numbers) -> tuple[int, ...]:
+def shown_to_attacker(crowd: Crowd, places: Numbers) -> tuple[int, ...]:
     """Return what the attacker is shown of a copy beside the table: how many known people are where; the total."""
     known = sum(group.people for group in crowd.known)
     numbers = np.stack(np.unique(places[1 : 1 + known], return_counts=True), axis=1).ravel().tolist()
@@ -159,7 +159,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     import pandas as pd
 
     copies, people = drawn.shape[:2]
-    each = drawn[0, 0].size
+    copy_size = drawn[0, 0].size
     width = layout.cells(crowd)
     keys = layout.keys(crowd, copies)
     names = np.random.default_rng(copies * people).permutation(copies * people) + 1000
@@ -169,7 +169,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     cells = where[rows]
     if layout.strays:
         rows, cells = np.concatenate([rows, there]), np.concatenate([cells, (where[there] + 1) % width])
-    rows //= each
+    rows //= copy_size
     places = rows // people * width + np.where(cells == ABSENT, 0, cells)
     places[layout.elsewhere & (cells == ABSENT)] = -1
     # After these come rows that name nobody, and people in a cell that is not public.
@@ -180,11 +180,11 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     places = np.append(places, np.array([place for _, place in others], dtype=np.int64))
     counted = np.append(layout.elsewhere | (cells != ABSENT), np.ones(len(others), dtype=bool))
     turns = np.append(np.arange(len(rows)), np.arange(len(others)))
-    order, asked = generator.permutation(len(persons)), layout.request
-    if asked is not None:
-        columns: dict[str, Any] = dict.fromkeys(asked.order_by, turns)
-        columns |= {name: "same" if place else persons for place, name in enumerate(asked.unit)}
-        columns |= {name: [keys[place][at] for place in places] for at, name in enumerate(asked.by)}
+    order, request = generator.permutation(len(persons)), layout.request
+    if request is not None:
+        columns: dict[str, Any] = dict.fromkeys(request.order_by, turns)
+        columns |= {name: "same" if place else persons for place, name in enumerate(request.unit)}
+        columns |= {name: [keys[place][position] for place in places] for position, name in enumerate(request.by)}
         for name, kept in layout.where.kept.items():
             columns[name] = [kept if counts else layout.where.dropped.get(name) for counts in counted]
         return pd.DataFrame(columns, index=range(len(persons))).iloc[order]
@@ -221,13 +221,13 @@ def filtered(where: Predicate | None) -> Filtered | None:
                 constants += [constant, constant + 1, constant - 1]
     constants += _dates([condition for condition in where.conditions if condition.part is not None])
     # A column has values of one type, in rows that are kept and in rows that are not.
-    found: dict[tuple[type, ...], dict[bool, dict[str, Any]]] = {}
+    rows_by_type: dict[tuple[type, ...], dict[bool, dict[str, Any]]] = {}
     tried = itertools.product([*dict.fromkeys(constants), True, False], repeat=len(names))
-    for values in itertools.islice(tried, _MOST_TRIED):
+    for values in itertools.islice(tried, _MAX_TRIED):
         row = dict(zip(names, values, strict=True))
         answer = _answer(where, row)
         if answer is not None:
-            rows = found.setdefault(tuple(map(type, values)), {})
+            rows = rows_by_type.setdefault(tuple(map(type, values)), {})
             rows.setdefault(answer, row)
             if len(rows) == 2:
                 return Filtered(kept=rows[True], dropped=rows[False])
@@ -236,23 +236,23 @@ def filtered(where: Predicate | None) -> Filtered | None:
 
 def _likely(pattern: str) -> str:
     """Return a text that has a pattern."""
-    return re.sub(r"\\(.)|%|_", lambda found: found[1] or {"_": "a"}.get(found[0], ""), pattern, flags=re.DOTALL)
+    return re.sub(r"\\(.)|%|_", lambda match: match[1] or {"_": "a"}.get(match[0], ""), pattern, flags=re.DOTALL)
 
 
 def _dates(conditions: Sequence[Condition]) -> list[Any]:
     """Return dates with the parts that are asked for, and dates beside them; none where no part is."""
     import pandas as pd
 
-    asked: dict[str | None, list[int]] = {}
+    parts: dict[str | None, list[int]] = {}
     for condition in conditions:
-        numbers = [int(one) for one in condition.constants if isinstance(one, (int, float))]
-        asked.setdefault(condition.part, []).extend(number + more for number in numbers for more in (0, 1, -1))
-    days = range(1, 8) if "weekday" in asked else asked.get("day", [1])
-    found = []
-    for year, month, day in itertools.product(asked.get("year", [2020]), asked.get("month", [1]), days):
+        numbers = [int(constant) for constant in condition.constants if isinstance(constant, (int, float))]
+        parts.setdefault(condition.part, []).extend(number + more for number in numbers for more in (0, 1, -1))
+    days = range(1, 8) if "weekday" in parts else parts.get("day", [1])
+    dates = []
+    for year, month, day in itertools.product(parts.get("year", [2020]), parts.get("month", [1]), days):
         with suppress(ValueError):  # there is no such day
-            found.append(pd.Timestamp(year=year, month=month, day=day))
-    return found if asked else []
+            dates.append(pd.Timestamp(year=year, month=month, day=day))
+    return dates if parts else []
 
 
 def _answer(where: Predicate, row: Mapping[str, Any]) -> bool | None:

@@ -19,7 +19,7 @@ from pkdp_pipeline.extras.assurance.audit.cases import Case, Trial, case_of, cas
 from pkdp_pipeline.extras.assurance.audit.events import Features, of_cell, of_table
 from pkdp_pipeline.extras.assurance.audit.findings import Audit, Finding, NotAudited, judged, judgements
 from pkdp_pipeline.extras.assurance.audit.operators import PACE, SQL, FrameOperator, Operator, SqlOperator, check_engine
-from pkdp_pipeline.extras.assurance.audit.people import Numbers, draw, frame_of, told
+from pkdp_pipeline.extras.assurance.audit.people import Numbers, draw, frame_of, shown_to_attacker
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, Protects
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 SAMPLES = 120
 CONFIDENCE = 0.999999
-_FEWEST = 8
-_ENOUGH = 100
+_MIN_SAMPLES = 8
+_MIN_SAMPLES_ALONE = 100
 _THOROUGH = ("pandas", "duckdb", "polars", "pyarrow")
 
 Progress = Callable[[str], None]
@@ -128,9 +128,11 @@ def audit_job(job: Job, *, engines: Sequence[str] = (), **how: Any) -> Audit:
     if SQL in named:
         raise ArgumentError("engine 'sql' is for mechanisms: the macros publish no job's requests; audit duckdb.")
     cases, left_out = [], []
-    for asked in job.publications():
-        name = str(asked.question.label)
-        case = case_of_request(name, asked.question, asked.attacker, alone=asked.alone, target=asked.target)
+    for publication in job.publications():
+        name = str(publication.question.label)
+        case = case_of_request(
+            name, publication.question, publication.attacker, alone=publication.alone, target=publication.target
+        )
         if isinstance(case, Case):
             cases.append(case)
         for engine in named:
@@ -157,7 +159,7 @@ def audit_cases(
     Where it is `paced`, slower engines draw fewer samples (`PACE`). With several `workers`, processes of their own
     share the cases. `progress` is told what has been judged.
     """
-    number = whole_number("samples", samples, least=_FEWEST)
+    number = whole_number("samples", samples, least=_MIN_SAMPLES)
     start = whole_number("seed", seed, least=0)
     if not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
         raise ArgumentError(f"confidence must be above 0 and below 1, got {confidence!r}.")
@@ -168,13 +170,13 @@ def audit_cases(
         replace(piece, samples=_samples(piece, number, paced), error=error, seed=(start, place))
         for place, piece in enumerate(pieces)
     ]
-    found: dict[_Piece, list[Finding]] = {}
+    done: dict[_Piece, list[Finding]] = {}
     for task, findings in _done(tasks, workers):
-        found[task] = findings
+        done[task] = findings
         if progress is not None:
-            progress(f"{len(found)} of {len(tasks)}: {task.engine}, {task.case.name}")
+            progress(f"{len(done)} of {len(tasks)}: {task.engine}, {task.case.name}")
     return Audit(
-        findings=tuple(finding for task in tasks for finding in found[task]),
+        findings=tuple(finding for task in tasks for finding in done[task]),
         not_audited=tuple(dict.fromkeys(not_audited)),
         confidence=confidence,
         samples=number,
@@ -182,15 +184,15 @@ def audit_cases(
     )
 
 
-def _samples(piece: _Piece, asked: int, paced: bool) -> int:
+def _samples(piece: _Piece, samples: int, paced: bool) -> int:
     """Return how many samples are drawn of each life; slower engines draw fewer, where they may."""
-    wanted = max(_FEWEST, round(asked * piece.case.effort))
+    wanted = max(_MIN_SAMPLES, round(samples * piece.case.effort))
     if not paced:
         return wanted
-    fewer = max(_FEWEST, round(wanted * PACE.get(piece.engine, 1.0)))
+    fewer = max(_MIN_SAMPLES, round(wanted * PACE.get(piece.engine, 1.0)))
     # With one copy in a frame and fewer samples than this, no loss whatever would be noticed.
     alone = piece.trial is piece.case.trials[0] and piece.case.copies_of(piece.trial.days[0]) == 1
-    return max(fewer, min(wanted, _ENOUGH)) if alone and piece.engine in _THOROUGH else fewer
+    return max(fewer, min(wanted, _MIN_SAMPLES_ALONE)) if alone and piece.engine in _THOROUGH else fewer
 
 
 def _done(tasks: Sequence[_Piece], workers: int) -> Iterator[tuple[_Piece, list[Finding]]]:
@@ -214,7 +216,7 @@ def _pieces(
     cases: Sequence[Case], engines: Sequence[str], left_out: Sequence[NotAudited]
 ) -> tuple[list[_Piece], list[NotAudited]]:
     pieces, not_audited = [], list(left_out)
-    without = {(one.case, one.engine) for one in left_out}
+    without = {(entry.case, entry.engine) for entry in left_out}
     for engine in engines:
         for case in cases:
             if (case.name, engine) in without:
@@ -244,13 +246,15 @@ def _findings(piece: _Piece) -> list[Finding]:
             # lives differ in one person, and each other copy is a sample of its own life.
             lives = [life, *((copy + sample) % 2 for copy in range(1, copies))]
             drawn, frames = _days(piece, lives, generator)
-            seen = operator.seen(frames)
-            table = of_table(seen, own)
-            for copy, one in enumerate(lives):
+            outputs = operator.outputs(frames)
+            table = of_table(outputs, own)
+            for copy, copy_life in enumerate(lives):
                 names = None if case.is_count else spelled[copy * width : (copy + 1) * width]
-                shown = (told(day, places[copy]) for day, places in zip(piece.trial.days, drawn, strict=True))
-                cell = of_cell(seen, names, tuple(number for numbers in shown for number in numbers))
-                cells[one].append({**cell, **table} if case.is_count else cell)
+                shown = (
+                    shown_to_attacker(day, places[copy]) for day, places in zip(piece.trial.days, drawn, strict=True)
+                )
+                cell = of_cell(outputs, names, tuple(number for numbers in shown for number in numbers))
+                cells[copy_life].append({**cell, **table} if case.is_count else cell)
             tables[life].append(table)
     return [
         finding

@@ -37,44 +37,44 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 from pkdp_pipeline.theorems import Protects
 
-MOST = 12
+MAX_RELEASES_TRIED = 12
 """This many different releases of a total are tried."""
 
-MOST_SIMULATED = 3
+MAX_SIMULATED = 3
 """This many of them by simulation, which takes longer."""
 
 SAME = Fraction(1, 10**9)
 """Relative difference at which two evaluations of the same number, on different machines, are the same."""
 
-_NONE = "none learns more than is promised"
-_READ = (0.5, 1.0)
-_AT = (1.0, 0.5, 0.1)
-_MOST_SCHEDULES = 20
+_NONE_LEARNS_MORE = "none learns more than is promised"
+_USUAL_EPSILONS = (0.5, 1.0)
+_EPSILONS_OF_TOTALS = (1.0, 0.5, 0.1)
+_MAX_SCHEDULES = 20
 """This many schedules are tried at each ε; and of those who are drawn, this many in all:"""
 
-_MOST_DRAWN = 4
-_LARGEST_TOTAL = 3000
+_MAX_DRAWN = 4
+_MAX_RELEASES_OF_TOTAL = 3000
 """Totals of more releases than this are not tried: drawing one of their trajectories takes as long as they are."""
 
-_TERMS = {True: 1_000_000, False: 400_000}
+_MAX_TERMS = {True: 1_000_000, False: 400_000}
 """How many terms are enumerated for one certificate, with a single cell and with several; about a second each."""
 
-_ONE_TRIAL = {True: LARGEST, False: 130_000}
+_MAX_TERMS_OF_TRIAL = {True: LARGEST, False: 130_000}
 """How many of them for one trial."""
 
-_LUMPED, _EACH = 1_500, 4
+_MAX_LUMPED_TERMS, _LUMPED_COST = 1_500, 4
 """This many terms for an attacker on several cells of a person, of which each takes as long as several others."""
 
-_FIRST = (1.0, 0.5, 2.0, 0.1)
+_FIRST_EPSILONS = (1.0, 0.5, 2.0, 0.1)
 """Tried first, so that some ε is tried even where little can be."""
 
-_FARTHEST = 100.0
+_MAX_EPSILON = 100.0
 
-_SIMULATED_AT = (0.1, 0.5)
+_SIMULATED_EPSILONS = (0.1, 0.5)
 """Where a few ten thousand draws can come close to what is certified."""
 
 _SIMULATED_EACH = 2
-_MOST_PEOPLE = 10_000_000
+_MAX_PEOPLE = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Effort:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Found:
+class _Attained:
     """The result of enumerating attackers.
 
     Parameters
@@ -123,12 +123,20 @@ class _Tried(NamedTuple):
     """Releases of a certificate with the same terms: the δ that each of them states, by ε, and what was found."""
 
     stored: dict[str, dict[float, float]]
-    found: _Found
+    attained: _Attained
 
     def drawable(self) -> list[tuple[float, Schedule]]:
         """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
-        small = [(epsilon, one) for epsilon, one in self.found.left if is_simulated(one, most_people=_MOST_PEOPLE)]
-        return [trial for at in _SIMULATED_AT for trial in [one for one in small if one[0] == at][:_SIMULATED_EACH]]
+        small = [
+            (epsilon, schedule)
+            for epsilon, schedule in self.attained.left
+            if is_simulated(schedule, most_people=_MAX_PEOPLE)
+        ]
+        return [
+            trial
+            for epsilon in _SIMULATED_EPSILONS
+            for trial in [pair for pair in small if pair[0] == epsilon][:_SIMULATED_EACH]
+        ]
 
 
 _Reached = tuple[Fraction, float, str, float]
@@ -138,24 +146,26 @@ _Reached = tuple[Fraction, float, str, float]
 def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certificate") -> Iterator[Claim]:
     """Yield what attackers attain of every release in a certificate, held against the stored numbers."""
     alike: dict[tuple[Mechanism, AttackerModel, Protects], list[Nested]] = {}
-    for one in nested:
-        made = one.certificate
-        if isinstance(made, ReleaseCertificate):
-            alike.setdefault((made.mechanism, made.attacker, made.protects), []).append(one)
-    more = len(alike) - MOST
+    for entry in nested:
+        certificate = entry.certificate
+        if isinstance(certificate, ReleaseCertificate):
+            alike.setdefault((certificate.mechanism, certificate.attacker, certificate.protects), []).append(entry)
+    more = len(alike) - MAX_RELEASES_TRIED
     left = f" {number_of(more, 'more release')} not tried." if more > 0 else ""
     tried: dict[bool, list[_Tried]] = {False: [], True: []}
-    for terms, releases in list(alike.items())[:MOST]:
+    for terms, releases in list(alike.items())[:MAX_RELEASES_TRIED]:
         about = releases[0].certificate
         for worst, stated in ((False, about.has_partial_knowledge), (True, about.worst_case_bound is not None)):
             if stated:
-                stored = {one.path: _stored(one, worst=worst) for one in releases}
-                chosen = {epsilon for each in stored.values() for epsilon in each if 0.0 <= epsilon <= _FARTHEST}
+                stored = {release.path: _stored(release, worst=worst) for release in releases}
+                chosen = {epsilon for deltas in stored.values() for epsilon in deltas if 0.0 <= epsilon <= _MAX_EPSILON}
                 # The ε that matter most come first.
-                ordered = [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
+                ordered = [epsilon for epsilon in _FIRST_EPSILONS if epsilon in chosen] + sorted(
+                    chosen - set(_FIRST_EPSILONS)
+                )
                 tried[worst].append(_Tried(stored, _enumerating(*terms, tuple(ordered), worst)))
     part = effort.shared(2) if len(nested) > 1 else effort
-    drawn = [(one, one.drawable()) for one in tried[False][:MOST_SIMULATED]]
+    drawn = [(group, group.drawable()) for group in tried[False][:MAX_SIMULATED]]
     if tried[False]:
         yield claim_of(f"{prefix}.enumerated", lambda: _enumerated(tried[False], left))
     if any(listed for _, listed in drawn):
@@ -184,7 +194,7 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
         if delta > 0.0:
             percent = math.floor(100 * min(lower / Fraction(delta), Fraction(1)))
             # Of equal shares, the ε that people read comes last.
-            closest = max(closest, (percent, epsilon in _READ, epsilon))
+            closest = max(closest, (percent, epsilon in _USUAL_EPSILONS, epsilon))
     if closest[0] < 0:
         return ""
     evidence |= {"percent": closest[0], "epsilon": closest[2]}
@@ -193,22 +203,28 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
 
 def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]]:
     """Return what exact trials of attackers on single releases attain."""
-    trials, people = sum(one.found.trials for one in tried), sum(len(one.found.attackers) for one in tried)
-    skipped = sum(len(one.found.left) for one in tried)
+    trials, people = (
+        sum(group.attained.trials for group in tried),
+        sum(len(group.attained.attackers) for group in tried),
+    )
+    skipped = sum(len(group.attained.left) for group in tried)
     evidence: dict[str, Any] = {"trials": trials, "attackers": people, "too_large": skipped}
     reached = (
-        (one.found.best[epsilon], epsilon, path, delta)
-        for one in tried
-        for path, stored in one.stored.items()
+        (group.attained.best[epsilon], epsilon, path, delta)
+        for group in tried
+        for path, stored in group.stored.items()
         for epsilon, delta in stored.items()
-        if epsilon in one.found.best
+        if epsilon in group.attained.best
     )
     tight = _judged(reached, evidence)
     if not trials:
         why = "Every attacker who matters is too large to enumerate." if skipped else "There is nobody to try."
         raise UncheckedError(f"{why}{left}", **evidence)
     who, on = number_of(people, "simulated attacker"), number_of(len(tried), "kind")
-    return f"{who} in {number_of(trials, 'exact trial')} on releases of {on}: {_NONE}{tight}.{left}", evidence
+    return (
+        f"{who} in {number_of(trials, 'exact trial')} on releases of {on}: {_NONE_LEARNS_MORE}{tight}.{left}",
+        evidence,
+    )
 
 
 def _simulated(
@@ -221,78 +237,81 @@ def _simulated(
     evidence: dict[str, Any] = {"simulations": number, "draws": effort.draws, "error": effort.error}
 
     def reached() -> Iterator[_Reached]:
-        for one, listed in drawn:
+        for group, listed in drawn:
             for epsilon, attacker in listed:
                 lower = simulated_schedule(attacker, epsilon, draws=effort.draws, error=error, generator=generator)
                 assert lower is not None
-                for path, stored in one.stored.items():
+                for path, stored in group.stored.items():
                     yield Fraction(lower), epsilon, path, stored.get(epsilon, 1.0)
 
     tight = _judged(reached(), evidence, least="at least ")
-    return f"{number_of(number, 'simulation')} of {effort.words}: {_NONE}{tight}.", evidence
+    return f"{number_of(number, 'simulation')} of {effort.words}: {_NONE_LEARNS_MORE}{tight}.", evidence
 
 
-def _together(one: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
+def _together(total: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
     """Return what attackers on several releases attain of their total."""
     evidence: dict[str, Any] = {"trials": 0, "simulations": 0, "draws": effort.draws, "error": effort.error}
-    error, generator = effort.shared(_MOST_DRAWN).error, np.random.default_rng(effort.seed)
+    error, generator = effort.shared(_MAX_DRAWN).error, np.random.default_rng(effort.seed)
 
     def reached() -> Iterator[_Reached]:
-        for epsilon, schedule, delta in _chosen(one):
+        for epsilon, schedule, delta in _chosen(total):
             exact = enumerated_schedule(schedule, epsilon)
             lower: Fraction | float | None = None if exact is None else exact.lower
-            if exact is None and evidence["simulations"] < _MOST_DRAWN:
+            if exact is None and evidence["simulations"] < _MAX_DRAWN:
                 evidence["simulations"] += 1
                 lower = simulated_schedule(schedule, epsilon, draws=effort.draws, error=error, generator=generator)
             if lower is not None:
                 evidence["trials"] += 1
-                yield Fraction(lower), epsilon, one.path, delta
+                yield Fraction(lower), epsilon, total.path, delta
 
     tight = _judged(reached(), evidence, least="at least ")
     trials, drawn = evidence["trials"], evidence["simulations"]
     if not trials:
         raise UncheckedError("No attack on releases like these together is known, or they are too large.")
     how = f"{drawn} of them by {effort.words}" if drawn else "exact"
-    return f"{number_of(trials, 'trial')} of attackers on several releases, {how}: {_NONE}{tight}.", evidence
+    return (
+        f"{number_of(trials, 'trial')} of attackers on several releases, {how}: {_NONE_LEARNS_MORE}{tight}.",
+        evidence,
+    )
 
 
-def _chosen(one: Nested) -> Iterator[tuple[float, Schedule, float]]:
+def _chosen(total: Nested) -> Iterator[tuple[float, Schedule, float]]:
     """Yield ε, a schedule, and the δ that is stored there: of those who are declared, then of those who know all."""
-    certificate = one.certificate
+    certificate = total.certificate
     assert isinstance(certificate, ComposedCertificate)
-    if certificate.releases > _LARGEST_TOTAL:
+    if certificate.releases > _MAX_RELEASES_OF_TOTAL:
         return
     for worst in (False, True):
         if certificate.worst_case_bound is None if worst else not certificate.has_partial_knowledge:
             continue
-        stored = _stored(one, worst=worst)
-        for epsilon in _AT:
+        stored = _stored(total, worst=worst)
+        for epsilon in _EPSILONS_OF_TOTALS:
             if epsilon in stored:
-                found = worst_schedules(certificate) if worst else schedules(certificate, epsilons=(epsilon,))
+                candidates = worst_schedules(certificate) if worst else schedules(certificate, epsilons=(epsilon,))
                 # Those who look at most releases first.
-                for schedule in sorted(found, key=releases_in, reverse=True)[:_MOST_SCHEDULES]:
+                for schedule in sorted(candidates, key=releases_in, reverse=True)[:_MAX_SCHEDULES]:
                     yield epsilon, schedule, stored[epsilon]
 
 
-def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
+def _stored(entry: Nested, *, worst: bool) -> dict[float, float]:
     """Return the stored δ, by ε: of the certificate, or of what holds against anyone."""
-    about = one.document["worst_case"]
-    pairs = list(one.document["grid"])
+    about = entry.document["worst_case"]
+    pairs = list(entry.document["grid"])
     if worst:
         # Where nothing rests on the attacker model, the certificate is one against anyone as a whole.
-        pairs = [] if one.certificate.has_partial_knowledge else pairs
+        pairs = [] if entry.certificate.has_partial_knowledge else pairs
         pairs += [] if about is None else [*about.get("grid", ()), {name: about[name] for name in ("epsilon", "delta")}]
-    found: dict[float, float] = {}
+    deltas: dict[float, float] = {}
     for pair in pairs:
         epsilon, delta = float(pair["epsilon"]), float(pair["delta"])
-        found[epsilon] = min(delta, found.get(epsilon, 1.0))
-    return found
+        deltas[epsilon] = min(delta, deltas.get(epsilon, 1.0))
+    return deltas
 
 
 @functools.lru_cache(maxsize=64)
 def _enumerating(
     mechanism: Mechanism, attacker: AttackerModel, protects: Protects, epsilons: tuple[float, ...], worst: bool
-) -> _Found:
+) -> _Attained:
     """Try those whom the theorems are worst about and all vertices of small instances; or those who know all others.
 
     It is kept: the promises of a report are often about the same release, alone and as part of a total.
@@ -300,25 +319,28 @@ def _enumerating(
     certificate = certify(mechanism, attacker, protects=protects)
     if worst:
         known = all_knowing(certificate)
-        trials = [(epsilon, one) for epsilon in epsilons for one in known]
+        trials = [(epsilon, schedule) for epsilon in epsilons for schedule in known]
     else:
-        trials = [(epsilon, one) for epsilon in epsilons for one in attackers(certificate, epsilon)]
+        trials = [(epsilon, schedule) for epsilon in epsilons for schedule in attackers(certificate, epsilon)]
         small = small_attackers(certificate)
-        trials += [(epsilon, one) for epsilon in _READ if epsilon in epsilons for one in small]
-    found, room = _Found(), dict(_TERMS)
-    for epsilon, one in trials:
-        lower, single = None, len(one) == 1 and one[0].times == one[0].crowd.cells == 1
-        if releases_in(one) > 1:
+        trials += [(epsilon, schedule) for epsilon in _USUAL_EPSILONS if epsilon in epsilons for schedule in small]
+    attained, room = _Attained(), dict(_MAX_TERMS)
+    for epsilon, candidate in trials:
+        lower, single = None, len(candidate) == 1 and candidate[0].times == candidate[0].crowd.cells == 1
+        if releases_in(candidate) > 1:
             # In several cells a few steps of likelihood are told apart, and their products take longer.
-            terms, lower = _LUMPED * _EACH, lumped_schedule(one, epsilon, _LUMPED) if room[single] > 0 else None
-        elif (terms := terms_of(one)) <= min(_ONE_TRIAL[single], room[single]):
-            trial = enumerated_schedule(one, epsilon)
+            terms, lower = (
+                _MAX_LUMPED_TERMS * _LUMPED_COST,
+                lumped_schedule(candidate, epsilon, _MAX_LUMPED_TERMS) if room[single] > 0 else None,
+            )
+        elif (terms := terms_of(candidate)) <= min(_MAX_TERMS_OF_TRIAL[single], room[single]):
+            trial = enumerated_schedule(candidate, epsilon)
             lower = None if trial is None else trial.lower
         if lower is None:
-            found.left.append((epsilon, one))
+            attained.left.append((epsilon, candidate))
             continue
         room[single] -= terms
-        found.trials += 1
-        found.attackers.add(one)
-        found.best[epsilon] = max(lower, found.best.get(epsilon, lower))
-    return found
+        attained.trials += 1
+        attained.attackers.add(candidate)
+        attained.best[epsilon] = max(lower, attained.best.get(epsilon, lower))
+    return attained

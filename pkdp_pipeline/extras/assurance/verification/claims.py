@@ -136,8 +136,8 @@ class Verification:
         if self.failures:
             first = self.failures[0].key
             return f"This {self.kind} does not hold: {len(self.failures)} of {of} failed{left}. The first is {first}."
-        held = len(self.claims) - len(self.unchecked)
-        return f"Nothing failed: {held} of {of} of this {self.kind} were checked and hold{left}."
+        passed = len(self.claims) - len(self.unchecked)
+        return f"Nothing failed: {passed} of {of} of this {self.kind} were checked and hold{left}."
 
     def to_json(self) -> str:
         """Return it as JSON; `pkdp_pipeline/schemas/verification.v1.json` describes it."""
@@ -193,10 +193,10 @@ Check = Callable[[], "str | tuple[str, Mapping[str, Any]]"]
 def claim_of(key: str, check: Check) -> Claim:
     """Return the outcome of a check; errors that break it are raised."""
     try:
-        found = check()
+        result = check()
     except BrokenError as error:
         return Claim(key, error.outcome, str(error), error.evidence)
-    return Claim(key, "pass", *((found,) if isinstance(found, str) else found))
+    return Claim(key, "pass", *((result,) if isinstance(result, str) else result))
 
 
 def checked(checks: Mapping[str, Check]) -> Iterator[Claim]:
@@ -216,8 +216,8 @@ def checked(checks: Mapping[str, Check]) -> Iterator[Claim]:
 _SCHEMA = "certificate.v1.json"
 
 _SENTENCE = re.compile(r"[εδ]|[.!?:;]\s+\S")
-_SHOWN = 160
-_RULE_SHOWN = 80
+_MAX_SHOWN = 160
+_MAX_RULE_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -266,16 +266,18 @@ def certificate_claims(document: dict[str, Any], prefix: str) -> tuple[list[Clai
 def _numbers(nested: list[Nested], words: dict[bool, list[Difference]]) -> tuple[str, dict[str, Any]]:
     """Compare every stored number with what the certificates give; which words differ, by whether they are ours."""
     numbers: list[Difference] = []
-    found: dict[bool, list[Difference]] = {True: [], False: []}
+    reworded: dict[bool, list[Difference]] = {True: [], False: []}
     points = 0
-    for one in nested:
-        worst = one.document["worst_case"]
-        points += 2 * len(one.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
-        ours = one.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
-        for each in one.certificate.differences(one.document, skip={"certificate", "library"}, path=one.path):
-            (found[ours] if is_word(each) else numbers).append(each)
-    words |= found
-    altered = [one for one in numbers if not one.is_weaker]
+    for entry in nested:
+        worst = entry.document["worst_case"]
+        points += 2 * len(entry.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
+        ours = entry.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
+        for difference in entry.certificate.differences(
+            entry.document, skip={"certificate", "library"}, path=entry.path
+        ):
+            (reworded[ours] if is_word(difference) else numbers).append(difference)
+    words |= reworded
+    altered = [number for number in numbers if not number.is_weaker]
     evidence = {"certificates": len(nested), "numbers": points, "different": len(altered)}
     if altered:
         raise BrokenError(f"{described(numbers)}.", **evidence)
@@ -283,11 +285,13 @@ def _numbers(nested: list[Nested], words: dict[bool, list[Difference]]) -> tuple
     return f"{points} numbers{parts} recomputed, {outcome_of(numbers)}.", evidence
 
 
-def _words(nested: list[Nested], found: dict[bool, list[Difference]]) -> str:
-    if found[True]:
-        raise BrokenError(f"{described(found[True])}. {REWORDED}", different=[one.path for one in found[True]])
-    if found[False]:
-        different = [one.path for one in found[False]]
+def _words(nested: list[Nested], reworded: dict[bool, list[Difference]]) -> str:
+    if reworded[True]:
+        raise BrokenError(
+            f"{described(reworded[True])}. {REWORDED}", different=[difference.path for difference in reworded[True]]
+        )
+    if reworded[False]:
+        different = [difference.path for difference in reworded[False]]
         raise UncheckedError(
             "It says that another version wrote it, whose wording this one cannot compare; its numbers are checked. Do "
             f"not rely on its words: {', '.join(different[:3])} {'is' if len(different) == 1 else 'are'} not what this "
@@ -301,20 +305,20 @@ def _words(nested: list[Nested], found: dict[bool, list[Difference]]) -> str:
 def _own_texts(nested: list[Nested]) -> str:
     """Return which texts the certificate only repeats: no program can tell whether one of them promises anything."""
     texts: dict[str, str] = {}
-    for one in nested:
-        for place, text in enumerate(one.certificate.caveats):
+    for entry in nested:
+        for place, text in enumerate(entry.certificate.caveats):
             if text not in OWN_CAVEATS and not _is_about_units(text):
-                texts.setdefault(text, f"{one.path}.caveats[{place}]")
-        about = one.certificate.context if isinstance(one.certificate, ReleaseCertificate) else None
+                texts.setdefault(text, f"{entry.path}.caveats[{place}]")
+        about = entry.certificate.context if isinstance(entry.certificate, ReleaseCertificate) else None
         names = () if about is None else (*about.unit, about.where, about.period, about.dataset, about.table)
         for name in names:
             if name is not None and _SENTENCE.search(name.removeprefix("label: ")):
-                texts.setdefault(name, f"{one.path}.context")
+                texts.setdefault(name, f"{entry.path}.context")
     if not texts:
         return "It repeats nothing but names, and what the library says of units."
     promising = [(text, path) for text, path in texts.items() if names_guarantee(text)]
     (text, path), more = (promising or list(texts.items()))[0], f" And {len(texts) - 1} more." if len(texts) > 1 else ""
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
     if promising:
         raise BrokenError(f"{path} speaks of a guarantee, which nothing here certifies: {shown}{more}")
     raise UncheckedError(f"It repeats what its maker wrote, as a limit or a name. {path} says: {shown}{more}")
@@ -335,21 +339,21 @@ def _read(document: dict[str, Any], path: str = "certificate") -> list[Nested]:
 
     Raises `PkdpError` if nothing can be certified for what one of them names, or it is malformed.
     """
-    found: list[Nested] = []
+    parts: list[Nested] = []
     for place, part in enumerate(document.get("parts", ())):
-        found += _read(part["certificate"], f"{path}.parts[{place}].certificate")
-    made = Certificate.from_json(json.dumps(document))
-    if isinstance(made, ReleaseCertificate):
+        parts += _read(part["certificate"], f"{path}.parts[{place}].certificate")
+    certificate = Certificate.from_json(json.dumps(document))
+    if isinstance(certificate, ReleaseCertificate):
         # What promises nothing is refused before its whole grid, which may take minutes, is computed.
-        certify(made.mechanism, made.attacker, protects=made.protects, cells=made.cells)
-    return [*found, Nested(path=path, document=document, certificate=made)]
+        certify(certificate.mechanism, certificate.attacker, protects=certificate.protects, cells=certificate.cells)
+    return [*parts, Nested(path=path, document=document, certificate=certificate)]
 
 
-def no_bolder(found: Sequence[Difference]) -> str:
+def no_bolder(differences: Sequence[Difference]) -> str:
     """Return how a stored document differs from a recomputed one; `BrokenError` where it is not true and weaker."""
-    if not all(one.is_weaker for one in found):
-        raise BrokenError(f"{described(found)}.", different=[one.path for one in found][:20])
-    return outcome_of(found)
+    if not all(difference.is_weaker for difference in differences):
+        raise BrokenError(f"{described(differences)}.", different=[difference.path for difference in differences][:20])
+    return outcome_of(differences)
 
 
 def follows(document: Any, schema: str) -> tuple[str, dict[str, Any]]:
@@ -357,10 +361,10 @@ def follows(document: Any, schema: str) -> tuple[str, dict[str, Any]]:
     error = best_match(_validator(schema).iter_errors(document))
     if error is None:
         return f"It follows {schema}.", {"schema": schema}
-    where = ".".join(printable(str(step))[:_RULE_SHOWN] for step in error.absolute_path)
+    where = ".".join(printable(str(step))[:_MAX_RULE_SHOWN] for step in error.absolute_path)
     wanted = json.dumps(error.validator_value)
     # What stands there is not repeated: it may be anything.
-    rule = f"{error.validator}: {wanted}" if len(wanted) <= _RULE_SHOWN else str(error.validator)
+    rule = f"{error.validator}: {wanted}" if len(wanted) <= _MAX_RULE_SHOWN else str(error.validator)
     place = f"field {where!r}" if where else "the document"
     raise BrokenError(f"{place} breaks the rule {rule!r}.", schema=schema)
 

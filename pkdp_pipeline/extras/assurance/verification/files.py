@@ -40,9 +40,9 @@ from pkdp_pipeline.model.mechanisms import Count
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 _PARQUET = b"PAR1"
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """No certificate or report is nested so deep; what walks through a document relies on it."""
 
 
@@ -142,10 +142,10 @@ def read_json(content: bytes | str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ArgumentError("it names a field twice.")
-    return found
+    return fields
 
 
 def _no_constant(_: str) -> NoReturn:
@@ -153,7 +153,7 @@ def _no_constant(_: str) -> NoReturn:
 
 
 def _check_depth(document: Any, depth: int = 0) -> None:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise RecursionError
     for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
         _check_depth(inner, depth + 1)
@@ -164,7 +164,7 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         about = os.stat(path)
         if not stat.S_ISREG(about.st_mode):
             raise ConfigError(f"{str(path)!r} cannot be read: it is not a file.")
-        if about.st_size > _MOST_BYTES:
+        if about.st_size > _MAX_BYTES:
             raise ConfigError(f"{str(path)!r} is not read: no release, certificate or report is larger than 1 GiB.")
         return Path(path).read_bytes()
     except OSError as error:
@@ -226,12 +226,12 @@ def file_claims(file: Opened) -> Iterator[Claim]:
         yield from checked({key: functools.partial(check, file)})
 
 
-def release_table_claims(table: pd.DataFrame, made: list[Nested]) -> Iterator[Claim]:
+def release_table_claims(table: pd.DataFrame, nested: list[Nested]) -> Iterator[Claim]:
     """Yield the claims of the table, given the release's certificate; it is empty where it could not be made again."""
-    if not made:
+    if not nested:
         yield Claim("table.counts", "not_checked", "There is no certificate to compare it with.")
         return
-    certificate = made[-1].certificate
+    certificate = nested[-1].certificate
     if not isinstance(certificate, ReleaseCertificate):
         yield Claim("table.counts", "fail", "The certificate is one of several releases together, not of this table.")
         return
@@ -259,14 +259,14 @@ def _id(file: Opened) -> tuple[str, dict[str, Any]]:
     named = stated.get("id")
     if stated.get("schema") != RELEASE_SCHEMA or not isinstance(named, str):
         raise BrokenError("The file states no id in a form that this version reads.")
-    found = release_id(file.table, file.text)
-    if found != named:
+    recomputed = release_id(file.table, file.text)
+    if recomputed != named:
         raise BrokenError(
             "The table or the certificate is not the one its id was made from: it was altered.",
             stated=named,
-            recomputed=found,
+            recomputed=recomputed,
         )
-    return "Recomputed from both: the same.", {"recomputed": found}
+    return "Recomputed from both: the same.", {"recomputed": recomputed}
 
 
 def _nothing_else(file: Opened) -> str:
@@ -368,7 +368,7 @@ def _counts(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     least = least_shown(certificate)
     shown = table["count"].dropna()
     suppressing = mechanism.k, getattr(mechanism, "k_complement", None), mechanism.release_threshold
-    if len(shown) < len(table) and all(one is None for one in suppressing):
+    if len(shown) < len(table) and all(threshold is None for threshold in suppressing):
         raise BrokenError("The mechanism suppresses nothing, and a count is missing.")
     if least is None:
         return f"{len(shown)} counts shown; with noise and without a threshold after it, any whole number may be."

@@ -30,8 +30,8 @@ from pkdp_pipeline.model.wording import rounded_up
 if TYPE_CHECKING:
     pass
 
-_AT = (0.1, 0.5, 1.0, 2.0, 5.0)
-_SPARE = 1.0 + 1e-9
+_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
+_TOLERANCE_FACTOR = 1.0 + 1e-9
 _ANY_COUNTS = (
     "The file alone cannot tell: a changed count in a file that is sealed anew looks the same. The ledger can, with "
     "--ledger, and so can anyone who has the release as it was published: compare the ids."
@@ -89,23 +89,23 @@ def ledger_claims(
 def held_claims(ledger: Ledger, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
     with ledger.records.snapshot():
-        event, entry = _found(ledger, file)
+        event, entry = _event_of(ledger, file)
         yield from checked({"ledger.holds": lambda: _holds(ledger, event, entry, file)})
     if entry is not None and isinstance(certificate, ReleaseCertificate):
         yield from checked({"ledger.standing": lambda: _standing(ledger, entry, certificate)})
 
 
-def _found(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
+def _event_of(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
     """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
     event = None
     # A column that names the period is not in the ledger's bytes; the id is of the table and the certificate.
     labelled = release_id(file.table, file.text) if has_period_column(file.metadata) else None
-    for each in ledger.records.events():
+    for candidate in ledger.records.events():
         if file.kind != "release":
-            found = _states(each.certificate, file.document)
+            matches = _states(candidate.certificate, file.document)
         else:
-            found = each.content == file.content if labelled is None else each.release_id == labelled
-        event = each if found else event
+            matches = candidate.content == file.content if labelled is None else candidate.release_id == labelled
+        event = candidate if matches else event
     for entry in () if event is None else ledger.entries():
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
             return event, entry
@@ -129,20 +129,20 @@ def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opene
     if entry.state != "published":
         raise BrokenError("It is charged there and was never published.")
     how = f"release, {'value by value' if has_period_column(file.metadata) else 'byte by byte'}"
-    what = how if file.kind == "release" else "certificate, number by number and word by word"
+    scope = how if file.kind == "release" else "certificate, number by number and word by word"
     where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
     same = event.certificate is None or _states(entry.certificate, json.loads(event.certificate))
     same = same and event.content in (None, entry.content)
     newer = "" if same else " A newer certificate was issued for the same table since."
-    return f"It holds this {what}: {where}.{newer}", {"event": event.sequence}
+    return f"It holds this {scope}: {where}.{newer}", {"event": event.sequence}
 
 
 def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> str:
     allowed = ledger.admission(entry)
     newest = Certificate.from_json(entry.certificate)
-    for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
-        for epsilon in _AT:
-            if other.delta(epsilon) > one.delta(epsilon) * _SPARE:
+    for stated, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
+        for epsilon in _EPSILONS:
+            if other.delta(epsilon) > stated.delta(epsilon) * _TOLERANCE_FACTOR:
                 raise BrokenError(
                     f"The same table was certified anew since, and the newest certificate promises less: at ε = "
                     f"{epsilon:g} it has δ = {rounded_up(other.delta(epsilon))}.",
@@ -204,14 +204,14 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
             "release names it. Give the head that verify printed, or one that a later release or a run names."
         )
-    last, held, unreadable = None, None, []
+    last, head_position, unreadable = None, None, []
     kinds, recomputed = Counter[str](), dict[str, str]()
 
     def look(event: Event, sealed: Sealed | None) -> None:
-        nonlocal last, held
+        nonlocal last, head_position
         last = event.hash
         kinds[event.kind] += 1
-        held = event.position if event.hash == head else held
+        head_position = event.position if event.hash == head else head_position
         if event.kind == "unreadable":
             unreadable.append(event.key)
         if sealed is None:
@@ -235,18 +235,18 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
     if unreadable:
         remarks.append(f"No gate answers about {', '.join(map(repr, unreadable))}, which could not be read.")
     remarks += [f"{change.words[0].upper()}{change.words[1:]}." for change in changes[1:]]
-    if held is None:
+    if head_position is None:
         remarks.append(
             "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
         )
-    elif held == events:
-        remarks.append(f"The chain ends with the given head, event {held:,} of {events:,}.")
+    elif head_position == events:
+        remarks.append(f"The chain ends with the given head, event {head_position:,} of {events:,}.")
     else:
         remarks.append(
-            f"The chain holds the given head, event {held:,} of {events:,}; a cut after it would not show. A later "
-            "head covers more:"
+            f"The chain holds the given head, event {head_position:,} of {events:,}; a cut after it would not show. A "
+            "later head covers more:"
         )
-    return Checked(events=events, head=last or ledger.head(), held=held, remarks=tuple(remarks))
+    return Checked(events=events, head=last or ledger.head(), held=head_position, remarks=tuple(remarks))
 
 
 def _recompute(sealed: Sealed, recomputed: dict[str, str]) -> None:

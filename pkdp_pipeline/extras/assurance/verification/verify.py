@@ -18,7 +18,7 @@ from pkdp_pipeline.extras.assurance.verification.ledgers import (
     ledger_claims,
     without_ledger,
 )
-from pkdp_pipeline.ledger.parquet_sizes import ROWS
+from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.model.arguments import whole_number
 
 DRAWS = 20_000
@@ -32,7 +32,7 @@ def verify(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    rows: int = ROWS,
+    rows: int = MAX_ROWS,
 ) -> Verification:
     """Check every claim of a release, a certificate or a report.
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from pkdp_pipeline.extras.report.statement import GuaranteeCurve, KnowledgeCurve
     from pkdp_pipeline.ledger.history import Point
 
-_DEEPEST = 1e-12
+_MIN_DELTA = 1e-12
 _TOP = 1.8
-_STEPS = 240  # are drawn at least
+_MIN_STEPS = 240  # are drawn at least
 _LOGARITHMIC_FROM = 8.0  # how many times the declared ε the largest one may be on a plain scale
 
 
@@ -70,7 +70,9 @@ def draw_guarantee(curve: GuaranteeCurve, axes: Axes, *, given: bool = False) ->
     axes.set_yscale("log", nonpositive="clip")
     last = round(math.log10(bottom))
     decades = range(0, last - 1, -max(1, math.ceil(-last / (4 if narrow else 6))))
-    axes.set_yticks([10.0**one for one in decades], [rounded_up(float(f"1e{one}")) for one in decades])
+    axes.set_yticks(
+        [10.0**exponent for exponent in decades], [rounded_up(float(f"1e{exponent}")) for exponent in decades]
+    )
     axes.minorticks_off()
     axes.set(xlim=(0.0, float(epsilons[-1])), ylim=(bottom, _TOP))
     put_ticks(axes.xaxis, 5 if narrow else 8)
@@ -99,8 +101,8 @@ def draw_guarantee(curve: GuaranteeCurve, axes: Axes, *, given: bool = False) ->
         look: dict[str, Any] = {"color": style.ACCENT_SOFT, "linewidth": 0, "zorder": 2, "label": "between"}
         axes.fill_between(fine, under, upper, step="post", **look)
         (below,) = axes.plot(epsilons, lower, **ATTAINED, label="attained")
-        seen = certified >= bottom
-        equal = bool(np.allclose(attained[seen], certified[seen], rtol=5e-4, atol=0.0))
+        visible = certified >= bottom
+        equal = bool(np.allclose(attained[visible], certified[visible], rtol=5e-4, atol=0.0))
         words = "attained" if narrow else "attained by an attack"
         shown.insert(0, (below, f"{words}: equal to three digits" if equal else words))
         if not equal:
@@ -116,19 +118,19 @@ def draw_guarantee(curve: GuaranteeCurve, axes: Axes, *, given: bool = False) ->
 
 def _name(axes: Axes, epsilons: NDArray[Any], deltas: NDArray[Any], name: str, side: int) -> None:
     """Write what a falling line is beside it: above on the right of it, or below on the left."""
-    at = int(np.searchsorted(epsilons, 0.35 * epsilons[-1]))
+    index = int(np.searchsorted(epsilons, 0.35 * epsilons[-1]))
     look: dict[str, Any] = {"color": style.INK, "fontsize": style.SMALL, "zorder": 6}
     place: dict[str, Any] = {"ha": "left" if side > 0 else "right", "va": "bottom" if side > 0 else "top"}
-    where = (epsilons[at], deltas[at])
+    where = (epsilons[index], deltas[index])
     axes.annotate(name, where, (5 * side, 3 * side), textcoords="offset points", annotation_clip=True, **place, **look)
 
 
 def _bottom(curve: GuaranteeCurve) -> float:
     """Return the lower end of the scale: three decades below the mark, or a decade below the curve."""
     if curve.mark is not None and curve.mark[1] > 0.0:
-        return max(10.0 ** (math.floor(math.log10(curve.mark[1])) - 3), _DEEPEST * 1e-200)
+        return max(10.0 ** (math.floor(math.log10(curve.mark[1])) - 3), _MIN_DELTA * 1e-200)
     least = min((value for value in curve.certified if value > 0.0), default=1.0)
-    return float(max(10.0 ** (math.floor(math.log10(least)) - 1), _DEEPEST))
+    return float(max(10.0 ** (math.floor(math.log10(least)) - 1), _MIN_DELTA))
 
 
 def above(epsilons: NDArray[Any], deltas: NDArray[Any], flat: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -144,7 +146,7 @@ def above(epsilons: NDArray[Any], deltas: NDArray[Any], flat: NDArray[Any]) -> t
         For each step between two points, whether what is certified there need not be convex, as where one bound
         takes over from another. The value on the left is kept there.
     """
-    parts = -(-_STEPS // (len(epsilons) - 1))
+    parts = -(-_MIN_STEPS // (len(epsilons) - 1))
     start, step = epsilons[:-1, None], np.diff(epsilons)[:, None]
     high, low = deltas[:-1, None], deltas[1:, None]
     fine = start + np.arange(parts) / parts * step
@@ -225,9 +227,9 @@ def _scale(axes: Axes, finite: np.ndarray, declared: float, floor: float | None)
         axes.set_yticks([])
         axes.set_ylim(0.0, 1.0)
         return 1.0
-    shown = [*finite.tolist(), *(one for one in (declared, floor) if one is not None and math.isfinite(one))]
+    shown = [*finite.tolist(), *(value for value in (declared, floor) if value is not None and math.isfinite(value))]
     most = max(shown) or 1.0
-    least = min((one for one in shown if one > 0.0), default=most)
+    least = min((value for value in shown if value > 0.0), default=most)
     reference = declared if math.isfinite(declared) and declared > 0.0 else least
     bottom, top = 0.0, most * 1.22
     put_ticks(axes.yaxis, 6)
@@ -293,8 +295,8 @@ def draw_spending(
             shown[f"now ε = {rounded_up(float(heights[-1]))}"] = line
         if endless.any():
             cross: dict[str, Any] = {"markersize": 7, "markeredgewidth": 1.8, "color": style.WARN, "zorder": 7}
-            at = np.full(endless.sum(), top)
-            (crosses,) = axes.plot(places[endless], at, "x", **cross, clip_on=False, label=f"{name}: none")
+            levels = np.full(endless.sum(), top)
+            (crosses,) = axes.plot(places[endless], levels, "x", **cross, clip_on=False, label=f"{name}: none")
             shown["no ε is certified"] = crosses
     for limit in limits:
         group = [budget for budget in budgets if budget.epsilon == limit]

@@ -125,21 +125,21 @@ def _drawn(draw: Callable[[Axes], None], name: str, width: float, height: float)
 def _of_page(tag: re.Match[str]) -> str:
     """Return a tag in the page's colours and letters; groups lose their names, which other pictures have too."""
     text = _COLOUR.sub(_variable, tag[0].replace("xlink:href", "href"))
-    text = _NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", _LETTERS.sub("", text))
+    text = _NUMBER.sub(lambda match: f"{round(float(match[0]), 2):g}", _LETTERS.sub("", text))
     return re.sub(r'<g id="[^"]*"', "<g", text).replace(": ", ":").replace("; ", ";")
 
 
-def _variable(found: re.Match[str]) -> str:
-    variable = style.VARIABLES.get(found[0].lower())
+def _variable(match: re.Match[str]) -> str:
+    variable = style.VARIABLES.get(match[0].lower())
     if variable is None:
         raise ArgumentError(
-            f"draw uses the colour {found[0]}: a page can only show those of pkdp_pipeline.display.figures.style."
+            f"draw uses the colour {match[0]}: a page can only show those of pkdp_pipeline.display.figures.style."
         )
     return f"var({variable})"
 
 
 _POINTS = 121  # of a certificate's curve
-_PERIODS = 40  # of a ledger's, with so many seconds to compute them
+_MAX_PERIODS = 40  # of a ledger's, with so many seconds to compute them
 _SECONDS = 60.0
 
 
@@ -183,7 +183,7 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
     history = read_history(ledger)
     if unit is None or unit not in history.units:
         raise ArgumentError(f"data set {history.dataset!r} has no releases yet: there is nothing to plot.")
-    points = spending(history, unit, probability("delta", delta), most=_PERIODS, seconds=_SECONDS)
+    points = spending(history, unit, probability("delta", delta), max_points=_MAX_PERIODS, seconds=_SECONDS)
     lines = [BudgetLine.of(budget, part) for budget in history.terms.budgets for part in budget.measures]
     drawn = new_axes() if axes is None else axes
     given = any(not leak.is_private for attacker in history.attackers(unit) for leak in attacker.leakage)
@@ -215,13 +215,13 @@ def _shown_axes() -> type[Axes]:
     return ShownAxes
 
 
-MOST_ROWS = 30
+MAX_ROWS = 30
 """So many rows of a table are drawn."""
 
-_FULL = 0.3
+_CUT_AXIS_SHARE = 0.3
 """Where all counts are above this share of the largest one, the axis starts near them: else most of it were empty."""
 
-MOST_CELLS = 8
+MAX_CELLS = 8
 """So many cells of a series are drawn: those published most often, and the largest of these."""
 
 
@@ -231,7 +231,7 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
     Parameters
     ----------
     table : PublishedTable
-        About `MOST_ROWS` of its rows are drawn, the first ones.
+        About `MAX_ROWS` of its rows are drawn, the first ones.
     k : int or None
         The threshold, drawn as a line.
     axes : matplotlib.axes.Axes
@@ -241,7 +241,7 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
     if len(table.keys) != len(table.counts):
         raise ArgumentError("a table must have one count for each key.")
     narrow = is_narrow(axes)
-    counts = table.counts[: fitting(len(table.counts), MOST_ROWS)]
+    counts = table.counts[: fitting(len(table.counts), MAX_ROWS)]
     left_out = len(table.counts) - len(counts) + table.more
     title = "published count"
     if left_out:
@@ -263,16 +263,18 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
     shown = [f"{count:,}".replace("-", "−") for count in published.values()]
     axes.bar_label(bars, shown, padding=5, color=style.INK, fontsize=style.SMALL, zorder=6)
     # Suppressed cells all have their word at the same place: at zero, or past a threshold that is near to it.
-    near = k is not None and 2 * k < high + 0.14 * span
-    start = k if k is not None and near else 0
+    past_k = k is not None and 2 * k < high + 0.14 * span
+    start = k if k is not None and past_k else 0
     for row in sorted(set(range(len(counts))) - set(published)):
         look = {"color": style.MUTED, "fontsize": style.SMALL, "fontstyle": "italic", "zorder": 6}
         word = fill(words[row] if words else "suppressed", 20 if narrow else 80)
         axes.annotate(word, (start, row), (5, 0), textcoords="offset points", va="center", linespacing=1.0, **look)
     if k is not None:
         axes.axvline(k, color=style.WARN, linewidth=1.4, linestyle=DASHED, zorder=4, label="threshold")
-        look = {"color": style.WARN, "fontsize": style.SMALL, "fontweight": "bold", "ha": "left" if near else "right"}
-        axes.annotate(f"k = {k:,}", (k, -0.68), (5 if near else -5, 0), textcoords="offset points", va="center", **look)
+        look = {"color": style.WARN, "fontsize": style.SMALL, "fontweight": "bold", "ha": "left" if past_k else "right"}
+        axes.annotate(
+            f"k = {k:,}", (k, -0.68), (5 if past_k else -5, 0), textcoords="offset points", va="center", **look
+        )
     if not counts:
         _say_nothing(axes)
 
@@ -287,7 +289,7 @@ def draw_series(series: Series, axes: Axes) -> None:
     Parameters
     ----------
     series : Series
-        `MOST_CELLS` of its cells are drawn.
+        `MAX_CELLS` of its cells are drawn.
     axes : matplotlib.axes.Axes
     """
     if not series.periods:
@@ -307,7 +309,7 @@ def draw_series(series: Series, axes: Axes) -> None:
         _say_nothing(axes)
         return
     low, high = float(np.nanmin(values[:, drawn])), float(np.nanmax(values[:, drawn]))
-    if low > _FULL * high:
+    if low > _CUT_AXIS_SHARE * high:
         axes.set_title(f"published count ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
     else:
         low, high = min(0.0, low), max(0.0, high) or 1.0
@@ -353,7 +355,7 @@ def drawn_cells(series: Series) -> list[int]:
     """Return which cells of a series `draw_series` draws."""
     known = [[count for count in cell if count is not None] for cell in zip(*series.counts, strict=True)]
     order = sorted(range(len(known)), key=lambda cell: (-len(known[cell]), -sum(known[cell]), cell))
-    return sorted(cell for cell in order[: fitting(len(order), MOST_CELLS)] if known[cell])
+    return sorted(cell for cell in order[: fitting(len(order), MAX_CELLS)] if known[cell])
 
 
 def _legend_name(name: str, *, narrow: bool) -> str:

@@ -144,7 +144,7 @@ def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]
 
     days = [_last_day(period) for period in periods]
     dated = [day for day in days if day is not None]
-    in_order = len(dated) == len(days) and all(one < after for one, after in pairwise(dated))
+    in_order = len(dated) == len(days) and all(before < after for before, after in pairwise(dated))
     is_dated = in_order and dated[0].year >= 1000 and dated[-1].year < 9000  # beyond them matplotlib knows no dates
     numbers: Any = date2num(dated) if is_dated else range(len(periods))  # type: ignore[no-untyped-call]
     places = np.array(numbers, dtype=float)

@@ -20,7 +20,7 @@ from pkdp_pipeline.extras.report.ledger.showing import opening, rule_lines, stat
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
-from pkdp_pipeline.ledger.history import MOST_MORE, History, Spent, how_many_more, spent
+from pkdp_pipeline.ledger.history import MAX_FURTHER_RELEASES, History, Spent, how_many_more, spent
 from pkdp_pipeline.ledger.rows import Row, counted, promise_of
 from pkdp_pipeline.ledger.words import (
     alone_words,
@@ -50,7 +50,7 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import exactly, printable
 from pkdp_pipeline.model.wording import JOB_FILE
 
-_GROUPS = 10
+_MAX_GROUPS = 10
 _OFFERED = (IndependentGivenHabits, OneDayProtected, DisjointUnits, OncePerUnit)
 
 
@@ -61,9 +61,9 @@ def explain_total(
 
     `ledger`: inside a snapshot. `units`: see `unit_text`. `seconds`: see `spent`.
     """
-    title, held = opening(history, ledger.location)
+    title, summary = opening(history, ledger.location)
     screen.title(title)
-    screen.say(held, indent=0)
+    screen.say(summary, indent=0)
     pages = _pages(history)
     if not history.lines:
         screen.say("Nothing is published, so there is nothing to add up.", indent=0)
@@ -75,7 +75,7 @@ def explain_total(
             screen.head(f"Privacy unit {unit_named(unit)}")
         screen.page(pages.people(json.loads(unit), sum(line.row.unit == unit for line in history.lines)))
         _parts(screen, history, unit, delta)
-        groups = [group for group in history.components() if any(one.unit == unit for one in group)]
+        groups = [group for group in history.components() if any(row.unit == unit for row in group)]
         several = [group for group in groups if len(group) > 1]
         screen.page(pages.together(len(groups) - len(several), several, partial(_listed, history)))
         budgets = spent(history.totals, unit, seconds=seconds)
@@ -85,7 +85,7 @@ def explain_total(
         more = how_many_more(history.totals, last.row.unit, last.row.part)
     windows = any(budget.window_days is not None for budget in history.terms.budgets)
     next_one = None if last is None else last.standing
-    screen.page(pages.after(more, MOST_MORE, next_one, windows, verify_command(ledger, history.head)))
+    screen.page(pages.after(more, MAX_FURTHER_RELEASES, next_one, windows, verify_command(ledger, history.head)))
 
 
 def pages(**facts: Any) -> Any:
@@ -107,7 +107,7 @@ def pages(**facts: Any) -> Any:
         BoundedDependence,
         BoundedParticipation,
     )
-    environment.globals |= facts | {one.__name__: one for one in named} | {"say": JOB_FILE}
+    environment.globals |= facts | {function.__name__: function for function in named} | {"say": JOB_FILE}
     return environment.get_template("explain.txt.jinja").module
 
 
@@ -118,10 +118,10 @@ def _pages(history: History) -> Any:
         history=history,
         covers=covers_periods(history.evidence),
         overlaps=allows_overlap(history.evidence),
-        declares=dict.fromkeys(KINDS) | {one.key: one for one in history.evidence},
-        offered=[one for one in _OFFERED if not (leaks and one is OncePerUnit)],
-        kinds={one.kind for one in standing},
-        noiseless=next((one for one in standing if one.noiseless and not one.total), None),
+        declares=dict.fromkeys(KINDS) | {declaration.key: declaration for declaration in history.evidence},
+        offered=[kind for kind in _OFFERED if not (leaks and kind is OncePerUnit)],
+        kinds={facts.kind for facts in standing},
+        noiseless=next((facts for facts in standing if facts.noiseless and not facts.total), None),
     )
 
 
@@ -130,23 +130,23 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
     counts = Counter(line.row.part for line in history.lines if line.row.unit == unit)
     columns = ["times", "published", "noise", "attacker", "alone", "against anyone, ε"]
     rows = []
-    for part, times in counts.most_common(_GROUPS):
+    for part, times in counts.most_common(_MAX_GROUPS):
         whole = history.parts[part]
-        one, *others = releases_in(whole)
+        release, *others = releases_in(whole)
         rows.append(
             [
                 f"{times:,}",
-                f"{mechanism_words(one.mechanism, whole.protects)}; {whole.protects}",
-                noise_words(one.mechanism),
-                " or ".join(attacker_words(each.attacker) for each in (one, *others)),
+                f"{mechanism_words(release.mechanism, whole.protects)}; {whole.protects}",
+                noise_words(release.mechanism),
+                " or ".join(attacker_words(each.attacker) for each in (release, *others)),
                 alone_words(whole, delta),
                 amount(whole.worst_case.epsilon(delta)),
             ]
         )
     screen.records(columns, rows, wide=90, right=("times", "against anyone, ε"))
-    rest = len(counts) - _GROUPS
+    rest = len(counts) - _MAX_GROUPS
     if rest > 0:
-        times = counts.total() - sum(number for _, number in counts.most_common(_GROUPS))
+        times = counts.total() - sum(number for _, number in counts.most_common(_MAX_GROUPS))
         screen.say(f"and {number_of(rest, 'other kind')} of part, in {number_of(times, 'release')}.")
     screen.say(f"ε at δ = {exactly(delta)}, each release by itself.")
     for text in dict.fromkeys(_protects(history, part) for part in counts):
@@ -154,22 +154,26 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
 
 
 def _protects(history: History, part: str) -> str:
-    one = next(releases_in(history.parts[part]))
-    kind = "count" if isinstance(one.mechanism, Count) else "histogram"
-    return f"A {kind} by itself: {protection(one.mechanism, one.protects, one.theorems[0], one.attacker)}"
+    release = next(releases_in(history.parts[part]))
+    kind = "count" if isinstance(release.mechanism, Count) else "histogram"
+    return (
+        f"A {kind} by itself: {protection(release.mechanism, release.protects, release.theorems[0], release.attacker)}"
+    )
 
 
 def _listed(history: History, group: Sequence[Row]) -> str:
     """Return the period of releases that stand together, and which they are."""
-    entries = {one.id for one in group}
+    entries = {row.id for row in group}
     labels = Counter(
         f"{line.standing.label} ({mechanism_words(line.standing.mechanism, line.standing.protects)})"
         for line in history.lines
         if line.sequence in entries
     )
-    days = [date.fromordinal(day).isoformat() for one in group for day in one.span[:2] if day is not None]
+    days = [date.fromordinal(day).isoformat() for row in group for day in row.span[:2] if day is not None]
     span = " to ".join(dict.fromkeys((min(days), max(days)))) if days else repr(group[0].label)
-    listed = "; ".join(label if times == 1 else f"{times} × {label}" for label, times in labels.most_common(_GROUPS))
+    listed = "; ".join(
+        label if times == 1 else f"{times} × {label}" for label, times in labels.most_common(_MAX_GROUPS)
+    )
     return printable(f"{span}: {listed}")
 
 
@@ -187,7 +191,7 @@ def _total(screen: Screen, history: History, unit: str, budgets: Sequence[Spent]
         screen.budgets(budgets)
 
 
-_LEAST = 4
+_MIN_KEY_LENGTH = 4
 
 
 def found_entry(ledger: Ledger, *, key: str | None, entry: int | None) -> Entry:
@@ -196,26 +200,28 @@ def found_entry(ledger: Ledger, *, key: str | None, entry: int | None) -> Entry:
     Raises `ArgumentError` if there is none, or `key` is the start of several keys.
     """
     if entry is not None:
-        for one in ledger.entries(given_back=True):
-            if one.sequence == entry:
-                return one
+        for candidate in ledger.entries(given_back=True):
+            if candidate.sequence == entry:
+                return candidate
         raise ArgumentError(
             f"--entry {entry}: data set {ledger.dataset!r} has no such entry. This lists them: "
             f"{command('show', ledger.location, '--all')}"
         )
     start = (key or "").strip().lower()
-    if len(start) < _LEAST:
-        raise ArgumentError(f"--key must be the start of a key or of a release's id, {_LEAST} characters at least.")
-    found = [
-        one
-        for one in ledger.entries(given_back=True)
-        if one.key.lower().startswith(start) or (one.release_id or "").lower().startswith(start)
+    if len(start) < _MIN_KEY_LENGTH:
+        raise ArgumentError(
+            f"--key must be the start of a key or of a release's id, {_MIN_KEY_LENGTH} characters at least."
+        )
+    matches = [
+        release
+        for release in ledger.entries(given_back=True)
+        if release.key.lower().startswith(start) or (release.release_id or "").lower().startswith(start)
     ]
-    if not found:
+    if not matches:
         raise ArgumentError(f"--key: data set {ledger.dataset!r} has no key and no id that starts so.")
-    if len({one.key for one in found}) > 1:
+    if len({match.key for match in matches}) > 1:
         raise ArgumentError("--key is the start of several: give more of it, or --entry.")
-    return found[-1]
+    return matches[-1]
 
 
 def explain_entry(screen: Screen, ledger: Ledger, entry: Entry, *, delta: float) -> None:

@@ -33,7 +33,7 @@ SCHEMA = "opendp/deployments-registry-data, schemas/deployments-schema.yaml, com
 """The form that is written."""
 
 _DELTA = 1e-6
-_LABELS, _KINDS = 20, 10  # so many are named
+_MAX_LABELS, _MAX_KINDS = 20, 10  # so many are named
 
 
 def registry_text(ledger: Ledger, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> str:
@@ -59,7 +59,7 @@ def _written(history: History, unit: str, total: Certificate, *, plain: bool) ->
     lines = [line for line in history.in_order() if line.row.unit == unit]
     published = min(line.created_at for line in lines if line.state == "published")[:10]
     labels = Counter(line.standing.label for line in lines)
-    kinds = Counter(one for line in lines for one in releases_in(history.parts[line.row.part]))
+    kinds = Counter(release for line in lines for release in releases_in(history.parts[line.row.part]))
     anyone = total.worst_case.parameters
     if anyone is not None and (anyone[0] == math.inf or anyone[1] >= 1.0):
         anyone = None
@@ -87,11 +87,11 @@ def _written(history: History, unit: str, total: Certificate, *, plain: bool) ->
         first=lines[0].standing.period,
         last=lines[-1].standing.period,
         published=published,
-        labels=[f"{label} ({number_of(times, 'release')})" for label, times in labels.most_common(_LABELS)],
-        more_labels=max(0, len(labels) - _LABELS),
-        kinds=kinds.most_common(_KINDS),
-        more_kinds=max(0, len(kinds) - _KINDS),
-        noised=any(one.mechanism.noise is not None for one in kinds),
+        labels=[f"{label} ({number_of(times, 'release')})" for label, times in labels.most_common(_MAX_LABELS)],
+        more_labels=max(0, len(labels) - _MAX_LABELS),
+        kinds=kinds.most_common(_MAX_KINDS),
+        more_kinds=max(0, len(kinds) - _MAX_KINDS),
+        noised=any(kind.mechanism.noise is not None for kind in kinds),
         waiting=sum(line.state == "reserved" for line in lines),
         anyone=anyone,
         parameters={} if delta >= 1.0 else parameters,
@@ -100,7 +100,7 @@ def _written(history: History, unit: str, total: Certificate, *, plain: bool) ->
         leaks=[leak.name for leak in total.leakage if not leak.is_private],
         budgets=[budget_words(budget) for budget in history.terms.budgets],
         rules=[THEOREMS[key] for key in total.theorems if THEOREMS[key].is_rule],
-        **{one.__name__: one for one in (attacker_words, evidence_words, number_of, suppression)},
+        **{function.__name__: function for function in (attacker_words, evidence_words, number_of, suppression)},
     )
 
 
@@ -121,6 +121,6 @@ def number(value: float) -> str:
     return f"{mantissa}{'' if '.' in mantissa else '.0'}e{exponent}" if mark else text
 
 
-def _escaped(found: re.Match[str]) -> str:
-    point = ord(found.group())
+def _escaped(match: re.Match[str]) -> str:
+    point = ord(match.group())
     return f"\\U{point:08x}" if point > 0xFFFF else f"\\u{point:04x}"

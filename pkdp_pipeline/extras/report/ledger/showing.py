@@ -34,22 +34,22 @@ from pkdp_pipeline.theorems import THEOREMS
 Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]
 """For each privacy unit its total after each period, and its budgets."""
 
-_WIDE = 110
-_POINTS = 20
+_TABLE_WIDTH = 110
+_MAX_POINTS = 20
 
 
 def opening(history: History, location: str) -> tuple[str, str]:
     """Return the two lines that say which ledger this is and how much it holds."""
-    held = number_of(len(history.lines), "release")
+    summary = number_of(len(history.lines), "release")
     if history.lines:
         ordered = history.in_order()
         firsts = [line for line in ordered if line.row.first_day is not None]
         first = min(firsts, key=lambda line: line.row.first_day or 0, default=ordered[0]).standing.period
         last = ordered[-1].standing.period
-        held += f", period {first}" if first == last else f", periods {first} to {last}"
+        summary += f", period {first}" if first == last else f", periods {first} to {last}"
         waiting = sum(line.state == "reserved" for line in history.lines)
-        held += f"; {waiting:,} reserved, charged and not public" if waiting else ""
-    return f"{history.dataset} · {location}", f"{held}."
+        summary += f"; {waiting:,} reserved, charged and not public" if waiting else ""
+    return f"{history.dataset} · {location}", f"{summary}."
 
 
 def show(
@@ -67,9 +67,9 @@ def show(
     `location`: without a password. `last`: show this many of the latest releases; None for all. `changed`: see
     `changed_since`.
     """
-    title, held = opening(history, location)
+    title, summary = opening(history, location)
     screen.title(title)
-    screen.say(held, indent=0)
+    screen.say(summary, indent=0)
     if changed:
         screen.say(f"{changed} Which and when:", indent=0)
         screen.command(command("explain", location))
@@ -133,13 +133,13 @@ def show_document(history: History, growth: Growth, *, delta: float) -> str:
                 ],
                 "budgets": [
                     {
-                        **one.budget.to_dict(),
-                        "part": one.measure,
-                        "spent": _finite(one.epsilon),
-                        "first_day": one.start,
-                        "complete": one.complete,
+                        **budget.budget.to_dict(),
+                        "part": budget.measure,
+                        "spent": _finite(budget.epsilon),
+                        "first_day": budget.start,
+                        "complete": budget.complete,
                     }
-                    for one in budgets
+                    for budget in budgets
                 ],
             }
             for unit, points, budgets in growth
@@ -170,7 +170,7 @@ def _releases(screen: Screen, history: History, lines: Sequence[Entry], delta: f
         ]
         for line in lines
     ]
-    screen.records(header, rows, wide=_WIDE, right=("entry", epsilon, "rev."))
+    screen.records(header, rows, wide=_TABLE_WIDTH, right=("entry", epsilon, "rev."))
 
 
 def _growth(
@@ -185,9 +185,9 @@ def _growth(
 ) -> None:
     last = points[-1]
     finite = [point.epsilon for point in points if point.epsilon < math.inf]
-    comparable = sorted({one.budget.epsilon for one in budgets if _is_whole(one) and one.budget.delta == delta})
+    comparable = sorted({use.budget.epsilon for use in budgets if _is_whole(use) and use.budget.delta == delta})
     if finite:
-        most, steps = max(*finite, *comparable, 1e-300), min(len(points), _POINTS) - 1
+        most, steps = max(*finite, *comparable, 1e-300), min(len(points), _MAX_POINTS) - 1
         shown = [points[len(points) - 1 - step * (len(points) - 1) // max(1, steps)] for step in range(steps, -1, -1)]
         rows = [(point.period, screen.bar(min(1.0, point.epsilon / most)), amount(point.epsilon)) for point in shown]
         rows += [("budget", screen.bar(epsilon / most), exactly(epsilon)) for epsilon in comparable]
@@ -213,14 +213,14 @@ def _growth(
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)
-        away = sorted({exactly(one.budget.delta) for one in budgets if _is_whole(one) and one.budget.delta != delta})
+        away = sorted({exactly(use.budget.delta) for use in budgets if _is_whole(use) and use.budget.delta != delta})
         if away:
             screen.say(f"A budget is drawn beside the totals at its own δ: --delta {', --delta '.join(away)}.")
 
 
-def _is_whole(one: Spent) -> bool:
+def _is_whole(use: Spent) -> bool:
     """Return whether a budget is for the total of all days."""
-    return one.budget.window_days is None
+    return use.budget.window_days is None
 
 
 def print_total(screen: Screen, total: Certificate, terms: Terms, budgets: Sequence[Spent], *, delta: float) -> None:
@@ -241,19 +241,21 @@ def print_total(screen: Screen, total: Certificate, terms: Terms, budgets: Seque
 
 def statements(total: Certificate, delta: float) -> list[tuple[str, str]]:
     """Return the two totals, each with its name."""
-    at = f"δ = {exactly(delta)}"
+    at_delta = f"δ = {exactly(delta)}"
     reason = total.reason if isinstance(total, ComposedCertificate) else ""
     partial = f"none: {reason}" if reason else "none: nothing rests on what an attacker does not know"
     if total.has_partial_knowledge:
         epsilon = total.epsilon(delta)
-        partial = f"ε = {amount(epsilon)} at {at}" if epsilon < math.inf else no_epsilon(delta, total.delta(1.0))
+        partial = f"ε = {amount(epsilon)} at {at_delta}" if epsilon < math.inf else no_epsilon(delta, total.delta(1.0))
     worst = "none: not all of it is noised with a finite worst case"
     parameters = total.worst_case.parameters
     if parameters is not None and parameters[1] < 1.0:
         epsilon = total.worst_case.epsilon(delta)
         plain = f"ε = {amount(parameters[0])}, δ = {amount(parameters[1])}"
         worst = (
-            f"{plain} by plain sums" if epsilon == math.inf else f"ε = {amount(epsilon)} at {at} (plain sums: {plain})"
+            f"{plain} by plain sums"
+            if epsilon == math.inf
+            else f"ε = {amount(epsilon)} at {at_delta} (plain sums: {plain})"
         )
     beside = [("Given", ", ".join(leak.name for leak in total.leakage))] if total.leakage else []
     return [("Partial knowledge", partial), ("Against anyone", worst), *beside]

@@ -85,7 +85,7 @@ def _written(kind: Any, value: Any) -> Any:
     if value is None or value in (math.inf, {}):  # an ε that does not exist, a certificate that is withheld
         return None
     if NoneType in inner:
-        return _written(next(one for one in inner if one is not NoneType), value)
+        return _written(next(alternative for alternative in inner if alternative is not NoneType), value)
     if is_dataclass(kind):
         document = {name: _written(hint, getattr(value, name)) for name, hint in _hints(kind).items()}
         if kind is Report:
@@ -106,14 +106,18 @@ def _written(kind: Any, value: Any) -> Any:
         return document
     if inner in _PAIRS:
         return dict(zip(_PAIRS[inner], value, strict=True))
-    return [_written(inner[0], one) for one in value] if get_origin(kind) is tuple else value
+    return [_written(inner[0], item) for item in value] if get_origin(kind) is tuple else value
 
 
 def _made(kind: Any, value: Any) -> Any:
     """Return a JSON value as the type that a field of a report has: what `_written` does, undone."""
     inner = get_args(kind)
     if NoneType in inner:
-        return None if value is None else _made(next(one for one in inner if one is not NoneType), value)
+        return (
+            None
+            if value is None
+            else _made(next(alternative for alternative in inner if alternative is not NoneType), value)
+        )
     if is_dataclass(kind):
         fields = {name: _made(hint, value[name]) for name, hint in _hints(kind).items() if name in value}
         if kind is Statement:
@@ -124,13 +128,13 @@ def _made(kind: Any, value: Any) -> Any:
     if inner in _PAIRS:
         return tuple(value.values())
     if get_origin(kind) is tuple:
-        return tuple(_made(inner[0], one) for one in value)
+        return tuple(_made(inner[0], item) for item in value)
     if kind is float and value is None:
         return math.inf
     return {} if value is None else value
 
 
-_NARROW = 328.0
+_NARROW_WIDTH = 328.0
 """Every picture is drawn for a page with room and for a telephone, so wide; the style sheet shows one of them."""
 
 
@@ -188,22 +192,22 @@ _PIECES = re.compile(
 
 
 def _bound(page: str) -> str:
-    return _PIECES.sub(lambda found: found[0] if found[0][0] == "<" else f'<span class="n">{found[0]}</span>', page)
+    return _PIECES.sub(lambda match: match[0] if match[0][0] == "<" else f'<span class="n">{match[0]}</span>', page)
 
 
 def _briefly(text: str, whom: str | None) -> Markup:
     """Return a sentence that leads to the description of the attacker, which the page has once where there is one."""
     from markupsafe import Markup, escape
 
-    told = escape(text)
+    markup = escape(text)
     if whom is not None:
         for before, after, words in (
             ("against ", "", "the attacker described above"),
             ("The attacker is ", ".", "as described above"),
         ):
             link = Markup('{}<a href="#attacker">{}</a>{}').format(before, words, after)
-            told = told.replace(escape(before + whom + after), link)
-    return told
+            markup = markup.replace(escape(before + whom + after), link)
+    return markup
 
 
 def _last_certified(curve: KnowledgeCurve) -> float | None:
@@ -277,13 +281,13 @@ def _drawn(
     def onto(axes: Axes) -> None:
         getattr(figures, draw)(*values, axes, **named)
 
-    made = []
-    for kind, width in (("wide", wide), ("narrow", _NARROW)):
+    pictures = []
+    for kind, width in (("wide", wide), ("narrow", _NARROW_WIDTH)):
         svg = figures.inline_svg(
             onto, name=f"{name}-{kind}", title=title, description=description, width=width, height=height
         )
-        made.append(f'<div class="{kind}">{svg}</div>')
-    return Markup("".join(made))
+        pictures.append(f'<div class="{kind}">{svg}</div>')
+    return Markup("".join(pictures))
 
 
 def _drawn_cells(series: Series) -> tuple[list[str], list[str]]:
@@ -297,12 +301,12 @@ def _drawn_cells(series: Series) -> tuple[list[str], list[str]]:
 def _drawn_above(promise: Promise, promises: tuple[Promise, ...]) -> Promise | None:
     """Return an earlier promise with equal numbers, as one day's are those of every day; None without one."""
 
-    def shape(one: Promise) -> object:
-        curves = [(curve.field, curve.values, curve.epsilons, curve.floor) for curve in one.knowledge]
-        return one.curve, curves, [(row.kind, row.epsilon, row.delta_at_one) for row in one.scenarios]
+    def shape(candidate: Promise) -> object:
+        curves = [(curve.field, curve.values, curve.epsilons, curve.floor) for curve in candidate.knowledge]
+        return candidate.curve, curves, [(row.kind, row.epsilon, row.delta_at_one) for row in candidate.scenarios]
 
-    earlier = promises[: next(place for place, one in enumerate(promises) if one is promise)]
-    return next((one for one in earlier if shape(one) == shape(promise)), None)
+    earlier = promises[: next(place for place, candidate in enumerate(promises) if candidate is promise)]
+    return next((candidate for candidate in earlier if shape(candidate) == shape(promise)), None)
 
 
 def _points(promise: Promise, most: int = 9) -> list[tuple[float, float, float | None]]:
@@ -314,11 +318,11 @@ def _points(promise: Promise, most: int = 9) -> list[tuple[float, float, float |
     places = {round(step * last / (most - 1)) for step in range(most)}
     rows = {float(rounded_up(curve.epsilons[place], 4)): curve.certified[place] for place in places}
     rows |= dict(promise.statement.numbers)
-    found = []
+    points = []
     for epsilon, delta in sorted(rows.items()):
         anyone = None
         if curve.worst_case is not None:
             below = max(place for place in range(last + 1) if curve.epsilons[place] <= epsilon)
             anyone = delta if curve.worst_case == curve.certified else curve.worst_case[below]
-        found.append((epsilon, delta, anyone))
-    return found
+        points.append((epsilon, delta, anyone))
+    return points

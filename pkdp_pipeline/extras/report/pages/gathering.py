@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
 
 
-MOST_CELLS = 40
+MAX_CELLS = 40
 """So many cells of a series are shown, those that are published most often."""
 
-MOST_PERIODS = 400
+MAX_PERIODS = 400
 """So many periods of a series are shown, the latest ones."""
 
 Key = tuple[str, Hashable]
@@ -70,19 +70,23 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
         How many earlier ones are left out.
     """
     tables = {period: release.table for period, release in releases.items()}
-    found: dict[str, dict[Cell, int | None]] = {period: dict(_rows(table)) for period, table in tables.items()}
-    often = Counter(cell for cells in found.values() for cell, count in cells.items() if count is not None)
+    counts_of_periods: dict[str, dict[Cell, int | None]] = {
+        period: dict(_rows(table)) for period, table in tables.items()
+    }
+    times_published = Counter(
+        cell for cells in counts_of_periods.values() for cell, count in cells.items() if count is not None
+    )
     contexts = [release.certificate.context for release in releases.values()]
     declared = all(context is not None and context.cells == "declared" for context in contexts)
     ordered = _in_order(list(tables.values()), declared=declared)
     # Of cells that are published equally often, those that come first.
-    kept = set(sorted(ordered, key=lambda cell: -often[cell])[:MOST_CELLS])
+    kept = set(sorted(ordered, key=lambda cell: -times_published[cell])[:MAX_CELLS])
     cells = [cell for cell in ordered if cell in kept]
     return Series(
         name=name,
         cells=tuple(_names(cells)),
-        periods=tuple(found),
-        counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in found.values()),
+        periods=tuple(counts_of_periods),
+        counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in counts_of_periods.values()),
         more_cells=len(ordered) - len(cells),
         more_periods=more_periods,
     )
@@ -116,9 +120,9 @@ def _key(value: Any) -> Key:
 def _names(cells: Sequence[Cell]) -> Iterator[str]:
     """Yield the names of cells; where two would be the same, as those of 7 and "7", texts are in quotation marks."""
     plain = [joined([key_text(value) for _, value in cell]) for cell in cells]
-    often = Counter(plain)
+    counts = Counter(plain)
     for cell, name in zip(cells, plain, strict=True):
-        if often[name] > 1:
+        if counts[name] > 1:
             name = joined([key_text(value, quoted=kind == "text") for kind, value in cell])  # noqa: PLW2901
         yield name or "count"
 
@@ -129,7 +133,7 @@ def _in_order(tables: Sequence[pd.DataFrame], *, declared: bool) -> list[Cell]:
 
     cells = list(dict.fromkeys(cell for table in reversed(tables) for cell, _ in _rows(table)))
     keys = [table.iloc[:, :-1] for table in tables]
-    if declared or all(one.equals(keys[0]) for one in keys[1:]):
+    if declared or all(other.equals(keys[0]) for other in keys[1:]):
         return cells
     columns = range(len(cells[0])) if cells else range(0)
     # By column, and as objects: a number stays what it is.
@@ -143,7 +147,7 @@ def _in_order(tables: Sequence[pd.DataFrame], *, declared: bool) -> list[Cell]:
     return [cells[place] for place in values.index]
 
 
-_POINTS = 25  # at so many periods the total is computed; the last one is among them
+_MAX_POINTS = 25  # at so many periods the total is computed; the last one is among them
 _SECONDS = 60.0  # after so long the view over time is coarser, and budgets of some days are left open
 
 
@@ -208,7 +212,11 @@ def gather(
         documented = audience == "auditor" or together.own
         everything = promise_of(f"everything published{about}", together.total, delta, documented=documented)
         promises, first = (everything, *promises), 1
-    latest = published.latest() if period is None else max((one.entry for one in shown), key=lambda one: one.sequence)
+    latest = (
+        published.latest()
+        if period is None
+        else max((release.entry for release in shown), key=lambda release: release.sequence)
+    )
     return Report(
         title=printable(subject.title),
         period=_stretch(published.periods) if period is None else printable(period),
@@ -216,7 +224,7 @@ def gather(
         lead=promises[0].statement if together is None or first else None,
         lead_reason="" if together is None else together.reason,
         promises=promises,
-        releases=tuple(_view(one, subject, first + places[one.key], delta) for one in shown),
+        releases=tuple(_view(release, subject, first + places[release.key], delta) for release in shown),
         series=tuple(_series(published, subject)) if period is None else (),
         ledger=account,
         checks=subject.checks if audience == "auditor" else (),
@@ -224,7 +232,7 @@ def gather(
             job=subject.job,
             digest=subject.digest,
             version=VERSION,
-            theorems=tuple(dict.fromkeys(one for promise in promises for one in promise.statement.theorems)),
+            theorems=tuple(dict.fromkeys(theorem for promise in promises for theorem in promise.statement.theorems)),
             head=latest.hash,
         ),
         about=subject.about,
@@ -235,34 +243,34 @@ def _stretch(periods: Sequence[str]) -> str:
     return periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]}"
 
 
-def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> ReleaseView:
-    release = one.release()
+def _view(read_release: ReadRelease, subject: Subject, promise: int, delta: float) -> ReleaseView:
+    release = read_release.release()
     mechanism = release.certificate.mechanism
     return ReleaseView(
-        name=one.name,
-        period=one.entry.period,
-        asked=printable(subject.asked[one.name]),
+        name=read_release.name,
+        period=read_release.entry.period,
+        asked=printable(subject.questions[read_release.name]),
         rule=release.error.suppression,
         table=published_table(release),
         k=mechanism.k,
         error=None if mechanism.noise is None else release.error,
-        sentence=one.certificate().sentence(delta),
+        sentence=read_release.certificate().sentence(delta),
         promise=promise,
         id=release.id,
-        revision=one.entry.revision,
+        revision=read_release.entry.revision,
         files=tuple(
             file
             for suffix in subject.suffixes
-            if (file := f"{subject.prefix}{one.entry.period}/{one.name}.{suffix}") in subject.files
+            if (file := f"{subject.prefix}{read_release.entry.period}/{read_release.name}.{suffix}") in subject.files
         ),
     )
 
 
 def _series(published: Published, subject: Subject) -> Iterator[Series]:
-    for name in subject.asked:
+    for name in subject.questions:
         periods = published.named(name)
         if periods:
-            shown = periods[-MOST_PERIODS:]
+            shown = periods[-MAX_PERIODS:]
             releases = {period: published.read(period, name).release() for period in shown}
             yield series_of(name, releases, more_periods=len(periods) - len(shown))
 
@@ -282,7 +290,7 @@ def _account(
     unit = unit_text(subject.unit)
     own = [line for line in history.lines if line.row.unit == unit]
     budgets = spent(history.totals, unit, seconds=_SECONDS)
-    points = spending(history, unit, delta, most=_POINTS, periods=periods, seconds=_SECONDS)
+    points = spending(history, unit, delta, max_points=_MAX_POINTS, periods=periods, seconds=_SECONDS)
     location = None if audience == "auditor" else "LEDGER"
     return LedgerAccount(
         unit=", ".join(map(printable, subject.unit)),
@@ -290,8 +298,8 @@ def _account(
         waiting=sum(line.state == "reserved" for line in own),
         total=None if total is None else Statement.of(total, delta),
         reason=reason,
-        declared=tuple(one.declares for one in history.evidence),
-        budgets=tuple(_budget_line(one, adds_up=total is not None) for one in budgets),
+        declared=tuple(declaration.declares for declaration in history.evidence),
+        budgets=tuple(_budget_line(use, adds_up=total is not None) for use in budgets),
         delta=delta,
         points=tuple(replace(point, period=printable(point.period), at_one=None) for point in points),
         head=history.head,
@@ -300,9 +308,9 @@ def _account(
     )
 
 
-def _budget_line(one: Spent, *, adds_up: bool) -> BudgetLine:
-    known = one.complete and (adds_up or one.epsilon < math.inf)
-    return BudgetLine.of(one.budget, one.measure, one.epsilon if known else None)
+def _budget_line(use: Spent, *, adds_up: bool) -> BudgetLine:
+    known = use.complete and (adds_up or use.epsilon < math.inf)
+    return BudgetLine.of(use.budget, use.measure, use.epsilon if known else None)
 
 
 def _remarks(history: History, own: Sequence[Entry], subject: Subject, audience: Audience) -> list[str]:

@@ -34,11 +34,11 @@ from pkdp_pipeline.ledger.words import amount, number_of
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import fitting, rounded_up
 
-_MOST_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
-_MOST_TABLES = len(_MOST_ROWS)
-_MOST_COLUMNS = 4
-_MOST_LETTERS = 32  # of a name in a table
-_LONG, _LONGEST = 700, 1000  # letters of an argument
+_MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
+_MAX_TABLES = len(_MAX_ROWS)
+_MAX_COLUMNS = 4
+_MAX_LETTERS = 32  # of a name in a table
+_LONG_ARGUMENT, _MAX_ARGUMENT = 700, 1000  # letters of an argument
 
 _WORDED = {
     r"at least k = ": "at least ",
@@ -104,7 +104,7 @@ def worded(text: str) -> str:
     return text
 
 
-def few(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
+def leading(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
     """Return the first items, and a sentence on the others; the pages are two, whatever a job does."""
     more = len(items) - most
     return items[:most], [f"And {number_of(more, f'more {kind}')}: see the report."] if more > 0 else []
@@ -128,9 +128,9 @@ def sections(report: Report, form: Literal["html", "md"] = "html") -> tuple[Sect
 
 
 def _published(report: Report) -> Blocks:
-    releases, more_tables = few(report.releases, "table", _MOST_TABLES)
-    long = report.about is not None and len(report.about.argument) > _LONG
-    most = _MOST_ROWS[len(releases) - 1] // (2 if long else 1)
+    releases, more_tables = leading(report.releases, "table", _MAX_TABLES)
+    long = report.about is not None and len(report.about.argument) > _LONG_ARGUMENT
+    most = _MAX_ROWS[len(releases) - 1] // (2 if long else 1)
     for release in releases:
         note, words = absent_note(release, report), withheld_in(report, release)
         noise = "" if release.error is None else noise_sentence(release.error)
@@ -146,24 +146,26 @@ def _published(report: Report) -> Blocks:
             yield "text", f"And {number_of(more, 'more row')}: see the report."
         elif not rows:
             yield "text", "Nothing reached the rule for publishing."
-    yield from (("text", one) for one in more_tables)
+    yield from (("text", sentence) for sentence in more_tables)
     counted: dict[str, list[str]] = {}
     for release in releases:
-        for one in report.promises[release.promise].statement.limits:
-            if one.startswith(_COUNTED):
-                counted.setdefault(one, []).append(release.name)
-    rules = [one if len(of) == len(releases) else f"{', '.join(of)}: {one}" for one, of in counted.items()]
+        for limit in report.promises[release.promise].statement.limits:
+            if limit.startswith(_COUNTED):
+                counted.setdefault(limit, []).append(release.name)
+    rules = [
+        limit if len(names) == len(releases) else f"{', '.join(names)}: {limit}" for limit, names in counted.items()
+    ]
     if rules:
         yield "text", " ".join(rules)
-    periods = [len(one.periods) + one.more_periods for one in report.series]
+    periods = [len(series.periods) + series.more_periods for series in report.series]
     if max(periods, default=1) > 1:
         yield "text", f"These are the newest. Published so far, {report.period}: {number_of(sum(periods), 'table')}."
 
 
 def _few_columns(names: Sequence[str]) -> list[str]:
     """Return what names a row, or its columns, short enough for a page."""
-    short = [name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…" for name in names]
-    return short if len(short) <= _MOST_COLUMNS else [*short[: _MOST_COLUMNS - 1], "…"]
+    short = [name if len(name) <= _MAX_LETTERS else f"{name[: _MAX_LETTERS - 1]}…" for name in names]
+    return short if len(short) <= _MAX_COLUMNS else [*short[: _MAX_COLUMNS - 1], "…"]
 
 
 def _attacker(statement: Statement) -> Blocks:
@@ -171,7 +173,8 @@ def _attacker(statement: Statement) -> Blocks:
         yield "text", f"{capital(statement.anyone)}."
         return
     described = [
-        f"{capital(worded(one))}." for one in attackers(statement) or ["anyone who fits the assumptions below"]
+        f"{capital(worded(attacker))}."
+        for attacker in attackers(statement) or ["anyone who fits the assumptions below"]
     ]
     if len(described) > 1:
         yield "text", "An attacker fits all of these descriptions, each of which is about some of the releases:"
@@ -193,13 +196,20 @@ def _promised(report: Report, first: Promise) -> Blocks:
 
 
 def _assumed(report: Report, statement: Statement) -> Blocks:
-    yield "list", [worded(one) for one in statement.assumptions if not is_about_the_attacker(statement, one)]
+    yield (
+        "list",
+        [
+            worded(assumption)
+            for assumption in statement.assumptions
+            if not is_about_the_attacker(statement, assumption)
+        ],
+    )
     about = report.about
     if who := argued(about):
         yield "text", who
     if about is not None and about.argument:
         yield "quote", _shortened(about.argument)
-        if len(about.argument) > _LONGEST:
+        if len(about.argument) > _MAX_ARGUMENT:
             yield "text", "The argument goes on in the report: read the rest of it there before you sign."
     elif not anyone(statement):
         yield "text", "The job file has no argument for it: ask the publisher."
@@ -211,26 +221,33 @@ def _wrong(first: Promise) -> Blocks:
         return
     yield "text", "Every row is about the same leak as above, unless it names another beside it."
     head = ("if the attacker …", "the hint may change the odds by a factor of at most", "fifty-fifty becomes at most")
-    yield "table", ("", head, [(worded(one.words), *_left(one)) for one in first.scenarios if one.kind != "declared"])
+    yield (
+        "table",
+        (
+            "",
+            head,
+            [(worded(scenario.words), *_left(scenario)) for scenario in first.scenarios if scenario.kind != "declared"],
+        ),
+    )
 
 
 def _shortened(text: str) -> str:
     """Return so much of a text as there is room for, up to the end of a word."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rpartition(' ')[0]} …"
+    return text if len(text) <= _MAX_ARGUMENT else f"{text[:_MAX_ARGUMENT].rpartition(' ')[0]} …"
 
 
-def _left(one: Scenario) -> tuple[str, str]:
+def _left(scenario: Scenario) -> tuple[str, str]:
     """Return what a hint may do to the odds where the attacker is not as declared, and to fifty-fifty."""
-    odds = factor(one.epsilon)
+    odds = factor(scenario.epsilon)
     if odds == "infinity":
         odds = "no limit"
-        if one.delta_at_one < 1.0:
-            rare = chance(one.delta_at_one) or rounded_up(one.delta_at_one)
+        if scenario.delta_at_one < 1.0:
+            rare = chance(scenario.delta_at_one) or rounded_up(scenario.delta_at_one)
             odds += f"; {factor(1.0)} if everything leaks with probability {rare}"
-    elif one.verdict.startswith("only the noise"):
+    elif scenario.verdict.startswith("only the noise"):
         odds += ", by the noise alone"
     # Fifty-fifty at the same leak in every row, so that rows compare.
-    return odds, sureness(one.epsilon) or "practically certain"
+    return odds, sureness(scenario.epsilon) or "practically certain"
 
 
 def _together(report: Report) -> Blocks:
@@ -238,11 +255,11 @@ def _together(report: Report) -> Blocks:
     yield "text", ledger_total(account)
     for remark in account.remarks:
         yield "text", remark
-    budgets, more = few([_budget(one, account.total) for one in account.budgets], "budget", 4)
+    budgets, more = leading([_budget(budget, account.total) for budget in account.budgets], "budget", 4)
     yield "list", [*budgets, *more] or ["No budget is declared."]
     if account.declared:
         yield "text", DECLARED
-        yield "list", [worded(one) for one in account.declared]
+        yield "list", [worded(declaration) for declaration in account.declared]
 
 
 def _budget(budget: BudgetLine, total: Statement | None) -> str:
@@ -262,7 +279,7 @@ def _unprotected(statement: Statement) -> Blocks:
         left = f"Against {whom} no more is promised than what is said of that above."
         listed.append(f"Nobody is protected against {whom}." if statement.worst_case is None else left)
     said = (*_COUNTED, "A person is one value of ")
-    listed += [worded(one) for one in statement.limits[1:] if not statement.of_each(one).startswith(said)]
+    listed += [worded(limit) for limit in statement.limits[1:] if not statement.of_each(limit).startswith(said)]
     listed += [
         "People who share a fate, such as a household, are protected one privacy unit at a time, not all together.",
         "Nobody is protected from what else is published about them, past the ledger: a total, an earlier table, "
@@ -298,7 +315,7 @@ def _checking(report: Report, *, carries: bool) -> Blocks:
         steps.append(("A published file, its hash, and every number of its certificate:", f"pkdp verify {files[0]}"))
     steps.append(("With the ledger: nothing in it was altered or cut off:", report.ledger.verify))
     yield "steps", steps
-    releases, more = few(report.releases, "id", _MOST_TABLES)
-    ids = [(f"Id of {one.name}, {one.period}:", one.id) for one in releases]
+    releases, more = leading(report.releases, "id", _MAX_TABLES)
+    ids = [(f"Id of {release.name}, {release.period}:", release.id) for release in releases]
     yield "codes", [*ids, *more, ("SHA-256 of what the job file says:", report.provenance.digest)]
     yield "text", "Nobody can check from outside whether the assumptions are true. Judge the argument."

@@ -31,7 +31,7 @@ DECLARED = (
 
 def plain_number(value: float) -> str:
     """Return a number that claims nothing as text, without an exponent where there is room."""
-    return re.sub(r"e([-+])0?", lambda found: f"e{found[1].strip('+')}", f"{value:.15g}")
+    return re.sub(r"e([-+])0?", lambda match: f"e{match[1].strip('+')}", f"{value:.15g}")
 
 
 def factor(epsilon: float) -> str:
@@ -90,8 +90,8 @@ def attackers(statement: Statement | None) -> list[str]:
     """Return whom a statement is about, in its own words; empty where that is anyone, or not said in one place."""
     if statement is None or anyone(statement):
         return []
-    about = (one for one in statement.assumptions if is_about_the_attacker(statement, one))
-    return [one.replace(_ATTACKER, "", 1).rstrip(".") for one in about]
+    about = (assumption for assumption in statement.assumptions if is_about_the_attacker(statement, assumption))
+    return [assumption.replace(_ATTACKER, "", 1).rstrip(".") for assumption in about]
 
 
 def is_about_the_attacker(statement: Statement, assumption: str) -> bool:
@@ -124,20 +124,20 @@ def leak(delta: float) -> str:
 
 def apart(total: Statement | None) -> str:
     """Return what a total protects one at a time, ``release`` or ``period``; empty where it is about all together."""
-    found = None if total is None else re.match(r"Any one (period of|of) ", total.sentence)
-    return "" if found is None else "release" if found[1] == "of" else "period"
+    match = None if total is None else re.match(r"Any one (period of|of) ", total.sentence)
+    return "" if match is None else "release" if match[1] == "of" else "period"
 
 
 def scope(total: Statement) -> str:
     """Return what a total is about."""
-    one = apart(total)
-    return f"Each {one} by itself, and nothing about several together" if one else "Everything together"
+    unit = apart(total)
+    return f"Each {unit} by itself, and nothing about several together" if unit else "Everything together"
 
 
 def titled(promise: Promise) -> str:
     """Return what a promise is about: a total that protects one release at a time is not about everything."""
-    if promise.name.startswith(_EVERYTHING) and (one := apart(promise.statement)):
-        return promise.name.replace(_EVERYTHING, f"each {one} by itself", 1)
+    if promise.name.startswith(_EVERYTHING) and (unit := apart(promise.statement)):
+        return promise.name.replace(_EVERYTHING, f"each {unit} by itself", 1)
     return promise.name
 
 
@@ -148,13 +148,13 @@ def headed(promise: Promise) -> str:
 
 def ledger_total(account: LedgerAccount) -> str:
     """Return what the ledger holds, and what that adds up to."""
-    total, held = account.total, f"The ledger holds {number_of(account.releases, 'release')} about these people"
+    total, start = account.total, f"The ledger holds {number_of(account.releases, 'release')} about these people"
     if total is None:
-        return f"{held}. They do not add up to one number: {account.reason}"
+        return f"{start}. They do not add up to one number: {account.reason}"
     pair = named(total)
     none = f"no strength is certified at {leak(total.delta)}"
     about = "It promises" if account.releases == 1 else scope(total)
-    return f"{held}. {about}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
+    return f"{start}. {about}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
 
 
 def meaning(statement: Statement) -> str:
@@ -165,10 +165,10 @@ def meaning(statement: Statement) -> str:
     """
     pair, alone = named(statement), f"{scope(statement)}. " if apart(statement) else ""
     if pair is None:
-        some = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
+        elsewhere = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
         return (
             f"{alone}At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left "
-            f"in which the published tables may tell anything about a person.{some}"
+            f"in which the published tables may tell anything about a person.{elsewhere}"
         )
     always = anyone(statement)
     who = "Nobody who fits the assumptions"
@@ -239,11 +239,13 @@ def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
 
     The ε shown is rounded up, and less is attained there: the δ attained at the next ε of the curve.
     """
-    at = float(shown)
+    shown_epsilon = float(shown)
     attained = next(
-        (delta for epsilon, delta in zip(curve.epsilons, curve.attained, strict=True) if epsilon >= at), 0.0
+        (delta for epsilon, delta in zip(curve.epsilons, curve.attained, strict=True) if epsilon >= shown_epsilon), 0.0
     )
-    certified = min(delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= at)
+    certified = min(
+        delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= shown_epsilon
+    )
     return attained if attained or not certified else None
 
 

@@ -55,7 +55,7 @@ class Subject:
         See `Provenance`.
     unit : tuple of str
         Columns of the privacy unit.
-    asked : mapping of str to str
+    questions : mapping of str to str
         The names of the releases that are published about every date, in the order in which they are shown; and what
         each counts, and what is done before it is published, in one sentence.
     entries : mapping of int to str
@@ -75,7 +75,7 @@ class Subject:
     job: str
     digest: str
     unit: tuple[str, ...]
-    asked: Mapping[str, str]
+    questions: Mapping[str, str]
     entries: Mapping[int, str]
     suffixes: tuple[str, ...]
     files: frozenset[str] = frozenset()
@@ -129,7 +129,7 @@ class Published:
     """
 
     def __init__(self, ledger: Ledger, history: History, subject: Subject) -> None:
-        self._ledger, self._history, self._names = ledger, history, list(subject.asked)
+        self._ledger, self._history, self._names = ledger, history, list(subject.questions)
         self._lines: dict[tuple[str, str], Entry] = {}
         for line in history.lines:  # in the order of their charge, so that later revisions come later
             name = subject.entries.get(line.sequence)
@@ -141,8 +141,8 @@ class Published:
         """The periods of which something is published, in order."""
         groups = history.components()
         if not history.evidence and len(history.lines) > 1:  # releases of other periods stand beside it too
-            groups = [[one for group in groups for one in group]]
-        self._beside_others = {one.id for group in groups if len(group) > 1 for one in group}
+            groups = [[row for group in groups for row in group]]
+        self._beside_others = {row.id for group in groups if len(group) > 1 for row in group}
 
     def named(self, name: str) -> list[str]:
         """Return the periods of which a release of this name is published, in order."""
@@ -177,7 +177,7 @@ class Published:
         part = self._history.parts[line.row.part]
         if not part.has_partial_knowledge or line.sequence not in self._beside_others:
             return "fully"
-        covered = any(isinstance(one, BoundedDependence) for one in self._history.evidence)
+        covered = any(isinstance(declaration, BoundedDependence) for declaration in self._history.evidence)
         return "by_itself" if covered or part.worst_case_bound is None else "by_noise"
 
 
@@ -215,21 +215,23 @@ def promises_of(
     delta : float
     """
     groups: dict[tuple[str, Holds], _Group] = {}
-    for one in releases:
-        group = groups.setdefault(one.key, _Group(one))
-        period = one.entry.period
+    for release in releases:
+        group = groups.setdefault(release.key, _Group(release))
+        period = release.entry.period
         if group.latest.entry.period != period:  # of one period the first, which is the one a reader meets first
-            group.latest = one
-        first, _ = group.names.get(one.name, (period, period))
-        group.names[one.name] = first, period
+            group.latest = release
+        first, _ = group.names.get(release.name, (period, period))
+        group.names[release.name] = first, period
     # Stable: of one period they stay in the job's order.
     ordered = sorted(groups, key=lambda key: groups[key].latest.entry.period, reverse=True)
-    often = Counter(name for group in groups.values() for name in group.names)
-    promises = tuple(promise_of(_named(groups[key], often), groups[key].latest.certificate(), delta) for key in ordered)
+    counts = Counter(name for group in groups.values() for name in group.names)
+    promises = tuple(
+        promise_of(_named(groups[key], counts), groups[key].latest.certificate(), delta) for key in ordered
+    )
     return promises, {key: place for place, key in enumerate(ordered)}
 
 
-def _named(group: _Group, often: Counter[str]) -> str:
+def _named(group: _Group, counts: Counter[str]) -> str:
     """Return the names of the releases; with the periods, where a name stands for several guarantees.
 
     Where others stand beside them, what the guarantee says is about each by itself, and the name says so.
@@ -237,7 +239,7 @@ def _named(group: _Group, often: Counter[str]) -> str:
     names = []
     for name, (first, last) in group.names.items():
         stretch = first if first == last else f"{first} to {last}"
-        names.append(f"{name} ({stretch})" if often[name] > 1 else name)
+        names.append(f"{name} ({stretch})" if counts[name] > 1 else name)
     if group.latest.holds == "by_itself":
         names.append("each by itself" if len(names) > 1 else "by itself")
     return ", ".join(names)

@@ -53,13 +53,13 @@ def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str
             raise BrokenError(f"{path} is about another period or revision there.")
         fresh = document_of(published_table(Release.from_bytes(entry.content)))
         no_bolder(differences(f"{path}.table", shown["table"], fresh))
-        stored, its = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
-        if its is None:
+        stored, reported = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
+        if reported is None:
             raise BrokenError(f"{path}: the report carries no certificate to compare with the ledger's.")
         # Where others undo it, the report promises what the noise alone gives, against anyone.
         anyone = AttackerModel.from_dict(stored["attacker"]).against_anyone().to_dict()
-        same = all(its[name] == stored[name] for name in ("mechanism", "protects"))
-        if not same or its["attacker"] not in (stored["attacker"], anyone):
+        same = all(reported[name] == stored[name] for name in ("mechanism", "protects"))
+        if not same or reported["attacker"] not in (stored["attacker"], anyone):
             raise BrokenError(f"{path}: its promise is about other terms than the ledger's certificate.")
     return f"{len(document['releases'])} of them, each with its id, its table and its terms."
 
@@ -91,8 +91,8 @@ def _total(ledger: Ledger, history: History, unit: str | None, document: dict[st
         with moved(share):
             return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
 
-    found = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
-    return f"Added up again from {account['releases']} releases: {no_bolder(found)}."
+    differences = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
+    return f"Added up again from {account['releases']} releases: {no_bolder(differences)}."
 
 
 def _points(history: History, unit: str, document: dict[str, Any]) -> str:
@@ -103,8 +103,10 @@ def _points(history: History, unit: str, document: dict[str, Any]) -> str:
     if any(point["period"] not in named for point in stored):
         raise BrokenError("One is at a period of which the ledger holds nothing.")
     periods = {named[point["period"]] for point in stored}
-    found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
-    fresh = [document_of(replace(point, period=printable(point.period))) for point in found]
+    points = spending(
+        history, unit, float(account["delta"]), max_points=len(stored) + 1, periods=periods, seconds=_SECONDS
+    )
+    fresh = [document_of(replace(point, period=printable(point.period))) for point in points]
     return f"{len(stored)} points added up again: {no_bolder(_differences('ledger.points', stored, fresh))}."
 
 
@@ -137,8 +139,8 @@ def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -
         plain = joined([key_text(value) for value in cell])
         cells.append((plain or "count", quoted or "count", None if pd.isna(count) else int(count)))
     # Where the plain names of two cells are the same, a series has the others.
-    often = Counter(plain for plain, _, _ in cells)
-    named = [({quoted, plain} if often[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
+    counts = Counter(plain for plain, _, _ in cells)
+    named = [({quoted, plain} if counts[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
     known = {name: count for names, count in named for name in names}
     if any(known.get(name) != count for name, count in row.items()):
         return False

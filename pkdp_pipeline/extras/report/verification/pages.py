@@ -48,7 +48,7 @@ _COMPUTED = {"statement", "curve", "knowledge", "scenarios", "certificate", "sen
 _COMPUTED |= {"lead", "total", "declared", "budgets", "keys"}
 """Members whose texts are computed again; and the keys of tables, which are data."""
 
-_LOOSE = 0.98
+_MIN_RATIO = 0.98
 """A total may be evaluated a little more closely than the promise of one release in it, by no more than this."""
 
 Promised = Sequence[Certificate | None]
@@ -81,13 +81,13 @@ def _page(file: Opened) -> str:
     if file.form == "html" and file.reader == "everybody":
         need_matplotlib()
     try:
-        made = render(report_of_document(file.document), file.form, file.reader).encode()
+        rendered = render(report_of_document(file.document), file.form, file.reader).encode()
     except Exception as error:  # a template or a drawing meets values that no report has
         raise BrokenError(f"Its content cannot be rendered ({type(error).__name__}).") from None
-    if made == file.content:
-        return f"Rendered again: the same {len(made)} bytes."
-    lines = zip(made.splitlines(), file.content.splitlines(), strict=False)
-    first = next((number for number, (mine, other) in enumerate(lines, 1) if mine != other), None)
+    if rendered == file.content:
+        return f"Rendered again: the same {len(rendered)} bytes."
+    lines = zip(rendered.splitlines(), file.content.splitlines(), strict=False)
+    first = next((number for number, (own, other) in enumerate(lines, 1) if own != other), None)
     where = "its end" if first is None else f"line {first}"
     named = file.document["provenance"]["version"]
     other = "" if named == VERSION else f" It names version {named}, and this is {VERSION}: verify it with that one."
@@ -111,19 +111,21 @@ def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> 
     with moved(share):
         for promise, certificate in zip(fresh["promises"], promised, strict=True):
             if certificate is not None:
-                made = promise_of(promise["name"], certificate, float(promise["statement"]["delta"]), documented=False)
-                promise.update(json.loads(json.dumps(document_of(made))))
+                recomputed = promise_of(
+                    promise["name"], certificate, float(promise["statement"]["delta"]), documented=False
+                )
+                promise.update(json.loads(json.dumps(document_of(recomputed))))
         for place, release in enumerate(fresh["releases"]):
-            its = _promise_of(release, promised, place)
-            if its is not None:
+            own = _promise_of(release, promised, place)
+            if own is not None:
                 delta = float(fresh["promises"][release["promise"]]["statement"]["delta"])
-                error, about = expected_error(its.mechanism), its.context
+                error, about = expected_error(own.mechanism), own.context
                 if about is not None:
-                    its = its.in_context(replace(about, period=release["period"]))
+                    own = own.in_context(replace(about, period=release["period"]))
                     fresh["ledger"]["unit"] = ", ".join(map(printable, about.unit))
                     fresh["title"] = fresh["title"] if about.dataset is None else printable(about.dataset)
-                noised = None if its.mechanism.noise is None else asdict(error)
-                release.update(rule=error.suppression, k=its.mechanism.k, error=noised, sentence=its.sentence(delta))
+                noised = None if own.mechanism.noise is None else asdict(error)
+                release.update(rule=error.suppression, k=own.mechanism.k, error=noised, sentence=own.sentence(delta))
     first, account = fresh["promises"][0], fresh["ledger"]
     if fresh["lead"] is not None:
         fresh["lead"], fresh["lead_reason"] = first["statement"], ""
@@ -135,7 +137,7 @@ def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> 
     elif account["total"] is not None and account["releases"] == len(promised) == 1 and not account["remarks"]:
         account["total"] |= {name: first["statement"][name] for name in _NUMBERS}
     if isinstance(total, ComposedCertificate):
-        account["declared"] = [one.declares for one in total.evidence]
+        account["declared"] = [declaration.declares for declaration in total.evidence]
     _last_point(account)
     for budget in account["budgets"]:
         declared = Budget(budget["epsilon"], budget["delta"], part=budget["part"], window_days=budget["window_days"])
@@ -143,16 +145,16 @@ def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> 
         budget.update(_spent(budget, account, total))
     theorems: list[dict[str, str]] = []
     for promise in fresh["promises"]:
-        theorems += [one for one in promise["statement"]["theorems"] if one not in theorems]
+        theorems += [theorem for theorem in promise["statement"]["theorems"] if theorem not in theorems]
     fresh["provenance"]["theorems"] = theorems
     return fresh
 
 
 def _promise_of(release: dict[str, Any], promised: Promised, place: int) -> ReleaseCertificate | None:
     """Return the certificate of the promise that a release points to; None where the report withholds it."""
-    its = promised[release["promise"]] if release["promise"] < len(promised) else False
-    if its is None or isinstance(its, ReleaseCertificate):
-        return its
+    certificate = promised[release["promise"]] if release["promise"] < len(promised) else False
+    if certificate is None or isinstance(certificate, ReleaseCertificate):
+        return certificate
     raise BrokenError(f"releases[{place}] points to no promise of one release")
 
 
@@ -201,8 +203,8 @@ def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], floa
         return dict(zip(("attained", "certified"), stated.rounding(epsilons), strict=True))
 
     def rounding(path: str) -> float:
-        found = _CURVE.search(path)
-        return SEARCHED if found is None else max(SEARCHED, float(shares(int(found[1]))[found[2]][int(found[3])]))
+        match = _CURVE.search(path)
+        return SEARCHED if match is None else max(SEARCHED, float(shares(int(match[1]))[match[2]][int(match[3])]))
 
     return rounding
 
@@ -210,14 +212,14 @@ def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], floa
 def _tables(document: dict[str, Any], promised: Promised) -> tuple[str, dict[str, int]]:
     faults: list[tuple[str, Iterator[str]]] = []
     for place, release in enumerate(document["releases"]):
-        its = _promise_of(release, promised, place)
-        faults.append((f"releases[{place}]", _table_faults(release, document["ledger"]["unit"], its)))
-    least = [least_shown(one) for one in promised if isinstance(one, ReleaseCertificate)]
-    lowest = None if None in least else min((one for one in least if one is not None), default=None)
+        certificate = _promise_of(release, promised, place)
+        faults.append((f"releases[{place}]", _table_faults(release, document["ledger"]["unit"], certificate)))
+    least = [least_shown(promise) for promise in promised if isinstance(promise, ReleaseCertificate)]
+    lowest = None if None in least else min((threshold for threshold in least if threshold is not None), default=None)
     for place, series in enumerate(document["series"]):
         faults.append((f"series[{place}]", _series_faults(series, document["releases"], lowest)))
-    for where, found in faults:
-        for fault in found:
+    for where, messages in faults:
+        for fault in messages:
             raise BrokenError(f"{where}: {fault}.")
     rows = sum(len(release["table"]["counts"]) for release in document["releases"])
     older = " Counts of older periods were held to the lowest threshold only." if document["series"] else ""
@@ -239,10 +241,10 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
     least = least_shown(certificate)
     if least is not None and any(count is not None and count < least for count in counts):
         yield f"a count is below {least}, which the mechanism never publishes"
-    asked = release["asked"]
+    question = release["asked"]
     begins, ends = asked_sentence(unit, columns, "\0", certificate.mechanism).split("\0")
     everybody = asked_sentence(unit, columns, None, certificate.mechanism)
-    if asked != everybody and not (asked.startswith(begins) and asked.endswith(ends)):
+    if question != everybody and not (question.startswith(begins) and question.endswith(ends)):
         yield "the question is not that of its table and its promise"
 
 
@@ -278,8 +280,11 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
         counted = first.releases if isinstance(first, ComposedCertificate) else 1
         if counted != account["releases"]:
             raise BrokenError(f"The total adds up {counted} releases, and {account['releases']} are charged.")
-        parts = {one.mechanism for one in releases_in(first)}
-        if any(isinstance(one, ReleaseCertificate) and one.mechanism not in parts for one in promised):
+        parts = {release.mechanism for release in releases_in(first)}
+        if any(
+            isinstance(certificate, ReleaseCertificate) and certificate.mechanism not in parts
+            for certificate in promised
+        ):
             raise BrokenError("The total has no part like one of the promises.")
     else:
         for place, promise in enumerate(document["promises"]):
@@ -320,8 +325,8 @@ def _is_below(total: dict[str, Any], part: dict[str, Any], certificate: Certific
         pair["epsilon"]: pair["delta"] if certificate is None else certificate.delta(float(pair["epsilon"]))
         for pair in part["numbers"]
     }
-    return _infinite(total["epsilon"]) < _infinite(part["epsilon"]) * _LOOSE or any(
-        pair["delta"] < known.get(pair["epsilon"], 0.0) * _LOOSE for pair in total["numbers"]
+    return _infinite(total["epsilon"]) < _infinite(part["epsilon"]) * _MIN_RATIO or any(
+        pair["delta"] < known.get(pair["epsilon"], 0.0) * _MIN_RATIO for pair in total["numbers"]
     )
 
 

@@ -11,7 +11,7 @@ from thorough import one_in
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted
 from pkdp_pipeline.extras.assurance.audit.cases import Trial, case_of, crowds_for
-from pkdp_pipeline.extras.assurance.audit.people import ABSENT, Layout, draw, told
+from pkdp_pipeline.extras.assurance.audit.people import ABSENT, Layout, draw, shown_to_attacker
 from pkdp_pipeline.extras.assurance.audit.running import audit_cases
 
 TOTAL = pkdp.Leakage.total()
@@ -50,8 +50,8 @@ def test_the_total_is_what_is_counted_in_the_cells_of_a_crowd():
     crowd = Crowd(cells=2, unknown=(group,), known=(Group(people=2, chances=(1.0, 0.0)),), second=1, sees_total=True)
     drawn = draw(crowd, [0, 1] * 20, Layout(), np.random.default_rng(1))
     for copy in range(40):
-        assert told(crowd, drawn[copy]) == (0, 2, int((drawn[copy] != ABSENT).sum()))
-    assert told(replace(crowd, sees_total=False), drawn[0]) == (0, 2)
+        assert shown_to_attacker(crowd, drawn[copy]) == (0, 2, int((drawn[copy] != ABSENT).sum()))
+    assert shown_to_attacker(replace(crowd, sees_total=False), drawn[0]) == (0, 2)
 
 
 def test_an_audit_finds_what_the_total_gives_away():

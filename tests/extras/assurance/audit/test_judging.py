@@ -13,7 +13,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.audit.events import chosen, of_cell, of_table
 from pkdp_pipeline.extras.assurance.audit.findings import Audit, NotAudited, judged, judgements
-from pkdp_pipeline.extras.assurance.audit.operators import Seen, observed
+from pkdp_pipeline.extras.assurance.audit.operators import Output, observed
 
 SCHEMA = Path(pkdp.__file__).parent / "schemas" / "audit.v1.json"
 
@@ -101,14 +101,14 @@ def test_everything_that_is_said_is_seen():
 
 def test_a_hidden_row_and_no_row_are_told_apart():
     keys = [("a",), ("b",)]
-    hidden = of_cell((Seen(rows=(("a", None), ("b", 4))),), keys, ())
-    none = of_cell((Seen(rows=(("b", 4),)),), keys, ())
+    hidden = of_cell((Output(rows=(("a", None), ("b", 4))),), keys, ())
+    none = of_cell((Output(rows=(("b", 4),)),), keys, ())
     assert hidden["the target's cell"] != none["the target's cell"]
     assert hidden["the second cell"] == 4
 
 
 def test_the_order_of_rows_is_looked_at():
-    up, down = (of_table((Seen(rows=rows),), frozenset()) for rows in ((("a", 1), ("b", 2)), (("b", 2), ("a", 1))))
+    up, down = (of_table((Output(rows=rows),), frozenset()) for rows in ((("a", 1), ("b", 2)), (("b", 2), ("a", 1))))
     assert up["the order of the rows"] != down["the order of the rows"]
     assert up["the sum of shown counts"] == down["the sum of shown counts"] == 3
 

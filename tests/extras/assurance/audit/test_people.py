@@ -8,7 +8,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted
 from pkdp_pipeline.extras.assurance.audit.cases import battery, case_of, crowds_for
-from pkdp_pipeline.extras.assurance.audit.people import ABSENT, Layout, draw, frame_of, told
+from pkdp_pipeline.extras.assurance.audit.people import ABSENT, Layout, draw, frame_of, shown_to_attacker
 
 ATTACKERS = [
     (pkdp.Count(k=5), pkdp.AttackerModel(p_max=0.3, known=2, influence="active"), "presence"),
@@ -51,7 +51,7 @@ def test_people_are_where_their_chances_say():
     assert set(drawn[0::2, 0]) == {0}
     assert set(drawn[1::2, 0]) == {ABSENT}
     assert set(drawn[:, 1:4].ravel()) == {0}
-    assert told(crowd, drawn[0]) == (0, 3)
+    assert shown_to_attacker(crowd, drawn[0]) == (0, 3)
     shares = [(drawn[:, 4:14] == cell).mean() for cell in (0, 1, ABSENT)]
     assert shares == pytest.approx([0.2, 0.5, 0.3], abs=0.03)
     assert set(drawn[:, 14:].ravel()) == {2}

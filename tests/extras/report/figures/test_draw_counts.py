@@ -7,7 +7,7 @@ from figure_samples import axes, drawn, labels, table, texts
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.report.figures import draw_counts
-from pkdp_pipeline.extras.report.figures.plots import MOST_ROWS
+from pkdp_pipeline.extras.report.figures.plots import MAX_ROWS
 
 
 def bars(panel):
@@ -95,7 +95,7 @@ def test_negative_counts_of_noised_tables_have_bars_to_the_left():
 def test_what_is_left_out_is_said():
     panel = axes()
     draw_counts(table(range(100, 140), more=2), 50, panel)
-    assert len(bars(panel)) == MOST_ROWS
+    assert len(bars(panel)) == MAX_ROWS
     assert "12 more rows are not drawn" in panel.get_xlabel()
     panel = axes()
     draw_counts(table([5]), None, panel)

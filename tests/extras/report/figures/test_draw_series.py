@@ -12,7 +12,7 @@ from figure_samples import axes, drawn, series, texts
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.report.figures import draw_series
-from pkdp_pipeline.extras.report.figures.plots import MOST_CELLS, drawn_cells
+from pkdp_pipeline.extras.report.figures.plots import MAX_CELLS, drawn_cells
 
 
 def values(panel, cell):
@@ -55,7 +55,7 @@ def test_the_cells_published_most_often_are_drawn():
     panel = axes()
     draw_series(series(rows, more_cells=3), panel)
     shown = named(panel)
-    assert len(shown) == MOST_CELLS
+    assert len(shown) == MAX_CELLS
     assert "cell 0" not in shown  # published once only
     assert "cell 1" not in shown  # the smallest of the others
     assert "5 more cells are not drawn" in panel.get_xlabel()
@@ -142,7 +142,7 @@ def test_the_axis_is_used():
 
 def test_lines_differ_by_more_than_their_colour():
     panel = axes()
-    draw_series(series([tuple(range(10, 10 + MOST_CELLS))] * 3), panel)
+    draw_series(series([tuple(range(10, 10 + MAX_CELLS))] * 3), panel)
     lines = [line for line in panel.get_lines() if line.get_label().startswith("cell")]
-    assert len({line.get_marker() for line in lines}) == MOST_CELLS
+    assert len({line.get_marker() for line in lines}) == MAX_CELLS
     assert len({line.get_linestyle() for line in lines}) > 1

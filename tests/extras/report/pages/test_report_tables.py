@@ -67,7 +67,7 @@ def test_a_series_holds_what_the_tables_hold(days):
 
 
 def test_of_many_cells_those_published_most_often_are_shown_in_the_order_of_their_keys(monkeypatch):
-    monkeypatch.setattr(gathering, "MOST_CELLS", 2)
+    monkeypatch.setattr(gathering, "MAX_CELLS", 2)
     releases = {"1": release({"a": 20, "b": None, "c": 25}), "2": release({"b": None, "c": 30, "d": 40, "a": 21})}
     series = series_of("name", releases, more_periods=7)
     assert (series.cells, series.counts) == (("a", "c"), ((20, 25), (21, 30)))

@@ -31,7 +31,7 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.jobs.reporting import Together
+    from pkdp_pipeline.jobs.summary import Together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -273,7 +273,7 @@ class DuckDBSourceTable(DatabaseTable):
         return f"{Path(self.duckdb).name}, {self._what}"
 
 
-def _sources() -> Mapping[str, type[SourceTable]]:
+def sources() -> Mapping[str, type[SourceTable]]:
     """Return the sources that a job file can name, by the key that tells them apart: ours, and those of plugins."""
     others = {name: plugins.loaded(place) for name, place in plugins.added("sources") if ":" not in name}
     return MappingProxyType({"files": FileSourceTable, "duckdb": DuckDBSourceTable} | others)
@@ -314,5 +314,5 @@ def one_of(sources: Mapping[str, type[SourceTable]]) -> Any:
 if TYPE_CHECKING:
     AnySource = SourceTable
 else:
-    AnySource = one_of(_sources())
+    AnySource = one_of(sources())
 """The source of a job; a text or a list of texts stands for ``{ files = … }``."""

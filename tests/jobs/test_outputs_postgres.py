@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from public_releases import plain, release, releases, rows
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.extras.connect import databases
 from pkdp_pipeline.extras.connect.databases import in_postgres
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.outputs import check_outputs, databases, write_outputs
+from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
 from pkdp_pipeline.jobs.outputs.tables import replace_period
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]

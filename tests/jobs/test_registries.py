@@ -11,7 +11,7 @@ import pandas as pd
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import files as writing
-from pkdp_pipeline.jobs.source_tables import SOURCES, SourceTable, one_of
+from pkdp_pipeline.jobs.source_tables import SourceTable, one_of, sources
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
 
 DAY = date(2020, 1, 1)
@@ -34,7 +34,7 @@ class ToySource(SourceTable):
 
 def test_a_source_of_ones_own_is_a_table_and_a_line(job_file):
     class WithToy(Job):
-        source: one_of({**SOURCES, "people": ToySource})
+        source: one_of({**sources(), "people": ToySource})
 
     written = load_job(job_file())
     said = {key: getattr(written, key) for key in written.model_fields_set}

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb import functions, install
+from pkdp_pipeline.duckdb import install
+from pkdp_pipeline.sql import functions
 
 
 @pytest.fixture(scope="module")

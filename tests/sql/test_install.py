@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb import functions, install
+from pkdp_pipeline.duckdb import install
+from pkdp_pipeline.sql import functions
 from pkdp_pipeline.sql.functions import INTERNAL, MACROS, register
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)

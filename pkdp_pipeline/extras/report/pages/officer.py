@@ -22,7 +22,6 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
     ledger_total,
     meaning,
     named,
-    noise_sentence,
     strength,
     sureness,
     whom,
@@ -33,6 +32,7 @@ from pkdp_pipeline.extras.report.statement import Scenario, Statement
 from pkdp_pipeline.ledger.words import amount, number_of
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import fitting, rounded_up
+from pkdp_pipeline.releases.printed import noise_sentence
 
 _MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
 _MAX_TABLES = len(_MAX_ROWS)

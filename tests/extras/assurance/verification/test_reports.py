@@ -13,18 +13,19 @@ from published_files import altered, ledger, outcome, page, report, written
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.extras.assurance.verification import attacking, ledgers, reports, verify
+from pkdp_pipeline.extras.assurance.verification import attacking, verify
 from pkdp_pipeline.extras.report.pages import forms
 from pkdp_pipeline.extras.report.pages.forms import document_of
 from pkdp_pipeline.extras.report.pages.gathering import series_of
 from pkdp_pipeline.extras.report.pages.published import promise_of
+from pkdp_pipeline.extras.report.verification import ledgers, pages
 
 
 @pytest.fixture(scope="module", autouse=True)
 def computed_once():
     """Read each certificate once for all tests of this module: most of them alter something else."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(reports, "promise_of", functools.cache(reports.promise_of))
+    patch.setattr(pages, "promise_of", functools.cache(pages.promise_of))
     patch.setattr(attacking, "enumerated_schedule", functools.cache(attacking.enumerated_schedule))
     patch.setattr(forms, "_drawn", drawn)
     yield

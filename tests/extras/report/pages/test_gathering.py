@@ -14,6 +14,7 @@ from visit_jobs import BASIC, DAY, NOISY, TOWNS, dates, visits
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.extras.report import job_report
 from pkdp_pipeline.extras.report.job_report import NothingPublishedError
 from pkdp_pipeline.extras.report.pages import gathering as module
 from pkdp_pipeline.extras.report.pages import published, render

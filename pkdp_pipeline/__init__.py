@@ -183,7 +183,7 @@ class _Moved:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return None if _home_of(name) is None else spec_from_loader(name, self)
+        return None if _home_of(name) is None else spec_from_loader(name, self)  # type: ignore[arg-type]  # it has all that a loader needs
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(str(_home_of(spec.name)))

@@ -139,9 +139,10 @@ def _ask(context: typer.Context) -> None:
             "--days 7; pkdp plan histogram --help lists the other options."
         )
     with leaving():
+        from pkdp_pipeline.cli.dialogue import Asker
         from pkdp_pipeline.cli.screen import Screen
         from pkdp_pipeline.extras.plan import printing
-        from pkdp_pipeline.extras.plan.dialogue import Asker, ask_choice, ask_question
+        from pkdp_pipeline.extras.plan.dialogue import ask_choice, ask_question
 
         screen = Screen()
         asker = Asker(screen)

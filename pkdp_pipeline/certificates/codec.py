@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.certificate import Certificate
-
-Reader = Callable[[Mapping[str, Any]], "Certificate"]
+Reader = Callable[[Mapping[str, Any]], Any]
 
 READERS: dict[str, Reader] = {}
 """The field that tells a kind of certificate → what makes one of a document; each kind adds its own."""

@@ -9,8 +9,8 @@ import platform
 import re
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from importlib import metadata
@@ -21,9 +21,8 @@ from pkdp_pipeline.clock import instant, now
 from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.files import PERIOD, is_writable, make_folder, write_atomically
+from pkdp_pipeline.jobs.outputs.files import PERIOD, make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source
-from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model import VERSION
@@ -31,7 +30,7 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.jobs.summary import Together
+    from pkdp_pipeline.jobs.together import Together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,52 +187,6 @@ class JobResult:
 
 
 _STAMP = "%Y%m%dT%H%M%SZ"
-
-
-@contextmanager
-def recorded(result: JobResult, steps: Sequence[PeriodStep]) -> Iterator[None]:
-    """Record how what is done inside ends, and tell the steps; a job without ``[records]`` writes nothing.
-
-    Raises `ConfigError` if what went well cannot be recorded. An error from inside is passed on, recorded or not.
-    """
-    for step in steps:
-        step.began(result)
-    try:
-        yield
-    except BaseException as error:
-        result.ended, result.error = now(), error
-        with suppress(PkdpError):
-            _write(result, steps)
-        raise
-    result.ended = now()
-    try:
-        _write(result, steps)
-    except PkdpError as error:
-        raise type(error)(
-            f"{error} The releases themselves are published, charged once, and written: only the record is missing."
-        ) from error
-
-
-def _write(result: JobResult, steps: Sequence[PeriodStep]) -> None:
-    result.write()
-    for step in steps:
-        step.ended(result)
-
-
-def check_records(job: Job, steps: Sequence[PeriodStep]) -> None:
-    """Refuse what would keep a run from being recorded, before anything is charged; nothing is written.
-
-    Raises `ConfigError` if private places are inside the public one, records or lineage cannot be written, or what a
-    step needs is not installed.
-    """
-    if wrong := job.misplaced():  # a folder may have become a link since the file was read
-        raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
-    for key in ("directory", "lineage"):
-        place = getattr(job.records, key, None)
-        if place is not None and not is_writable(Path(place), folder=key == "directory"):
-            raise ConfigError(f"records.{key} {place!r} cannot be written: choose another, or check its permissions.")
-    for step in steps:
-        step.check(job)
 
 
 _SUFFIX = ".rows.parquet"

@@ -17,11 +17,12 @@ from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, p
 from pkdp_pipeline.jobs.job import Job, open_source
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock
-from pkdp_pipeline.jobs.records import JobRelease, JobResult, check_records, forget_rows, keep_rows, recorded
+from pkdp_pipeline.jobs.records import JobRelease, JobResult, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source
-from pkdp_pipeline.jobs.steps import PeriodStep, steps_of
+from pkdp_pipeline.jobs.steps import PeriodStep, check_records, recorded, steps_of
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.jobs.summary import Together, summarise
+from pkdp_pipeline.jobs.summary import summarise
+from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal

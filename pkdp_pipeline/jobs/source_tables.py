@@ -44,9 +44,13 @@ class SourceTable(Table):
         """The name that may be shown."""
         raise NotImplementedError
 
+    reader: ClassVar[str] = ""
+    """The function that opens it, as ``module:function``, imported when needed; it takes the table and `Needs`."""
+
     def open(self, needs: Needs) -> Source:
-        """Return it open for reading; what reads it is imported now."""
-        raise NotImplementedError
+        """Return it open for reading."""
+        source: Source = plugins.loaded(self.reader)(self, needs)
+        return source
 
     def check_engine(self, engine: str) -> None:
         """Raise `ValueError` where the engine of the job does not read it."""
@@ -64,6 +68,8 @@ class SourceTable(Table):
 
 class FileSourceTable(SourceTable):
     """Files: a path, a pattern such as ``data/*.parquet``, or a list of them."""
+
+    reader: ClassVar[str] = "pkdp_pipeline.jobs.sources.opening:open_files"
 
     files: Names = Field(
         description="A file, a pattern such as data/*.parquet, or a list of them, relative to the job file; with "
@@ -179,19 +185,6 @@ class FileSourceTable(SourceTable):
                 '"folder/*.parquet", and for another suffix source = { files = "…", format = "csv" }.'
             )
 
-    def open(self, needs: Needs) -> Source:
-        """See `SourceTable.open`."""
-        if needs.engine != "duckdb":
-            source: Source = plugins.hook("sources", f"files:{needs.engine}")(needs, self)
-            return source
-        if self.format != "parquet":
-            from pkdp_pipeline.jobs.sources.csv_files import CsvSource
-
-            return CsvSource(self, needs.of, needs.period)
-        from pkdp_pipeline.jobs.sources.files import open_parquet
-
-        return open_parquet(needs, self)
-
     @property
     def public_name(self) -> str:
         """The last part of each path."""
@@ -253,15 +246,11 @@ class DatabaseTable(SourceTable):
 class DuckDBSourceTable(DatabaseTable):
     """A table, a view or a query of a DuckDB file, which is opened read-only."""
 
+    reader: ClassVar[str] = "pkdp_pipeline.jobs.sources.relations:open_duckdb"
+
     duckdb: PathName = Field(
         description="The file, relative to the job file; opened read-only.", examples=["warehouse.duckdb"]
     )
-
-    def open(self, needs: Needs) -> Source:
-        """See `SourceTable.open`."""
-        from pkdp_pipeline.jobs.sources.relations import open_duckdb
-
-        return open_duckdb(self)
 
     def own_files(self) -> Iterator[Path]:
         """See `SourceTable.own_files`."""

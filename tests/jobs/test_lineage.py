@@ -18,7 +18,7 @@ from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.extras.connect.lineage import append_event
 from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.jobs.records import check_records, recorded
+from pkdp_pipeline.jobs.steps import check_records, recorded, steps_of
 
 DAY = date(2020, 1, 1)
 LINEAGE = '[records]\ndirectory = "runs"\nlineage = "lineage.jsonl"\nnamespace = "statistics"\n'
@@ -93,7 +93,7 @@ def test_a_refused_run_is_a_fail_with_our_own_words(job):
 
 
 def test_an_error_that_is_not_ours_is_not_quoted(job):
-    with pytest.raises(ValueError, match="Secretville"), recorded(JobResult(job=job, day=DAY)):
+    with pytest.raises(ValueError, match="Secretville"), recorded(JobResult(job=job, day=DAY), steps_of(job)):
         raise ValueError("Secretville")
     assert events(job)[-1]["run"]["facets"]["errorMessage"]["message"] == "ValueError"
     assert "Secretville" not in Path(job.records.lineage).read_text(encoding="utf-8")
@@ -197,23 +197,23 @@ def test_without_the_package_nothing_is_charged(job, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openlineage", None)
     with pytest.raises(ConfigError, match=r"pip install '\.\[lineage\]'"):
-        check_records(job)
+        check_records(job, steps_of(job))
     with pytest.raises(ConfigError, match=r"pip install '\.\[lineage\]'"):
         run_job(job, DAY)
     assert not Path(job.ledger).exists()
 
 
 def test_a_file_that_cannot_be_written_is_refused(job, tmp_path):
-    check_records(job)
+    check_records(job, steps_of(job))
     (tmp_path / "lineage.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"records\.lineage"):
-        check_records(job)
+        check_records(job, steps_of(job))
     with pytest.raises(ConfigError, match=r"records\.lineage"):
         append_event(JobResult(job=job, day=DAY), "START")
 
 
 def test_a_job_without_lineage_imports_nothing(job_file):
     job = load_job(job_file())
-    check_records(job)
+    check_records(job, steps_of(job))
     append_event(JobResult(job=job, day=DAY), "START")
     assert not list(Path(job.file).parent.glob("*.jsonl"))

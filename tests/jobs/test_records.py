@@ -23,7 +23,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.jobs.records import check_records
+from pkdp_pipeline.jobs.steps import check_records, steps_of
 
 DAY = date(2020, 1, 1)
 PEOPLE = JobRelease(asked=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
@@ -125,7 +125,7 @@ def test_records_are_the_curators_alone(job):
 
 def test_a_job_without_records_leaves_none(job_file):
     job = load_job(job_file())
-    check_records(job)
+    check_records(job, steps_of(job))
     assert ended(job).write() is None
 
 
@@ -194,13 +194,13 @@ def test_the_password_of_a_database_is_in_no_record(job_file, basic, monkeypatch
 @pytest.mark.parametrize("key", ["directory", "lineage"])
 def test_records_among_public_files_are_refused(job_file, basic, place, key):
     with pytest.raises(ConfigError, match="output"):
-        check_records(load_job(job_file(basic + f'[records]\n{key} = "{place}"\n')))
+        check_records(load_job(job_file(basic + f'[records]\n{key} = "{place}"\n')), ())
 
 
 def test_a_folder_that_cannot_be_is_refused(job, tmp_path):
     (tmp_path / "runs").write_text("")
     with pytest.raises(ConfigError, match=r"records\.directory"):
-        check_records(job)
+        check_records(job, steps_of(job))
     with pytest.raises(ConfigError, match="cannot be created"):
         ended(job).write()
 

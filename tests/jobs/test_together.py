@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.jobs.summary import Together
+from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms

@@ -51,7 +51,7 @@ class IbisSource:
     query; `TemporaryError` if the database cannot be reached, or is locked.
     """
 
-    def __init__(self, needs: Needs, table: IbisSourceTable) -> None:
+    def __init__(self, table: IbisSourceTable, needs: Needs) -> None:
         self._table = table
         self._backend: Any = None
         try:

@@ -121,7 +121,7 @@ class PostgresSource(FetchedSource):
     no such table or query; `TemporaryError` if the server cannot be reached.
     """
 
-    def __init__(self, needs: Needs, table: PostgresSourceTable) -> None:
+    def __init__(self, table: PostgresSourceTable, needs: Needs) -> None:
         self._rows = f"{table.rows_sql} AS pkdp_rows"
         self._address, self._name = _with_defaults(table.postgres), table.public_name
         self._server: Connection | None = None

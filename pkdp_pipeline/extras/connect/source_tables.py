@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -13,22 +13,15 @@ from pkdp_pipeline.jobs.environment import Address, AnyAddress
 from pkdp_pipeline.jobs.source_tables import DatabaseTable
 from pkdp_pipeline.ledger.postgres import public_address, public_url
 
-if TYPE_CHECKING:
-    from pkdp_pipeline.jobs.sources import Needs, Source
-
 
 class PostgresSourceTable(DatabaseTable):
     """A table, a view or a query of a PostgreSQL database."""
 
+    reader: ClassVar[str] = "pkdp_pipeline.extras.connect.postgres_source:PostgresSource"
+
     postgres: Address = Field(
         repr=False, description='The address, or "${NAME}": an environment variable that holds it.'
     )
-
-    def open(self, needs: Needs) -> Source:
-        """See `SourceTable.open`."""
-        from pkdp_pipeline.extras.connect.postgres_source import PostgresSource
-
-        return PostgresSource(needs, self)
 
     @property
     def postgres_database(self) -> str:
@@ -44,6 +37,7 @@ class PostgresSourceTable(DatabaseTable):
 class IbisSourceTable(DatabaseTable):
     """A table, a view or a query of a database that Ibis connects to; it is counted there."""
 
+    reader: ClassVar[str] = "pkdp_pipeline.extras.connect.ibis_source:IbisSource"
     rows_stay: ClassVar[str] = (
         "rows of a source that Ibis connects to stay in its database: remove retention and the expectations of "
         "[checks], and write checks.rows, checks.columns and checks.fresh."
@@ -63,12 +57,6 @@ class IbisSourceTable(DatabaseTable):
     def postgres_database(self) -> str:
         """See `DatabaseTable`."""
         return public_address(self.ibis) if self.scheme == "postgres" else ""
-
-    def open(self, needs: Needs) -> Source:
-        """See `SourceTable.open`."""
-        from pkdp_pipeline.extras.connect.ibis_source import IbisSource
-
-        return IbisSource(needs, self)
 
     def counted_by(self, engine: str) -> str:
         """See `SourceTable.counted_by`; the database of the address is not asked by an audit."""

@@ -67,9 +67,9 @@ _DAY = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 
 
-def open_files(needs: Needs, table: FileSourceTable) -> Source:
+def open_files(table: FileSourceTable, needs: Needs) -> Source:
     """Return files that Spark reads, open for reading."""
-    return SparkSource(needs, table) if table.format == "parquet" else CsvForSpark(needs, table)
+    return SparkSource(table, needs) if table.format == "parquet" else CsvForSpark(table, needs)
 
 
 class SparkSource:
@@ -79,7 +79,7 @@ class SparkSource:
     PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
     """
 
-    def __init__(self, needs: Needs, table: FileSourceTable) -> None:
+    def __init__(self, table: FileSourceTable, needs: Needs) -> None:
         self._path = shown(table.files)
         local = files_of([file for file in table.files if "://" not in file], folders=True)
         addresses = [file for file in table.files if "://" in file]
@@ -161,7 +161,7 @@ class SparkSource:
 class CsvForSpark(CsvSource):
     """CSV files, read by DuckDB into memory and counted by Spark; see `CsvSource`."""
 
-    def __init__(self, needs: Needs, table: FileSourceTable) -> None:
+    def __init__(self, table: FileSourceTable, needs: Needs) -> None:
         self._session = _QuietSession()
         try:
             super().__init__(table, needs.of, needs.period, self._session.spark)

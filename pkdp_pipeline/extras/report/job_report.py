@@ -20,7 +20,8 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.records import JobResult
 from pkdp_pipeline.jobs.steps import PeriodStep
-from pkdp_pipeline.jobs.summary import Together, describe
+from pkdp_pipeline.jobs.summary import describe
+from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.history import History, read_history

@@ -28,7 +28,7 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _NO_COLUMNS: Mapping[str, Kind] = MappingProxyType({})
 
 
-def open_parquet(needs: Needs, table: FileSourceTable) -> RelationSource:
+def open_parquet(table: FileSourceTable, needs: Needs) -> RelationSource:
     """Return Parquet files, open for reading: one relation of the columns on which they agree.
 
     Raises `ConfigError` if they do not exist, are no Parquet files, disagree on what the job needs, or do not lie in

@@ -16,7 +16,7 @@ from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.engines.relation_engine import INSTANTS, in_microseconds, is_fine, is_number
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.sources.source import Kind, check_unique, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import Kind, Needs, check_unique, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -276,7 +276,7 @@ def _plain(kind: Any) -> Any:
     return pa.timestamp("us") if pa.types.is_date(kind) else kind
 
 
-def open_duckdb(table: DuckDBSourceTable) -> RelationSource:
+def open_duckdb(table: DuckDBSourceTable, needs: Needs) -> RelationSource:
     """Return the table or the query, open for reading; nobody writes to the file until it is closed.
 
     Raises `ConfigError` if there is no such file or table, or the query cannot be answered; `TemporaryError` if another

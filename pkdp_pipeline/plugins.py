@@ -82,13 +82,13 @@ def plugins() -> Mapping[str, Plugin]:
     return MappingProxyType(loaded)
 
 
-def added(kind: Kind) -> Iterator[tuple[str, str]]:
+def hooks(kind: Kind) -> Iterator[tuple[str, str]]:
     """Yield what plugins add of a kind: each name, and where its object is."""
     for plugin in plugins().values():
         yield from getattr(plugin, kind).items()
 
 
-def loaded(place: str) -> Any:
+def load(place: str) -> Any:
     """Return the object at ``module:object``.
 
     Raises `ConfigError` if its module needs a package that is not installed.
@@ -103,13 +103,13 @@ def loaded(place: str) -> Any:
 
 def hook(kind: Kind, name: str) -> Any:
     """Return what a plugin adds under a name. Raises `ConfigError` if none does, or it needs what is not installed."""
-    place = dict(added(kind)).get(name)
+    place = dict(hooks(kind)).get(name)
     if place is None:
         raise ConfigError(
             f"no installed package adds {name!r} to {kind} of pkdp_pipeline: install the one that does; where it is "
             "part of pkdp_pipeline, install pkdp-pipeline itself again, with pip."
         )
-    return loaded(place)
+    return load(place)
 
 
 def view(name: str) -> Any:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed
 from pkdp_pipeline.certificates.differences import Difference, differences, is_word, refuse_altered
 from pkdp_pipeline.certificates.sentences import anyone, implies, stated_pair
@@ -21,6 +20,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import moved, rounded_up
+from pkdp_pipeline.plugins import view
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed, coarsest, epsilon_points
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array
@@ -302,7 +302,8 @@ class Certificate(ABC):
         document = parsed(text)
         read = READERS["parts" if "parts" in document else "mechanism"](document)
         caveats = tuple(str(caveat) for caveat in document["caveats"])
-        return replace(read, caveats=caveats)._with_text(json.dumps(document, sort_keys=True))
+        certificate: Certificate = replace(read, caveats=caveats)
+        return certificate._with_text(json.dumps(document, sort_keys=True))
 
     def verify(self, *, any_version: bool = False) -> bool:
         """Recompute the certificate and compare every number and sentence with the stored ones.
@@ -390,11 +391,11 @@ class Certificate(ABC):
         ConfigError
             If matplotlib is not installed.
         """
-        drawn: Axes = plugins.view("plot.certificate")(self, delta=delta, axes=ax)
+        drawn: Axes = view("plot.certificate")(self, delta=delta, axes=ax)
         return drawn
 
     def __str__(self) -> str:
         return self.sentence()
 
     def _repr_html_(self) -> str:
-        return str(plugins.view("statement.html")(self))
+        return str(view("statement.html")(self))

@@ -21,7 +21,6 @@ import typer
 from rich.console import Console
 from typer.models import OptionInfo
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.cli.documents import error_document, message_of, option_names, print_document
 from pkdp_pipeline.cli.file_commands import file_commands
 from pkdp_pipeline.cli.job_commands import backfill, run
@@ -40,6 +39,7 @@ from pkdp_pipeline.errors import ConfigError, PkdpError, exit_code
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.plugins import hooks, load, view
 
 
 def schema(
@@ -178,7 +178,7 @@ def _certify(
     if delta is not None or epsilon is None:
         console.print(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
     if explain:
-        _explain(plugins.view("statement").of(certificate, at_delta).foundations)
+        _explain(view("statement").of(certificate, at_delta).foundations)
 
 
 def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
@@ -225,11 +225,11 @@ def application(asked: str | None = None) -> typer.Typer:
     app.callback()(_with_exit_codes(_options))
     own: dict[str, Callable[..., None] | typer.Typer] = {"run": run, "backfill": backfill, "schema": schema}
     own |= file_commands() | {"certify": certify_app, "ledger": ledger_app}
-    places: dict[str, str] = {} if asked in own else dict(plugins.added("commands"))
+    places: dict[str, str] = {} if asked in own else dict(hooks("commands"))
     if twice := own.keys() & places.keys():
         raise ConfigError(f"a plugin adds the command {min(twice)!r}, which pkdp has: uninstall its package.")
     places = {asked: places[asked]} if asked in places else places
-    commands = own | {name: plugins.loaded(place) for name, place in places.items()}
+    commands = own | {name: load(place) for name, place in places.items()}
     order = {name: place for place, name in enumerate(_ORDER)}
     for name in sorted(commands, key=lambda name: order.get(name, len(order))):
         command = commands[name]

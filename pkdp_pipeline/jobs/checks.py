@@ -18,8 +18,8 @@ from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectation
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
 from pkdp_pipeline.jobs.tables import ReleaseTable
+from pkdp_pipeline.model.attacker import beside_groups
 from pkdp_pipeline.model.keys import Domain, sort_rank
-from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units
 from pkdp_pipeline.releases.release import Release

@@ -20,8 +20,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
-from pkdp_pipeline.jobs.places import misplaced
-from pkdp_pipeline.jobs.source_tables import AnySource
+from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
 from pkdp_pipeline.jobs.tables import (
     ChecksTable,
@@ -34,8 +33,7 @@ from pkdp_pipeline.jobs.tables import (
 )
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.margins import asks_for_totals, beside_groups
+from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import Question

@@ -30,7 +30,7 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.jobs.together import Together
+    from pkdp_pipeline.ledger.totals import Together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

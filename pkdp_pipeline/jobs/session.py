@@ -22,10 +22,10 @@ from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.steps import PeriodStep, check_records, recorded, steps_of
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.summary import summarise
-from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
+from pkdp_pipeline.ledger.totals import Together
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, Publication, publish
 

@@ -17,13 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.jobs.environment import PathName, local
+from pkdp_pipeline.ledger.postgres import public_address
+from pkdp_pipeline.plugins import hooks, load
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pkdp_pipeline.jobs.sources import Needs, Source
+    from pkdp_pipeline.jobs.tables import OutputTable, RecordsTable, RetentionTable
 
 Format = Literal["parquet", "csv", "excel"]
 
@@ -49,7 +53,7 @@ class SourceTable(Table):
 
     def open(self, needs: Needs) -> Source:
         """Return it open for reading."""
-        source: Source = plugins.loaded(self.reader)(self, needs)
+        source: Source = load(self.reader)(self, needs)
         return source
 
     def check_engine(self, engine: str) -> None:
@@ -264,7 +268,7 @@ class DuckDBSourceTable(DatabaseTable):
 
 def sources() -> Mapping[str, type[SourceTable]]:
     """Return the sources that a job file can name, by the key that tells them apart: ours, and those of plugins."""
-    others = {name: plugins.loaded(place) for name, place in plugins.added("sources") if ":" not in name}
+    others = {name: load(place) for name, place in hooks("sources") if ":" not in name}
     return MappingProxyType({"files": FileSourceTable, "duckdb": DuckDBSourceTable} | others)
 
 
@@ -305,3 +309,51 @@ if TYPE_CHECKING:
 else:
     AnySource = one_of(sources())
 """The source of a job; a text or a list of texts stands for ``{ files = … }``."""
+
+
+def misplaced(
+    source: SourceTable,
+    output: OutputTable,
+    retention: RetentionTable | None,
+    records: RecordsTable | None,
+    ledger: str,
+    releases: Sequence[str],
+) -> list[str]:
+    """Return what is wrong with where the files of a job lie, which has absolute paths; one line for each.
+
+    `releases`: their names.
+    """
+    kept = None if retention is None else retention.directory
+    beside = [
+        ("retention.directory", kept, "output.directory", output.directory),
+        ("output.directory", output.directory, "retention.directory", kept),
+        ("output.duckdb", output.duckdb, "retention.directory", kept),
+    ]
+    if records is not None:
+        places = (("records.directory", records.directory), ("records.lineage", records.lineage))
+        beside += [(key, place, "output.directory", output.directory) for key, place in places]
+    problems = [
+        f"{key}: lies inside {other}, and what is private must not lie where the public is: put one beside the other."
+        for key, place, other, folder in beside
+        if place and folder and Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
+    ]
+    read = {os.path.realpath(file) for file in source.own_files()}
+    ledger_file = "" if "://" in ledger else os.path.realpath(ledger)
+    written = "" if output.duckdb is None else os.path.realpath(output.duckdb)
+    same = [
+        ("output.duckdb", "source", written in read),
+        ("ledger", "source", ledger_file in read),
+        ("output.duckdb", "ledger", bool(written) and written == ledger_file),
+    ]
+    problems += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
+    if isinstance(source, DatabaseTable) and output.postgres is not None and source.table is not None:
+        schema, _, table = source.table.rpartition(".")
+        together = source.postgres_database == public_address(output.postgres)
+        if together and (schema or "public") == (output.schema_ or "public"):
+            problems += [
+                f"release[{number}].name: its table {name!r} would replace the source's: rename the release, "
+                "or write another schema under [output]."
+                for number, name in enumerate(releases, 1)
+                if name == table
+            ]
+    return problems

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.files import is_writable
 from pkdp_pipeline.jobs.records import JobResult
+from pkdp_pipeline.plugins import hooks, load
 
 
 class PeriodStep:
@@ -45,8 +45,8 @@ def steps_of(job: Job) -> tuple[PeriodStep, ...]:
 
     Raises `ConfigError` if one cannot be loaded.
     """
-    places = (place for option, place in plugins.added("after_period") if option == "*" or _is_set(job, option))
-    return tuple(plugins.loaded(place)() for place in places)
+    places = (place for option, place in hooks("after_period") if option == "*" or _is_set(job, option))
+    return tuple(load(place)() for place in places)
 
 
 def _is_set(job: Job, option: str) -> bool:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName, PluginText
 from pkdp_pipeline.jobs.outputs.files import FORMATS
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.model.period import Every, Period
+from pkdp_pipeline.plugins import hooks
 from pkdp_pipeline.releases.options import AttackerTable, Cells, ColumnKind, Columns, FileName, Name, Table
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class OutputTable(Table):
 
     @classmethod
     def _keys(cls) -> list[str]:
-        return [*super()._keys(), *(name for name, _ in plugins.added("outputs") if name not in cls.model_fields)]
+        return [*super()._keys(), *(name for name, _ in hooks("outputs") if name not in cls.model_fields)]
 
     def databases(self) -> list[str]:
         """Return the keys of the databases to which the releases go."""

@@ -8,7 +8,6 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
@@ -23,6 +22,7 @@ from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import dataset_name
+from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -212,7 +212,7 @@ class Ledger:
     def plot(self, *, unit: object = None, delta: float = 1e-6, ax: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `ax` for a plot."""
         with self.records.snapshot():
-            drawn: Axes = plugins.view("plot.ledger")(self, self.totals().asked_unit(unit), delta=delta, axes=ax)
+            drawn: Axes = view("plot.ledger")(self, self.totals().asked_unit(unit), delta=delta, axes=ax)
             return drawn
 
     def reserve(

@@ -13,8 +13,8 @@ import numpy as np
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.parquet_sizes import read_within
+from pkdp_pipeline.model.attacker import beside_groups
 from pkdp_pipeline.model.keys import Key, canonical_key, json_key, kind_of_dtype
-from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 

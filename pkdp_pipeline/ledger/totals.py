@@ -12,14 +12,16 @@ from datetime import date
 from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.composed import compose
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by
+from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, Bundles, add_up, kind_counted, knows_total, unit_named, whole_parts
 from pkdp_pipeline.ledger.records import Records
-from pkdp_pipeline.ledger.rows import Row, unit_text
+from pkdp_pipeline.ledger.rows import Entry, Row, counted, unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, noise_scale
 from pkdp_pipeline.model.question import EachRow
 from pkdp_pipeline.theorems import WorstCase
@@ -296,3 +298,50 @@ def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
     if not isinstance(bound, NoiseCurve) or bound.noise < SMALLEST_EPSILON:
         return None
     return bound.changes / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The total of everything that stands about some people in one period.
+
+    `total`: their sum; None when they protect different units, or do not add up. `reason`: why there is no
+    total; empty where there is one.
+    """
+
+    releases: int
+    total: ComposedCertificate | None
+    reason: str = ""
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Together | None:
+        """Add up ledger entries; None for a single one, whose own certificate says everything."""
+        if len(entries) < 2:
+            return None
+        total, reason = None, ""
+        if len({entry.unit for entry in entries}) > 1:
+            reason = "they protect different units, so their guarantees are not added up here"
+        else:
+            # An exact total takes nothing from the one release that is certified given it. Beside another release
+            # only the noise of a noised one stands.
+            single = sum(not entry.standing.total for entry in entries) == 1
+            try:
+                total = compose([_promised(entry, alone=single) for entry in entries], SamePeople())
+            except NoEvidenceError:
+                reason = "nothing declared says what they add up to"
+        return cls(releases=len(entries), total=total, reason=reason)
+
+    def sentence(self, period: str) -> str:
+        """Return the total of a period in words; numbers are rounded up."""
+        when = f"{'on' if period.count('-') == 2 else 'in'} {period}"
+        start = f"The ledger holds {self.releases} releases about these people {when}"
+        if self.total is None:
+            return f"{start}; {self.reason}."
+        return f"{start}. {self.total.sentence()} The ledger's total states what several periods add up to."
+
+
+def _promised(entry: Entry, *, alone: bool) -> Certificate:
+    """Return the largest promise that a release ever made; only that of its noise, where others stand beside it."""
+    counting = [release_certificate(text) for text in counted(entry.certificates)]
+    if alone or any(certificate.worst_case_bound is None for certificate in counting):
+        return promised_by(counting)
+    return promised_by([certificate.worst_case_only() for certificate in counting])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import (
@@ -19,6 +18,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism, Protects
+from pkdp_pipeline.plugins import view
 from pkdp_pipeline.releases.derived import ExpectedError, expected_error
 from pkdp_pipeline.releases.publish import Publication
 
@@ -127,13 +127,13 @@ class Explanation:
         return self.certificate.plot(delta=delta, ax=ax)
 
     def __repr__(self) -> str:
-        return f"<Explanation: {plugins.view('explanation.heading')(self)}>"
+        return f"<Explanation: {view('explanation.heading')(self)}>"
 
     def __str__(self) -> str:
-        return str(plugins.view("explanation.text")(self))
+        return str(view("explanation.text")(self))
 
     def _repr_html_(self) -> str:
-        return str(plugins.view("explanation.html")(self))
+        return str(view("explanation.html")(self))
 
 
 def explanation_of(publication: Publication) -> Explanation:
@@ -163,8 +163,8 @@ def explanation_of(publication: Publication) -> Explanation:
         outcome=outcome,
         refused=refused,
         certificate=certificate,
-        statement=None if certificate is None else plugins.view("statement").of(certificate, DELTA),
-        scenarios=() if certificate is None else plugins.view("what_if")(certificate.stated(DELTA), delta=DELTA),
+        statement=None if certificate is None else view("statement").of(certificate, DELTA),
+        scenarios=() if certificate is None else view("what_if")(certificate.stated(DELTA), delta=DELTA),
         error=expected_error(question.mechanism),
         **sums,
     )

@@ -12,9 +12,8 @@ from pkdp_pipeline.certificates import target as targets
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of, certify
 from pkdp_pipeline.certificates.target import Asked, Target, read_target
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, beside_groups
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.margins import beside_groups
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table

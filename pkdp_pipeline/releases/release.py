@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
@@ -20,6 +19,7 @@ from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import key_text
 from pkdp_pipeline.model.wording import fitting, rounded_up
+from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -321,7 +321,7 @@ class Release:
         ConfigError
             If matplotlib is not installed.
         """
-        drawn: Axes = plugins.view("plot.release")(self, axes=ax)
+        drawn: Axes = view("plot.release")(self, axes=ax)
         return drawn
 
     def __repr__(self) -> str:
@@ -335,7 +335,7 @@ class Release:
         state = " It was replayed from the ledger." if self.replayed else ""
         return (
             f"<div>{_shown(self.sealed.frame)}<p>{escape(self.error.suppression)}</p>"
-            f'{plugins.view("statement.html")(self.certificate)}<p style="overflow-wrap:anywhere">'
+            f'{view("statement.html")(self.certificate)}<p style="overflow-wrap:anywhere">'
             f"<small>Release {self.id}.{state}</small></p></div>"
         )
 

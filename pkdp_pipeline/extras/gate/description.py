@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
@@ -21,6 +20,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
 from pkdp_pipeline.model.question import EACH_ROW
+from pkdp_pipeline.plugins import view
 from pkdp_pipeline.sql.spec import Spec
 from pkdp_pipeline.sql.tables import link_warning, linking_parts, type_name
 
@@ -136,7 +136,7 @@ def threshold_warnings(policy: Policy) -> list[str]:
         if any(_certified(mechanism, attacker, protects)[0] for mechanism, protects in questions):
             continue
         try:
-            enough = plugins.view("smallest_k")(attacker, epsilon=1.0, delta=1e-6, protects=table.protects)
+            enough = view("smallest_k")(attacker, epsilon=1.0, delta=1e-6, protects=table.protects)
             way = f"the smallest k that reaches ε = 1 at δ = 1e-6 is {enough}"
         except NotCertifiableError:
             way = "no k reaches ε = 1 at δ = 1e-6: declare another attacker, or a budget, under which noise may be used"

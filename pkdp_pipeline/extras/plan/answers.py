@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.stronger import (
     effort,
@@ -33,6 +32,7 @@ from pkdp_pipeline.extras.plan.thresholds import least_k
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, reason_of, worded_for
+from pkdp_pipeline.plugins import view
 
 _POINTS, _POINTS_OF_SEVERAL, _MIN_POINTS = 24, 16, 8
 _MAX_QUICK_WEIGHT = 2
@@ -66,7 +66,7 @@ class Plan:
     @property
     def scenarios(self) -> tuple[Any, ...]:
         """The numbers certified when the attacker differs from the declared one."""
-        scenarios: tuple[Any, ...] = plugins.view("what_if")(self.choice.together, delta=self.question.delta)
+        scenarios: tuple[Any, ...] = view("what_if")(self.choice.together, delta=self.question.delta)
         return scenarios
 
     def choosing(self, place: int) -> Plan:
@@ -158,7 +158,7 @@ def curves(plan: Plan) -> tuple[Curve, ...]:
     number = max(_MIN_POINTS, (_POINTS if question.days == 1 else _POINTS_OF_SEVERAL) // _weight(plan))
     k = threshold_of(choice.certificate)
     drawn = [_against_k(plan, k, number)] if k is not None and choice.mechanism.k == k else []
-    moved = plugins.view("knowledge_curves")(choice.together, delta=question.delta, points=number)
+    moved = view("knowledge_curves")(choice.together, delta=question.delta, points=number)
     return (*drawn, *(Curve(*(getattr(curve, name) for name in Curve._fields)) for curve in moved))
 
 

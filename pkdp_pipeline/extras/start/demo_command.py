@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.cli.job_commands import backfill
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.plugins import hook, view
 
 _FIRST = datetime.date(2026, 1, 5)
 _WEEKS = 13
@@ -81,7 +81,7 @@ def demo(
     """Publish invented data of a clinic for a quarter, and open the report: everything to see in a minute."""
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ArgumentError("--out must be a new or an empty folder: nothing of yours is written over.")
-    plugins.view("plot.needs")()
+    view("plot.needs")()
     folder = Path(tempfile.mkdtemp(prefix="pkdp-demo-")) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     job, page = folder / "clinic.toml", folder / "report.html"
@@ -89,7 +89,7 @@ def demo(
     _write_visits(folder / "visits.csv")
     job.write_text(_JOB.format(next_week=after), encoding="utf-8")
     backfill(job, first=_FIRST.isoformat(), last=(after - datetime.timedelta(days=1)).isoformat())
-    plugins.hook("commands", "report")(job, out=page)
+    hook("commands", "report")(job, out=page)
     typer.echo(
         f"\n{folder / 'visits.csv'} has the invented visits, {job} says what is published and against whom,\n"
         f"{folder / 'public'} is what everybody may see. One week is left for you to publish:\n"

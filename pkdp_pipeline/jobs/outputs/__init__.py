@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.jobs.outputs.files import (
     FORMATS,
     day_folders,
@@ -19,6 +18,7 @@ from pkdp_pipeline.jobs.outputs.files import (
     write_files,
 )
 from pkdp_pipeline.jobs.outputs.tables import TableStore, check_tables, replace_period
+from pkdp_pipeline.plugins import hook
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -77,5 +77,5 @@ def write_outputs(
 
 def _in_databases(job: Job, work: Callable[[TableStore], None], *, writing: bool = False) -> None:
     for name in job.output.databases():
-        in_database: Output = plugins.hook("outputs", name)
+        in_database: Output = hook("outputs", name)
         in_database(job, work, writing)

@@ -18,10 +18,10 @@ from datetime import datetime
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.engines.rows import literal
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.source import DAYS, Kind, check_unique
+from pkdp_pipeline.plugins import hook
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
@@ -162,7 +162,7 @@ class Utf8:
         """
         if self._table.format != "excel":
             return _read_header(file, self._table)
-        write_as_csv = plugins.hook("sources", "files:excel")
+        write_as_csv = hook("sources", "files:excel")
         return self._write(file, partial(write_as_csv, file, self._table))
 
     def path(self, file: str) -> tuple[str, bool]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.extras.assurance.verification.claims import (
@@ -36,6 +35,7 @@ from pkdp_pipeline.ledger.sealed import (
 )
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def opened(path: str | os.PathLike[str], rows: int) -> Opened:
         )
     try:
         text = content.decode("utf-8")
-        inside = None if text.startswith("{") else plugins.view("report.carried")(text)
+        inside = None if text.startswith("{") else view("report.carried")(text)
         document = read_json(text if inside is None else inside[0])
     except (ArgumentError, UnicodeError) as error:
         raise ArgumentError(

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from pkdp_pipeline import plugins
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.verification.attacking import Effort, attack_claims
@@ -20,6 +19,7 @@ from pkdp_pipeline.extras.assurance.verification.ledgers import (
 )
 from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.model.arguments import whole_number
+from pkdp_pipeline.plugins import view
 
 DRAWS = 20_000
 CONFIDENCE = 0.999999
@@ -112,7 +112,7 @@ def _single(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]
 
 def _report(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
     """Yield the claims of a report, which the package that makes reports knows."""
-    claims: Iterator[Claim] = plugins.view("report.claims")(
+    claims: Iterator[Claim] = view("report.claims")(
         file, ledger, lambda document, prefix, shares: _certified(document, prefix, effort.shared(shares))
     )
     yield from claims

@@ -215,7 +215,7 @@ class Convolved(Bound):
 
     def certified(self, epsilons: Array) -> Array:
         """Return the certified side of `bracket` without looking for an attack."""
-        return np.array([self._at(epsilon) for epsilon in epsilons.tolist()])
+        return np.array([self._delta_at(epsilon) for epsilon in epsilons.tolist()])
 
     @remembered
     def _attained(self, epsilon: float) -> tuple[float, float]:
@@ -249,13 +249,13 @@ class Convolved(Bound):
         crossing = smallest_epsilon(lambda epsilon: self._towards(target, epsilon), target, _RELATIVE_SLACK)
         if math.isinf(crossing):
             return crossing
-        if self._at(crossing) > target:
-            crossing = smallest_epsilon(self._at, target, _RELATIVE_SLACK)
+        if self._delta_at(crossing) > target:
+            crossing = smallest_epsilon(self._delta_at, target, _RELATIVE_SLACK)
         # The largest finite loss is known exactly; a search only comes close to it.
         ladder = self._ladder()
         fixed = any(len(factor.laws) == 1 for factor in ladder.factors)
         end = math.nextafter(max(0.0, ladder.step * ladder.reach()[1]), math.inf) if fixed else crossing
-        return end if end < crossing and self._at(end) <= target else crossing
+        return end if end < crossing and self._delta_at(end) <= target else crossing
 
     def _towards(self, target: float, epsilon: float) -> float:
         """Return the certified δ of the leading choice, or, far from `target`, a number on the same side of it."""
@@ -274,7 +274,7 @@ class Convolved(Bound):
             guess = exponent - 0.5 * apart * apart - math.log1p(rate / step * (1.0 + rate / step) * width)
             if rate > 0.0 and abs(apart) < 3.0 and guess > math.log(target) + 4.0:
                 return math.exp(min(0.0, guess))
-        return self._at(epsilon, True)
+        return self._delta_at(epsilon, True)
 
     @remembered
     def _ladder(self) -> Ladder:
@@ -287,12 +287,12 @@ class Convolved(Bound):
         other._cache["_ladder",] = make_ladder(self.parts, self.participation, covering=False)
         return other
 
-    def _at(self, epsilon: float, leading: bool = False) -> float:
+    def _delta_at(self, epsilon: float, leading: bool = False) -> float:
         """Return the certified δ at one ε; with `leading`, for the most `right` laws only."""
         return self._evaluated(epsilon, leading)[0]
 
     def _evaluated(self, epsilon: float, leading: bool) -> tuple[float, float]:
-        """Return `_at`, and how much less the product of the laws on the grid may give at the least."""
+        """Return `_delta_at`, and how much less the product of the laws on the grid may give at the least."""
         ladder = self._ladder()
         disclosed = self._disclosed(leading)
         # Beyond the largest finite loss only infinite ones are left; compared exactly.

@@ -235,11 +235,11 @@ def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
     columns = np.arange(size)
     masses = finite[leader, columns]
     changed = leader[1:] != leader[:-1]
-    here = columns[:-1][changed]
-    masses[here] += np.maximum(0.0, best[here + 1] * (1.0 + 4.0 * error) - values[leader[here], here + 1]) / (
+    cuts = columns[:-1][changed]
+    masses[cuts] += np.maximum(0.0, best[cuts + 1] * (1.0 + 4.0 * error) - values[leader[cuts], cuts + 1]) / (
         math.expm1(step)
     )
-    masses[here + 1] += np.maximum(0.0, best[here] * (1.0 + 4.0 * error) - values[leader[here + 1], here]) / (
+    masses[cuts + 1] += np.maximum(0.0, best[cuts] * (1.0 + 4.0 * error) - values[leader[cuts + 1], cuts]) / (
         -math.expm1(-step)
     )
     scale = 1.0 + 4.0 * error

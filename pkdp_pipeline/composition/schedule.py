@@ -285,9 +285,9 @@ class SplitSum(Bound):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.zeros(len(epsilons)), np.array([self._at(epsilon) for epsilon in epsilons.tolist()])
+        return np.zeros(len(epsilons)), np.array([self._delta_at(epsilon) for epsilon in epsilons.tolist()])
 
-    def _at(self, epsilon: float) -> float:
+    def _delta_at(self, epsilon: float) -> float:
         shares = zip(self.parts, self._split(epsilon), strict=False)
         deltas = [float(Guarantee(bounds).delta(share)) for (bounds, _), share in shares]
         return self._delta(deltas) if deltas else 1.0

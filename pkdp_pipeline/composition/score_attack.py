@@ -170,10 +170,10 @@ def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> tuple[flo
     shares = (0.0, 0.9) if len(days) <= _MAX_KINDS_TRIED else (0.9,)
     for rate in (step * 2.0 ** (number / 2.0), step * 2.0 ** ((number + 1) / 2.0)):
         chosen = min(rate, _MAX_RATE)
-        here = [(_strongest(attack, chosen, step, shares), times) for attack, times in days]
-        if sum(times * scores.first.tilted(chosen).mean for scores, times in here) * step >= epsilon:
+        scored = [(_strongest(attack, chosen, step, shares), times) for attack, times in days]
+        if sum(times * scores.first.tilted(chosen).mean for scores, times in scored) * step >= epsilon:
             break
-    attained, doubt = score_test(here, epsilon, step, chosen)
+    attained, doubt = score_test(scored, epsilon, step, chosen)
     return (attained, doubt) if attained > _MIN_SIGNIFICANCE * doubt else (0.0, 0.0)
 
 
@@ -261,7 +261,7 @@ def _beyond(factors: Factors, rate: float, cell: int, moments: Moments, deviatio
     best = 0.0
     for share in (1.5, 3.0, 6.0, 9.0, 12.0):
         more = share / deviation
-        there = moments_of(factors, rate + more).log_moment
-        slack = 1e-9 + 1e-12 * (abs(there) + moments.size + abs(more * cell) + moments.factors)
-        best = min(best, there - moments.log_moment - more * cell + slack)
+        log_moment = moments_of(factors, rate + more).log_moment
+        slack = 1e-9 + 1e-12 * (abs(log_moment) + moments.size + abs(more * cell) + moments.factors)
+        best = min(best, log_moment - moments.log_moment - more * cell + slack)
     return math.exp(best)

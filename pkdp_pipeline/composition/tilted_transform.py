@@ -393,7 +393,7 @@ class Ladder:
         for other in range(max(1, guess - 2), guess + 2):
             rate = self.rate(other)
             if rate <= self.steepest:
-                there = self.moments(other)
-                slack = 1e-9 + 1e-12 * (there.size + rate * abs(high) + there.factors)
-                best = min(best, there.log_moment - rate * (high + 1) + slack)
+                at_other = self.moments(other)
+                slack = 1e-9 + 1e-12 * (at_other.size + rate * abs(high) + at_other.factors)
+                best = min(best, at_other.log_moment - rate * (high + 1) + slack)
         return best

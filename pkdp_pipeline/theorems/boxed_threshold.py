@@ -190,13 +190,13 @@ class BoxedThreshold(Counting):
         return np.minimum(least, most), most
 
     def _evaluate(
-        self, directions: list[TwoCoinTails], which: Whole, first: Whole, last: Whole, epsilons: Array
+        self, directions: list[TwoCoinTails], mark: Whole, first: Whole, last: Whole, epsilons: Array
     ) -> tuple[Array, Array]:
         """Return brackets with `first` people at `p_max` and as many others as go with `last`."""
-        lower, upper = np.zeros(len(which)), np.zeros(len(which))
+        lower, upper = np.zeros(len(mark)), np.zeros(len(mark))
         for way, tails in enumerate(directions):
-            rows = np.flatnonzero(which // len(epsilons) == way)
-            points, high = epsilons[which[rows] % len(epsilons)], first[rows].astype(float)
+            rows = np.flatnonzero(mark // len(epsilons) == way)
+            points, high = epsilons[mark[rows] % len(epsilons)], first[rows].astype(float)
             fewest, enough = self._others(way, tails, last[rows].astype(float), points)
             lower[rows], upper[rows] = tails.right_tails(fewest, high, points)
             # The lower side takes `enough` people: with `fewest` the threshold may forbid the best cutoff.

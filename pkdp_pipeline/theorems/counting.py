@@ -249,38 +249,38 @@ class Counting(Uncertain):
         """
         directions = self._directions()
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
-        which, first, last = blocks
+        mark, first, last = blocks
         finished: list[Blocks] = []
-        leaders, looked_at = np.zeros((2, len(epsilons)), dtype=np.int64), np.zeros(len(epsilons))
-        while len(which):
-            column = which % len(epsilons)
-            looked_at += 2.0 * np.bincount(column, minlength=len(epsilons))
-            exact = self._evaluate(directions, which, first, first, epsilons)
+        leaders, evaluated = np.zeros((2, len(epsilons)), dtype=np.int64), np.zeros(len(epsilons))
+        while len(mark):
+            column = mark % len(epsilons)
+            evaluated += 2.0 * np.bincount(column, minlength=len(epsilons))
+            exact = self._evaluate(directions, mark, first, first, epsilons)
             best = lower.copy()
             np.maximum.at(lower, column, exact[0])
             leading = (exact[0] == lower[column]) & (lower > best)[column]
-            leaders[:, column[leading]] = which[leading] // len(epsilons), first[leading]
+            leaders[:, column[leading]] = mark[leading] // len(epsilons), first[leading]
             above, wide = np.fmin(exact[1], 1.0), last > first
-            block = self._evaluate(directions, which[wide], first[wide], last[wide], epsilons)
+            block = self._evaluate(directions, mark[wide], first[wide], last[wide], epsilons)
             above[wide] = np.fmin(block[1], 1.0)
             done = (above <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE_DELTA)) | (first == last)
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
-            done |= (2.0 * looked_at > self.max_evaluated)[column]
+            done |= (2.0 * evaluated > self.max_evaluated)[column]
             np.maximum.at(upper, column[done], above[done])
-            finished.append((which[done], first[done], last[done]))
-            which, first, last = _split(which[~done], first[~done], last[~done])
+            finished.append((mark[done], first[done], last[done]))
+            mark, first, last = _split(mark[~done], first[~done], last[~done])
         marks, firsts, lasts = (np.concatenate([part[index] for part in finished]) for index in range(3))
         return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts), leaders
 
     def _evaluate(
-        self, directions: list[TwoCoinTails], which: Whole, first: Whole, last: Whole, epsilons: Array
+        self, directions: list[TwoCoinTails], mark: Whole, first: Whole, last: Whole, epsilons: Array
     ) -> tuple[Array, Array]:
         """Return brackets with ``last - first`` people revealed and `first` of the others at p_max."""
-        lower, upper = np.zeros(len(which)), np.zeros(len(which))
+        lower, upper = np.zeros(len(mark)), np.zeros(len(mark))
         for index, tails in enumerate(directions):
-            rows = np.flatnonzero(which // len(epsilons) == index)
+            rows = np.flatnonzero(mark // len(epsilons) == index)
             low, high = (self.unknown - last[rows]).astype(float), first[rows].astype(float)
-            lower[rows], upper[rows] = tails.right_tails(low, high, epsilons[which[rows] % len(epsilons)])
+            lower[rows], upper[rows] = tails.right_tails(low, high, epsilons[mark[rows] % len(epsilons)])
         return lower, upper
 
 
@@ -301,10 +301,10 @@ def first_blocks(people: int) -> tuple[Whole, Whole]:
     return edges[:-1], edges[1:] - 1
 
 
-def _split(which: Whole, first: Whole, last: Whole) -> tuple[Whole, Whole, Whole]:
+def _split(mark: Whole, first: Whole, last: Whole) -> tuple[Whole, Whole, Whole]:
     """Halve every block."""
     middle = (first + last) // 2
-    return np.concatenate([which, which]), np.concatenate([first, middle + 1]), np.concatenate([middle, last])
+    return np.concatenate([mark, mark]), np.concatenate([first, middle + 1]), np.concatenate([middle, last])
 
 
 def chord(left: float, value: float, right: float, epsilon: float) -> float:

@@ -146,12 +146,12 @@ class PassiveSearch:
         # Branch and bound: `between` bounds a block by its two ends; a block above the incumbent by more than the slack
         # is halved at a middle that may become the incumbent.
         while len(firsts):
-            which, middles = column % self.many, np.floor(firsts + (lasts - firsts) / 2.0)
+            index, middles = column % self.many, np.floor(firsts + (lasts - firsts) / 2.0)
             bounds = between(fewest, most)
-            done = bounds <= np.maximum((1.0 + SLACK) * result.best[which], _NEGLIGIBLE_DELTA)
+            done = bounds <= np.maximum((1.0 + SLACK) * result.best[index], _NEGLIGIBLE_DELTA)
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             done |= (np.bincount(column)[column] > _MAX_BLOCKS) | (middles <= firsts) | (middles >= lasts)
-            np.maximum.at(result.top, which[done], np.where(lasts - firsts > 1.0, bounds, 0.0)[done])
+            np.maximum.at(result.top, index[done], np.where(lasts - firsts > 1.0, bounds, 0.0)[done])
             if done.all():
                 break
             column = column[~done]
@@ -208,12 +208,12 @@ class PassiveSearch:
 
     def _enter(self, column: Whole, people: Array, places: Places, least: int, result: PassiveOptimum) -> None:
         """Enter what this many people tell."""
-        which, lower = column % self.many, np.where(people >= least, places.lower, 0.0)
-        np.maximum.at(result.top, which, places.upper)
-        np.maximum.at(result.best, which, lower)
-        first = (lower == result.best[which]) & (lower > 0.0)
-        result.leader[which[first]] = people[first]
-        result.apart[which[first]] = (places.upper[first] - lower[first]) / lower[first]
+        index, lower = column % self.many, np.where(people >= least, places.lower, 0.0)
+        np.maximum.at(result.top, index, places.upper)
+        np.maximum.at(result.best, index, lower)
+        first = (lower == result.best[index]) & (lower > 0.0)
+        result.leader[index[first]] = people[first]
+        result.apart[index[first]] = (places.upper[first] - lower[first]) / lower[first]
 
     def enough(self, column: int) -> int:
         """Return a number of people from which on the threshold forbids nothing, and more of them tell no more."""

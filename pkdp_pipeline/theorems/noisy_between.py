@@ -179,10 +179,10 @@ def _looks(p: float, k: int, noise: float, release: int, people: int) -> tuple[A
     hidden = np.where(first, below((release - counts).astype(float)), 1.0)
     hidden = hidden * np.where(second, below((release - everybody + counts).astype(float)), 1.0)
     laws = np.stack([_tossed(people, high, p) for high in range((people + 1) // 2, people + 1)])
-    regimes = [np.flatnonzero(which) for which in (first & second, first & ~second, ~first & second)]
+    regimes = [np.flatnonzero(mask) for mask in (first & second, first & ~second, ~first & second)]
     lives = []
     for weights in (np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))):
-        parts = [weights[:, those] @ look[those] for those in regimes]
+        parts = [weights[:, regime] @ look[regime] for regime in regimes]
         shown = (parts[0] + parts[1]) * passing[1], (parts[0] + parts[2]) * passing[2]
         rest = (weights @ hidden)[:, None]
         lives.append(np.hstack([*shown, *(part * passing[0] for part in parts), rest]))

@@ -52,9 +52,9 @@ class Blocks(NamedTuple):
     second: Whole
     slanted: Whole
 
-    def taken(self, which: Whole) -> Blocks:
+    def taken(self, indices: Whole) -> Blocks:
         """Return some of the blocks."""
-        return Blocks(*(part[which] for part in self))
+        return Blocks(*(part[indices] for part in self))
 
     def corner(self, first: int, second: int) -> tuple[Whole, Whole]:
         """Return the numbers of coins of both kinds at a corner, (0, 0) being that of the smallest counts."""
@@ -248,9 +248,9 @@ class _Block:
 
     def _largest(self, values: Array, start: Array, end: Array) -> Array:
         """Return the largest value from `start` to `end`, infinite where these are not all there."""
-        there = (start >= self.counts[0]) & (end <= self.counts[-1])
+        complete = (start >= self.counts[0]) & (end <= self.counts[-1])
         within = (self.counts >= start) & (self.counts <= end)
-        return np.where(there, np.where(within, values, 0.0).max(axis=1, keepdims=True), np.inf)
+        return np.where(complete, np.where(within, values, 0.0).max(axis=1, keepdims=True), np.inf)
 
 
 def _swell(steps: Array, smaller: _Rates, larger: _Rates) -> Array:

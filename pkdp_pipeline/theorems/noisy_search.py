@@ -136,13 +136,13 @@ class NoisySearch:
         if self.least > self.cap:
             return optimum
         blocks, ends = self._line(optimum) if self.is_line else self._plane(optimum)
-        looked_at, most = np.zeros(many), float(_MAX_EVALUATED)
+        evaluated, most = np.zeros(many), float(_MAX_EVALUATED)
         if not self.is_line:
             most = _MAX_EVALUATED_IN_BOX * min(1.0, _SMALL_K / max(1, self.channels[0].k))
         # Branch and bound: corners may become the incumbent; a block whose bound exceeds the incumbent by more than the
         # slack is halved. All numbers of coins are in a block or beyond the ends, which are bounded in `top`.
         while len(blocks.column):
-            looked_at += np.bincount(blocks.column, minlength=many)
+            evaluated += np.bincount(blocks.column, minlength=many)
             corners = self._at_corners(blocks, optimum)
             inside = np.flatnonzero((blocks.first > 1) | (blocks.second > 1))
             blocks, corners = blocks.taken(inside), corners[:, :, inside]
@@ -158,7 +158,7 @@ class NoisySearch:
             largest = np.zeros(many)
             np.maximum.at(largest, blocks.column, bounds)
             hopeless = (not self.is_line) & (largest > _HOPELESS_RATIO * best)
-            stops = looked_at > np.where(hopeless, 0.25 * most, most)
+            stops = evaluated > np.where(hopeless, 0.25 * most, most)
             done |= (len(bounds) > _MAX_BLOCKS * many) | stops[blocks.column]
             np.maximum.at(top, blocks.column[done], bounds[done])
             blocks = blocks.taken(np.flatnonzero(~done)).halved((self.p_min, self.p_max - self.p_min, self.p_max))
@@ -206,20 +206,20 @@ class NoisySearch:
     def _plane(self, optimum: NoisyOptimum) -> tuple[Blocks, Whole]:
         """Return the same of people of two kinds."""
         low, high = ladder(self.channels, self.least, self.cap)
-        telling, ends = np.arange(len(self.epsilons)), np.zeros((2, len(self.epsilons)), dtype=np.int64)
+        active, ends = np.arange(len(self.epsilons)), np.zeros((2, len(self.epsilons)), dtype=np.int64)
         if not len(low):
-            optimum.top[:], telling = 1.0, telling[:0]
+            optimum.top[:], active = 1.0, active[:0]
         elif self.fits(self.least, 0):
             for part, _, _ in self.parts:
-                telling = telling[~part.silent(telling, self.least, 0)]
-        if not len(telling):
+                active = active[~part.silent(active, self.least, 0)]
+        if not len(active):
             return Blocks(*np.zeros((6, 0), dtype=np.int64)), ends
-        column, place = (part.ravel() for part in np.indices((len(telling), len(low))))
-        self._look(telling[column], low[place], high[place], optimum)
-        ends = self._ends(telling, optimum)
-        return self._all(telling, ends, optimum), ends
+        column, place = (part.ravel() for part in np.indices((len(active), len(low))))
+        self._look(active[column], low[place], high[place], optimum)
+        ends = self._ends(active, optimum)
+        return self._all(active, ends, optimum), ends
 
-    def _ends(self, telling: Whole, optimum: NoisyOptimum) -> Whole:
+    def _ends(self, active: Whole, optimum: NoisyOptimum) -> Whole:
         """Return for every ε this many coins of either kind, shape (2, ε), that as many or more need not be looked at.
 
         The upper sides of what is found include a bound on all of them.
@@ -227,7 +227,7 @@ class NoisySearch:
         many = len(self.epsilons)
         ends = np.full((2, many), -1, dtype=np.int64)
         for kind in range(2):
-            people, left = max(1, math.ceil(self.channels[0].k / (self.p_max if kind else self.p_min))), telling
+            people, left = max(1, math.ceil(self.channels[0].k / (self.p_max if kind else self.p_min))), active
             while len(left):
                 place = (0, people) if kind else (people, 0)
                 further = int(people * _GROWTH_FACTOR) + 1
@@ -240,10 +240,10 @@ class NoisySearch:
                 left, people = left[~done], further
         return ends
 
-    def _all(self, telling: Whole, ends: Whole, optimum: NoisyOptimum) -> Blocks:
+    def _all(self, active: Whole, ends: Whole, optimum: NoisyOptimum) -> Blocks:
         """Return blocks of all places that need to be looked at."""
         parts: list[tuple[int, ...]] = []
-        for column in telling.tolist():
+        for column in active.tolist():
             most, at_high = ends[:, column].tolist()
             people, step = self.least, 1
             while people < most + self.least and people < self.cap:

@@ -67,14 +67,14 @@ class Options(Uncertain):
             return np.full(len(epsilons), attained), np.ones(len(epsilons))
         # Coins of 1/2 are their own mirror image.
         ways = (False,) if self.p == 0.5 else (False, True)
-        sides = np.array([[self._at(float(epsilon), way) for epsilon in epsilons] for way in ways])
+        sides = np.array([[self._average(float(epsilon), way) for epsilon in epsilons] for way in ways])
         lower, upper = sides.reshape(len(ways), len(epsilons), 2).max(axis=0).T
         if self.p == 0.5 and 1.0 / 3.0 < self.p_min < 0.5:
             # Only two options fit; the attacker for whom both are equally likely is one of the declared ones.
             lower = np.array([self._coins(np.array([self.unknown]), float(epsilon))[0][0] for epsilon in epsilons])
         return lower, np.minimum(upper, 1.0)
 
-    def _at(self, epsilon: float, mirrored: bool) -> tuple[float, float]:
+    def _average(self, epsilon: float, mirrored: bool) -> tuple[float, float]:
         """Return the bracket of the average in one order of the two lives."""
         weight = self.weight
         if weight == 1.0 or self.unknown == 0:

@@ -88,7 +88,7 @@ class Thresholding(Threshold):
         if self.averages:
             passive = self._passive(epsilons)
             return passive.best, passive.top
-        lower, upper = self._at(self.k - (self.known if self.active or self.p > 0.0 else 0), epsilons)
+        lower, upper = self._nobody_known(self.k - (self.known if self.active or self.p > 0.0 else 0), epsilons)
         # Where some who are merely known are taken for controlled, what is attained proves nothing.
         return lower * (self.active or self.p in (0.0, 1.0) or self.known == 0), np.minimum(upper, 1.0)
 
@@ -110,7 +110,7 @@ class Thresholding(Threshold):
             shares = np.minimum(1.0, shares + 4.0 * self._passive(epsilons).apart)
         return shares
 
-    def _at(self, k: int, epsilons: Array) -> tuple[Array, Array]:
+    def _nobody_known(self, k: int, epsilons: Array) -> tuple[Array, Array]:
         """Return the bracket at threshold `k` when nobody is known."""
         constant = _constant(k, self.p, self.cap)
         if constant is not None:

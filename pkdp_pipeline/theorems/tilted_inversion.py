@@ -147,7 +147,7 @@ class TwoCoinTails:
         # A sum of independent coins has its mode within 1 of its mean (Darroch 1964).
         ends = (-2.0, 1.0) if self.noise is None else (row.window.lowest, row.window.highest)
         inside = np.clip(offset, *ends)
-        here, fall, doubt = _density(row, inside)
+        mass, fall, doubt = _density(row, inside)
         rises, falls = fall < -2.0 * doubt, fall > 2.0 * doubt
         if self.noise is None:
             rises, falls = rises | (offset <= -2.0), falls | (offset >= 1.0)
@@ -158,7 +158,7 @@ class TwoCoinTails:
             # A log-concave law rises before a rise and falls after a fall.
             rises, falls = rises & (offset <= inside), falls & (offset >= inside)
         with np.errstate(divide="ignore", invalid="ignore"):
-            size = np.maximum(np.nan_to_num(np.abs(np.log1p(-fall / here)), nan=np.inf, posinf=np.inf), 1e-300)
+            size = np.maximum(np.nan_to_num(np.abs(np.log1p(-fall / mass)), nan=np.inf, posinf=np.inf), 1e-300)
         size = np.where(offset == inside, size, np.inf)
         return np.where(rises, size, np.where(falls, -size, 0.0))
 
@@ -335,14 +335,14 @@ def _density(row: _Waves, offset: Array) -> tuple[Array, Array, Array]:
     """Return (g, g(·) - g(·+1), error bound of either) at ``centre + offset``."""
     turned = row.wave * _shift(row, offset)
     scale = 1.0 / row.period
-    here = scale * (1.0 + 2.0 * turned.real.sum(axis=1))
+    mass = scale * (1.0 + 2.0 * turned.real.sum(axis=1))
     fall = 2.0 * scale * (turned * row.turn).real.sum(axis=1)
     doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 120.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _DROPPED
     for alias in row.aliases:
         part, slope = alias.density * alias.value(offset), np.minimum(alias.slope, 3.0)
-        here, fall = here - part, fall + part * np.expm1(slope)
+        mass, fall = mass - part, fall + part * np.expm1(slope)
         doubt = doubt + part * np.exp(slope) * alias.doubt + part * alias.doubt
-    return here, fall, doubt
+    return mass, fall, doubt
 
 
 def _mills(y: Array) -> Array:
@@ -381,12 +381,12 @@ def _search_mode(row: _Waves, epsilons: Array, noise: float) -> tuple[Array, Arr
     peak, _, _ = _density(row, guess)
     above = first_offset(lambda offset: ~_sides(row, peak, guess, offset)[0], lowest, highest, guess)
     falling = first_offset(lambda offset: _sides(row, peak, guess, offset)[1], above - 1.0, highest, above)
-    here, _, doubt = _density(row, above)
+    mass, _, doubt = _density(row, above)
     further = falling - above
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        growth = 4.0 * doubt / np.maximum(here - doubt, 1e-30)
+        growth = 4.0 * doubt / np.maximum(mass - doubt, 1e-30)
         steps = np.minimum(further, 1.0 / -np.expm1(-epsilons))
-        cost = steps * growth * np.minimum(1.0, (here + doubt) * np.exp(growth * further))
+        cost = steps * growth * np.minimum(1.0, (mass + doubt) * np.exp(growth * further))
     cost = np.nan_to_num(cost, nan=np.inf, posinf=np.inf)
     decided = _sides(row, peak, guess, lowest)[0] & _sides(row, peak, guess, highest)[1]
     return above, np.where(decided, cost, np.inf)
@@ -394,7 +394,7 @@ def _search_mode(row: _Waves, epsilons: Array, noise: float) -> tuple[Array, Arr
 
 def _sides(row: _Waves, peak: Array, guess: Array, offset: Array) -> tuple[Decided, Decided]:
     """Return where the law surely rises, and where it surely falls, from `offset` to the next number."""
-    here, fall, doubt = _density(row, offset)
+    mass, fall, doubt = _density(row, offset)
     # A log-concave law that is lower here than at `guess`, where it is `peak`, rises towards it on either side.
-    lower = here + 2.0 * doubt < peak
+    lower = mass + 2.0 * doubt < peak
     return np.where(lower, offset < guess, fall < -2.0 * doubt), np.where(lower, offset > guess, fall > 2.0 * doubt)

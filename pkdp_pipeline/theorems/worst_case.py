@@ -109,7 +109,7 @@ class NoiseCurve(WorstCase):
             balls.append((appeared + hidden * appears, hidden * stays))
         return balls
 
-    def _at(self, epsilon: float) -> tuple[float, float]:
+    def _bracket_at(self, epsilon: float) -> tuple[float, float]:
         end, beyond = self.parameters
         with flint.ctx.workprec(_PRECISION):
             appearing, growth = self._appearing(), flint.arb(min(epsilon, end)).exp()
@@ -145,7 +145,7 @@ def _end(curve: NoiseCurve) -> tuple[float, float]:
 @lru_cache(maxsize=512)
 def _sides(curve: NoiseCurve, epsilon: float) -> tuple[float, float]:
     """Return both sides of a curve; every release of a ledger states those of its mechanism at the same places."""
-    return curve._at(epsilon)
+    return curve._bracket_at(epsilon)
 
 
 _PRECISION = 192

@@ -378,12 +378,12 @@ def shortest_path(
     before: dict[Hashable, Hashable] = {start: start}
     waiting = deque([start])
     while waiting and end not in before:
-        here = waiting.popleft()
+        current = waiting.popleft()
         # In the order of `through`, so that the same path is found every time.
-        for there in through:
-            if there not in before and (here, there) in neighbours:
-                before[there] = here
-                waiting.append(there)
+        for neighbour in through:
+            if neighbour not in before and (current, neighbour) in neighbours:
+                before[neighbour] = current
+                waiting.append(neighbour)
     if end not in before:
         return None
     path = [end]

@@ -325,11 +325,11 @@ def _known(
     if not people:
         yield (), ()
     elif attacker.influence == "active":
-        for there in range(people + 1) if people <= _MAX_KNOWN else (0, people):
+        for in_first in range(people + 1) if people <= _MAX_KNOWN else (0, people):
             if cells == 1:
-                yield (Group(people=people - there, chances=(0.0,)),), (there,)
+                yield (Group(people=people - in_first, chances=(0.0,)),), (in_first,)
             else:
-                yield (), (there, people - there, *[0] * (cells - 2))
+                yield (), (in_first, people - in_first, *[0] * (cells - 2))
     else:
         for known in _groups(shapes, min(people, _MAX_KNOWN)):
             yield known, ()

@@ -236,8 +236,8 @@ def _in_two_cells(
     if not people:
         yield (), (), k, k
     elif attacker.influence == "active":
-        for there in sorted({0, people // 2, people}):
-            yield (), (there, people - there), k - there, k - people + there
+        for in_cell in sorted({0, people // 2, people}):
+            yield (), (in_cell, people - in_cell), k - in_cell, k - people + in_cell
     else:
         for shape in shapes:
             if max(shape) > 0.0:

@@ -138,15 +138,15 @@ class OneCell:
     @property
     def law(self) -> object:
         """The law of the draws; events with the same law may share them."""
-        return self._at, self.lives, self.unknown.exponents, self.known.exponents
+        return self._cell_index, self.lives, self.unknown.exponents, self.known.exponents
 
     def draw(self, draws: int, generator: Generator) -> OneCellState:
         """Return how many unknown and how many known people are in the cell, and the odds of the former."""
         others, odds = np.zeros(draws, dtype=np.int64), np.zeros(draws)
         for group, drawn in self.unknown.each(draws, generator):
             others += drawn[0]
-            if _is_open(group, self._at):
-                odds += drawn[0] * _odds(group, self._at, self.lives[0] == 1)
+            if _is_open(group, self._cell_index):
+                odds += drawn[0] * _odds(group, self._cell_index, self.lives[0] == 1)
         return others, self.known.draw(draws, generator)[0], odds
 
     def happens(self, state: OneCellState) -> tuple[Array, Array]:
@@ -172,11 +172,11 @@ class OneCell:
         those there. So ``Q[E]`` is the mean of a number times what happens in the first life, but for draws in which
         nobody can take the place. The difference of the two lives then hardly varies.
         """
-        here = state[0] - self._facts.sure
+        uncertain = state[0] - self._facts.sure
         if self.lives[0] == 1:
-            ratio, alone = (self._facts.all_odds - state[2]) / (here + 1.0), here == 0
+            ratio, alone = (self._facts.all_odds - state[2]) / (uncertain + 1.0), uncertain == 0
         else:
-            ratio, alone = state[2] / (self._facts.open - here + 1.0), here == self._facts.open
+            ratio, alone = state[2] / (self._facts.open - uncertain + 1.0), uncertain == self._facts.open
         return first * (1.0 - self.growth * np.maximum(ratio, 0.0)) - self.growth * np.where(alone, second, 0.0)
 
     def reach(self) -> tuple[float, float]:
@@ -203,11 +203,11 @@ class OneCell:
         weights = np.exp(np.minimum(700.0, self._logs(others, base) + mass)) * (1.0 + 1e-9)
         if self.cell.noise is not None:
             return -self.growth * float((weights * second).max(initial=0.0)), float((weights * first).max(initial=0.0))
-        here = others - self._facts.sure
+        uncertain = others - self._facts.sure
         if self.lives[0] == 1:
-            shape, alone = (self._facts.open - here) / (here + 1.0), here == 0
+            shape, alone = (self._facts.open - uncertain) / (uncertain + 1.0), uncertain == 0
         else:
-            shape, alone = here / (self._facts.open - here + 1.0), here == self._facts.open
+            shape, alone = uncertain / (self._facts.open - uncertain + 1.0), uncertain == self._facts.open
         low, high = (self.growth * odds for odds in self._facts.odds_range)
         more = weights * first * np.maximum(0.0, 1.0 - low * shape)
         with np.errstate(over="ignore"):
@@ -215,12 +215,12 @@ class OneCell:
         return -min(1e300, float(less.max(initial=0.0))), float(more.max(initial=0.0))
 
     @property
-    def _at(self) -> int:
+    def _cell_index(self) -> int:
         return self.unknown.cells[0]
 
     @property
     def _facts(self) -> _GroupFacts:
-        return _facts(self.unknown.groups, self._at, self.lives[0] == 1)
+        return _facts(self.unknown.groups, self._cell_index, self.lives[0] == 1)
 
     def refined(self, state: OneCellState) -> Iterator[OneCell]:
         """Yield the same event with other cuts."""

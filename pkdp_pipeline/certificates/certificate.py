@@ -300,10 +300,9 @@ class Certificate(ABC):
             If nothing can be certified for what it names.
         """
         document = parsed(text)
-        read = READERS["parts" if "parts" in document else "mechanism"](document)
+        read: Certificate = READERS["parts" if "parts" in document else "mechanism"](document)
         caveats = tuple(str(caveat) for caveat in document["caveats"])
-        certificate: Certificate = replace(read, caveats=caveats)
-        return certificate._with_text(json.dumps(document, sort_keys=True))
+        return replace(read, caveats=caveats)._with_text(json.dumps(document, sort_keys=True))
 
     def verify(self, *, any_version: bool = False) -> bool:
         """Recompute the certificate and compare every number and sentence with the stored ones.

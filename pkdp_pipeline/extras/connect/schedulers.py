@@ -13,8 +13,6 @@ from pkdp_pipeline.jobs import JobRelease
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.model import VERSION
 
-__all__ = ["attempt", "day_of", "provider_info", "public"]
-
 T = TypeVar("T")
 
 

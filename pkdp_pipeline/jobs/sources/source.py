@@ -150,7 +150,7 @@ def check_unique(columns: Sequence[str], source: str = "the source") -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a job needs of its source; `Job.needs` makes it.
+    """A job's needs of its source; `Job.needs` makes them.
 
     Parameters
     ----------

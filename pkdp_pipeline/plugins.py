@@ -23,7 +23,7 @@ Kind = Literal["commands", "sources", "outputs", "engines", "views", "after_peri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """What a package adds, by kind: each name stands for an object, ``module:object``, imported when it is needed.
+    """The names that a package adds, by kind: each stands for an object, ``module:object``, imported when it is needed.
 
     Parameters
     ----------

@@ -348,7 +348,7 @@ def test_there_is_one_way_out():
     }
     assert importers("pkdp_pipeline.releases.public_table") == {"releases/publish.py"}
     publishing = {room(ROOT / "pkdp_pipeline" / name) for name in importers("pkdp_pipeline.releases.publish")}
-    assert publishing == {"extras/assurance", "sql", "jobs", "releases"}
+    assert publishing == {"extras/assurance", "extras/gate", "sql", "jobs", "releases"}
 
 
 def test_the_map_of_the_code_shows_every_room():

@@ -8,10 +8,13 @@ import duckdb
 from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt_common.exceptions import DbtRuntimeError
 
-from pkdp_pipeline.duckdb import install
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.sql.curator import install
 from pkdp_pipeline.sql.settings import Settings
+
+#: How profiles name this module, and where it lies.
+_NAMES = ("pkdp_pipeline.duckdb.dbt", __name__)
 
 
 class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is not installed where types are checked
@@ -32,10 +35,10 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is not installed where ty
         DbtRuntimeError
             If it cannot be used.
         """
-        used = [plugin for plugin in (self.creds and self.creds.plugins) or [] if plugin.module == __name__]
+        used = [plugin for plugin in (self.creds and self.creds.plugins) or [] if plugin.module in _NAMES]
         if len(used) > 1:
             raise DbtRuntimeError(
-                f"{__name__} is listed {len(used)} times under plugins, and a connection has one attacker, unit and "
+                f"{_NAMES[0]} is listed {len(used)} times under plugins, and a connection has one attacker, unit and "
                 "ledger: list it once, and give each of the others a target of its own."
             )
         # dbt-duckdb mixes the target's DuckDB settings into the config of every plugin.

@@ -262,8 +262,8 @@ class SqlOperator:
     def _installed(self, frame: pd.DataFrame) -> Iterator[Any]:
         import duckdb
 
-        from pkdp_pipeline.duckdb import install
         from pkdp_pipeline.ledger import Ledger
+        from pkdp_pipeline.sql.curator import install
 
         rules = {name: self.case.options[name] for name in _OF_INSTALLING if name in self.case.options}
         with duckdb.connect() as connection, Ledger.open(":memory:", dataset="audit", target=None) as ledger:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.extras.report.content import About, Audience, CheckLine, Report
 from pkdp_pipeline.extras.report.figures import need_matplotlib
-from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.pages.gathering import gather
 from pkdp_pipeline.extras.report.pages.published import DayTotal, Subject
 from pkdp_pipeline.jobs.checks import stated_rules
@@ -137,6 +136,8 @@ def write_report(job: Job, day: date | None) -> Path:
     Raises `ConfigError` if it cannot be drawn or written, or the extra ``report`` is not installed; `LedgerError` or
     `TemporaryError` if the ledger cannot be read, or holds nothing to report.
     """
+    from pkdp_pipeline.extras.report.pages import render
+
     try:
         page = render(report_of(job, day), "html")
     except PkdpError:

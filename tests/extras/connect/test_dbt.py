@@ -16,7 +16,7 @@ import pytest
 import pkdp_pipeline as pkdp
 import pkdp_pipeline.duckdb
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "dbt"
 FILES = ("dbt_project.yml", "profiles.yml", "models/flights_of_day.sql", "models/aircraft_by_carrier.sql")
 DAY = "2013-01-02"

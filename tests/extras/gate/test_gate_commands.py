@@ -30,7 +30,7 @@ from pkdp_pipeline.extras.gate.serving import bound, service_names
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.release import Release, read_release
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 POLICY = """
 ledger = "ledger.sqlite"
 period = "2013-01-02"

@@ -20,6 +20,7 @@ from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import fitting, rounded_down, rounded_up
+from pkdp_pipeline.releases.printed import noise_sentence, selected_from
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -258,8 +259,10 @@ def _environment() -> Environment:
         "fitting": fitting,
         "float": float,
         "infinity": math.inf,
+        "noise_sentence": noise_sentence,
         "points_of": _points,
         "row": table_line,
+        "selected_from": selected_from,
     }
     colours = {
         name: "\n".join(f"  {variable}: {value};" for variable, value in values.items())

@@ -13,7 +13,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PROGRAMS = ROOT / ".venv-schedulers" / "bin"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 pytestmark = pytest.mark.airflow
 
 RUN = """

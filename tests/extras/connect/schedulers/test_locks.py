@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 ENTRY = re.compile(
     r"(?P<pin>[a-z0-9][a-z0-9-]*(?:\[[a-z,]+\])?==[\w.+]+(?: ; [^\\\n]+)?)(?: \\\n    --hash=sha256:[0-9a-f]{64})+"
 )

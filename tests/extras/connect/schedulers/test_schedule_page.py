@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.docs
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = ROOT / "examples" / "schedule"
 FILES = ("airflow_dag.py", "crontab", "definitions.py", "pkdp-flights.service", "pkdp-flights.timer")
 SHOWN = ("airflow_dag.py", "crontab", "definitions.py")

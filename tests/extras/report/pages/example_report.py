@@ -22,7 +22,7 @@ from pkdp_pipeline.jobs.backfilling import backfill
 
 __all__ = ["HOSTILE", "auditor_report", "clinic_report", "day_report", "hostile_report", "noisy_report", "year_report"]
 
-DATA = Path(__file__).resolve().parents[3] / "examples" / "data" / "flights_2013.parquet"
+DATA = Path(__file__).resolve().parents[4] / "examples" / "data" / "flights_2013.parquet"
 FIRST = datetime.date(2013, 1, 1)
 
 DAILY = f"""

@@ -92,7 +92,7 @@ def test_the_report_of_a_job_has_its_newest_day_in_full_and_all_days_as_a_series
     assert {cell: count for cell, count in newest.items() if count is not None} == {
         key[0]: count for key, count in zip(table.keys, table.counts, strict=True)
     }
-    frame = pd.read_parquet(Path(__file__).parents[3] / "examples/data/flights_2013.parquet")
+    frame = pd.read_parquet(Path(__file__).parents[4] / "examples/data/flights_2013.parquet")
     days = {day.isoformat(): rows for day, rows in frame.groupby("date")}
     for period, counts in zip(series.periods, series.counts, strict=True):
         true = days[period].groupby("carrier")["tailnum"].nunique()

@@ -77,7 +77,7 @@ def test_any_value_in_any_place_is_read_or_refused(content, tmp_path, monkeypatc
     path = tmp_path / "job.toml"
     refused, step = 0, 1
     if few(100) < 100:
-        # Of fourteen strange values one in each place, all of them in turn; and nothing is loaded to judge expectations.
+        # One of fourteen strange values in each place, all of them in turn; no library judges expectations.
         step = 13
         monkeypatch.setattr("pkdp_pipeline.jobs.job.check_expectations", read_expectations)
     for place, value in islice(product(places(content), STRANGE), 0, None, step):

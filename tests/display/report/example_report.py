@@ -109,6 +109,7 @@ WIDE = """
     [attacker]
     p_max = 0.2
     known = 1
+    influence = "active"
 
     [[release]]
     name = "people_by_everything"

@@ -20,6 +20,7 @@ from pkdp_pipeline.display.report.officer import sections, worded
 from pkdp_pipeline.display.report.plain_words import DECLARED
 from pkdp_pipeline.errors import ArgumentError
 
+pytestmark = pytest.mark.xdist_group("report")
 every_report = pytest.mark.parametrize("report", [clinic_report, hostile_report, noisy_report, year_report])
 
 

@@ -35,6 +35,7 @@ from thorough import few
 
 from pkdp_pipeline import clock
 from pkdp_pipeline.certificates import certificate, release_certificate, target
+from pkdp_pipeline.jobs import expectations
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 __all__ = ["cluster", "postgres_url"]
@@ -158,6 +159,12 @@ def short_grid():
         release_certificate._document_of.cache_clear()
         yield
     release_certificate._document_of.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def great_expectations():
+    """Import Great Expectations before a test that needs it: that takes seconds, once for a process."""
+    return expectations._library()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

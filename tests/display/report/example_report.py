@@ -11,10 +11,11 @@ import json
 import tempfile
 import textwrap
 from pathlib import Path
+from unittest.mock import patch
 
 import pandas as pd
 
-from pkdp_pipeline.cli.demo_command import demo
+from pkdp_pipeline.cli import demo_command
 from pkdp_pipeline.display.content import Report
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import backfill
@@ -148,8 +149,8 @@ def noisy_report() -> Report:
 @functools.cache
 def clinic_report() -> Report:
     """A quarter of the invented clinic, whose job says who publishes and who argued."""
-    with tempfile.TemporaryDirectory() as scratch:
-        demo(out=Path(scratch))
+    with tempfile.TemporaryDirectory() as scratch, patch.object(demo_command, "report", lambda *_, **__: None):
+        demo_command.demo(out=Path(scratch))
         return report_of(load_job(Path(scratch, "clinic.toml")))
 
 

@@ -250,7 +250,7 @@ def test_a_total_leaves_a_noised_table_what_it_promises_also_together(job, tmp_p
     """What a day adds up to is said as the ledger says it."""
     rows = [(DAY, f"{town} {n}", town) for town, people in (("a", 60), ("b", 40)) for n in range(people)]
     pd.DataFrame(rows, columns=["day", "person", "town"]).to_parquet(tmp_path / "visits.parquet")
-    noised = NOISED.format("town", "value").replace("[[release]]", "[[release]]\nk = 20\nrelease_threshold = 40")
+    noised = NOISED.format("town", "value").replace("[[release]]", "[[release]]\nk = 5\nrelease_threshold = 12")
     noised = noised.replace("0.25", "1.0")
     result = run_job(load_job(job(BETWEEN, PEOPLE, noised)), DAY)
     certificate = result.releases[1].release.certificate
@@ -283,6 +283,7 @@ def kept(path, repairs) -> None:
 
 def test_noise_instead_of_two_tables_keeps_what_is_known(job, monkeypatch):
     monkeypatch.setattr(changes, "CLAIMS", ())  # evidence instead of noise is looked for elsewhere
+    monkeypatch.setattr(changes, "_noise_and_threshold", lambda *_: None)  # noise alone will do
     other = TOWNS.replace('"towns"', '"sexes"').replace('by = "town"', 'by = "sex"').replace("Ås", "x")
     path = job(BETWEEN, TOWNS, other)
     repairs = repair(path, [DAY])

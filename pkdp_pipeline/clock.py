@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 _LINK, _NAME = "/etc/localtime", "/etc/timezone"
@@ -33,6 +34,12 @@ def midnight(day: date, zone: str | None) -> datetime:
     return begins.astimezone() if zone is None else begins.replace(tzinfo=ZoneInfo(zone))
 
 
+@cache
+def zones() -> frozenset[str]:
+    """Return the names of the time zones that there are; all their files are looked at once for a process."""
+    return frozenset(available_timezones())
+
+
 def machine_zone() -> str | None:
     """Return the name of the machine's own zone, such as Europe/Oslo; None where nothing here names it.
 
@@ -40,7 +47,7 @@ def machine_zone() -> str | None:
     """
     moments = [now() + timedelta(days=15 * step) for step in range(25)]
     for name in _named():
-        if name in available_timezones() and name != "localtime":
+        if name in zones() and name != "localtime":
             zone = ZoneInfo(name)
             if all(moment.astimezone(zone).utcoffset() == moment.astimezone().utcoffset() for moment in moments):
                 return name

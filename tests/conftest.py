@@ -34,7 +34,8 @@ from postgres_server import cluster, postgres_url
 from thorough import few
 
 from pkdp_pipeline import clock
-from pkdp_pipeline.certificates import target
+from pkdp_pipeline.certificates import certificate, release_certificate, target
+from pkdp_pipeline.jobs import expectations
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 __all__ = ["cluster", "postgres_url"]
@@ -148,6 +149,22 @@ def _default_target(request, monkeypatch):
     """Ask for what users are held to, in tests marked ``default_target``."""
     if request.node.get_closest_marker("default_target") is not None:
         monkeypatch.setattr(target, "DEFAULT", target.Target())
+
+
+@pytest.fixture(scope="module")
+def short_grid():
+    """Let certificates state few points of their curves, in modules that make many and look at none of those points."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(certificate, "_GRID", (0.0, 1.0))
+        release_certificate._document_of.cache_clear()
+        yield
+    release_certificate._document_of.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def great_expectations():
+    """Import Great Expectations before a test that needs it: that takes seconds, once for a process."""
+    return expectations._library()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from pkdp_pipeline.clock import today
+from pkdp_pipeline.clock import today, zones
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName, PluginText
 from pkdp_pipeline.jobs.outputs.files import FORMATS
@@ -59,7 +58,7 @@ class PeriodTable(Table):
     @field_validator("time_zone")
     @classmethod
     def _zone_exists(cls, zone: str | None) -> str | None:
-        if zone is not None and zone not in zoneinfo.available_timezones():
+        if zone is not None and zone not in zones():
             raise ValueError("must be the name of a time zone, such as 'Europe/Oslo' or 'UTC'.")
         return zone
 

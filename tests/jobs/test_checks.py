@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -11,10 +13,12 @@ import pytest
 
 from pkdp_pipeline import Ledger
 from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError, PkdpError, exit_code
-from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs import expectations, load_job, run_job
 from pkdp_pipeline.jobs.checks import check_input
 from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.source import no_such_column
+
+pytestmark = pytest.mark.usefixtures("great_expectations")
 
 DAY = date(2020, 1, 1)
 
@@ -271,7 +275,25 @@ def test_of_two_releases_none_is_charged_when_one_fails_its_check(job_file, basi
     assert not Path(job.ledger).exists()
 
 
-def test_great_expectations_is_lazy_and_reports_to_nobody(tmp_path):
+def test_great_expectations_reports_to_nobody(great_expectations, monkeypatch):
+    def refuse(*arguments, **names):
+        raise AssertionError("it asks the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    asked = expectations.Expectation(
+        place="a", type="expect_column_values_to_be_between", arguments={"column": "a", "max_value": 0}
+    )
+    assert expectations.judge(pd.DataFrame({"a": [1]}), [asked]) == ["not met"]
+    _, context = great_expectations
+    assert type(context).__name__ == "EphemeralDataContext"
+    assert context.config.analytics_enabled is False
+    assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
+    assert expectations._library()[1] is context
+
+
+@pytest.mark.slow
+def test_great_expectations_is_lazy_and_reports_to_nobody_from_the_start(tmp_path):
     program = """
         import socket, sys, os
         calls = []
@@ -309,13 +331,15 @@ def test_great_expectations_is_lazy_and_reports_to_nobody(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_runs_without_expectations_do_not_load_great_expectations(job_file, basic):
+@pytest.fixture
+def without_expectations(job_file, basic):
+    """What a process ended with that published, replayed and was refused a day, without expectations."""
     file = job_file(basic)
     program = f"""
         import sys
         from datetime import date
         from pkdp_pipeline.errors import DifferencingError
-        from pkdp_pipeline.jobs import load_job, run_job
+        from pkdp_pipeline.jobs import expectations, load_job, run_job
         assert not run_job(load_job({str(file)!r}), date(2020, 1, 1)).replayed
         assert run_job(load_job({str(file)!r}), date(2020, 1, 1)).replayed
         try:
@@ -324,5 +348,9 @@ def test_runs_without_expectations_do_not_load_great_expectations(job_file, basi
             print("refused")
         assert "great_expectations" not in sys.modules
     """
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+
+
+def test_runs_without_expectations_do_not_load_great_expectations(without_expectations):
+    ran = without_expectations
     assert (ran.returncode, ran.stdout) == (0, "refused\n"), ran.stderr

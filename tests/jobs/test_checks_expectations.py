@@ -19,6 +19,8 @@ from pkdp_pipeline.jobs.checks import check_input
 from pkdp_pipeline.jobs.expectations import ALLOWED, Expectation, judge
 from pkdp_pipeline.jobs.job import open_source
 
+pytestmark = pytest.mark.usefixtures("great_expectations")
+
 DAY = date(2020, 1, 1)
 SECRET = "Secretville"
 

@@ -100,6 +100,7 @@ def test_databases_are_sources(written, tmp_path, monkeypatch):
     assert read.public_name == "db.example:5433/warehouse, query"
 
 
+@pytest.mark.usefixtures("great_expectations")
 def test_checks_retention_outputs_and_records_are_read(written, tmp_path):
     (tmp_path / "checks.json").write_text(json.dumps({"name": "s", "expectations": []}))
     job = load_job(
@@ -339,6 +340,7 @@ def test_a_digest_is_of_what_the_file_says(written):
     assert len(seen) == 10
 
 
+@pytest.mark.usefixtures("great_expectations")
 def test_a_digest_covers_the_suite_of_expectations(written, tmp_path):
     path = written(end='[checks]\nexpectations = "checks.json"')
     suite = {"name": "s", "expectations": []}

@@ -8,10 +8,15 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
+from interrupted_backfill import ten_o_clock
 
+from pkdp_pipeline import clock
+from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.ledger import Ledger
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -19,11 +24,16 @@ PROGRAM = Path(__file__).with_name("interrupted_backfill.py")
 PLACES = ["reserve", "store", "half", "whole"]
 
 
-def backfilled(folder: Path, last: str, plan: list[dict]) -> list[int]:
-    """Run the backfill of flights with the stops of `plan` in `folder`; return how its processes ended."""
+def prepared(folder: Path) -> None:
+    """Copy the job of flights, and its source, into `folder`."""
     (folder / "data").mkdir(parents=True)
     shutil.copy(EXAMPLES / "data" / "flights_2013.parquet", folder / "data")
     shutil.copy(EXAMPLES / "daily_flights.toml", folder)
+
+
+def backfilled(folder: Path, last: str, plan: list[dict]) -> list[int]:
+    """Run the backfill of flights with the stops of `plan` in `folder`; return how its processes ended."""
+    prepared(folder)
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     arguments = [folder / "daily_flights.toml", "2013-01-01", last, folder / "plan.json", folder / "report.json"]
     done = subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True, check=False)
@@ -69,6 +79,19 @@ def stops(number: int, seed: int, *, sent: str = "SIGKILL") -> list[dict]:
 
 
 @pytest.fixture(scope="module")
+def four_days(tmp_path_factory):
+    """Four days of flights, published without a disturbance, and by processes of which two were stopped."""
+    undisturbed, stopped = tmp_path_factory.mktemp("undisturbed"), tmp_path_factory.mktemp("stopped")
+    prepared(undisturbed)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(clock, "_read", ten_o_clock)
+        backfill(load_job(undisturbed / "daily_flights.toml"), date(2013, 1, 1), date(2013, 1, 4))
+    plan = [{"signal": sent, "at": place, "number": 1} for sent, place in (("SIGKILL", "store"), ("SIGTERM", "half"))]
+    assert backfilled(stopped, "2013-01-04", plan) == [-9, 143, 0]
+    return undisturbed, stopped
+
+
+@pytest.fixture(scope="module")
 def ten_days(tmp_path_factory):
     """Ten days of flights, published without a disturbance."""
     folder = tmp_path_factory.mktemp("undisturbed")
@@ -85,6 +108,14 @@ def test_ten_days_killed_at_every_kind_of_place_end_as_if_nothing_had_happened(t
     check_same(tmp_path / "killed", ten_days)
 
 
+def test_four_days_killed_and_stopped_end_as_if_nothing_had_happened(four_days):
+    undisturbed, stopped = four_days
+    assert len(public_files(undisturbed)) == 4 * 3 + 2
+    check_same(stopped, undisturbed)
+    assert "stopped by SIGTERM" in (stopped / "report.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
 def test_ten_days_stopped_by_signals_finish_what_they_began_and_end_as_if_nothing_had_happened(tmp_path, ten_days):
     plan = [{"signal": "SIGTERM", "at": place, "number": 1} for place in PLACES[::2]]
     plan += [{"signal": "SIGTERM", "after": 0.1}, {"signal": "SIGINT", "after": 0.05}]

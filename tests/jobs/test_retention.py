@@ -97,6 +97,7 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
     assert [path for path in scratch.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.usefixtures("great_expectations")
 def test_a_copy_holds_the_needed_columns_of_the_day_for_its_owner_alone(job_file, basic, tmp_path):
     visits = pd.DataFrame(
         {

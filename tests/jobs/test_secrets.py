@@ -231,7 +231,7 @@ def test_an_address_out_of_reach_is_told_in_no_message_record_or_event(written, 
 )
 def test_no_command_tells_an_address(written, monkeypatch, tmp_path, arguments):
     monkeypatch.setenv("PKDP_LEDGER", OUT_OF_REACH)
-    certificate = pkdp.certify(pkdp.Count(k=9), pkdp.AttackerModel(p_max=0.1)).to_json()
+    certificate = pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(1.0)), pkdp.AttackerModel()).to_json()
     (tmp_path / "certificate.json").write_text(certificate, encoding="utf-8")
     policy = 'period = "2020"\n[attacker]\np_max = 0.1\n[tables.visits]\nunit = "person"\nk = 9\ncolumns = ["town"]\n'
     (tmp_path / "gate.toml").write_text(f'ledger = "{OUT_OF_REACH}"\n{policy}', encoding="utf-8")

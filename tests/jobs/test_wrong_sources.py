@@ -115,6 +115,7 @@ def test_what_is_wrong_with_an_address_is_found_before_anything_is_charged(folde
     refused(folder, basic, source, told)
 
 
+@pytest.mark.usefixtures("great_expectations")
 @pytest.mark.parametrize(
     "more",
     [

@@ -66,6 +66,7 @@ class Draft:
 
     def __post_init__(self) -> None:
         self._dates: dict[tuple[str, str | None], tuple[date | None, date | None]] = {}
+        self._kinds: dict[tuple[str, str | None], tuple[Kind, str | None]] = {}
         self._machine_zone = clock.machine_zone()
 
     def job(self, answers: Mapping[str, Any]) -> Job:
@@ -148,7 +149,10 @@ class Draft:
 
         if self.whole.table.format == "parquet" or column in self.keys.get("types", ()):
             return self.whole.columns[column], None
-        return likely_kind(self._first_texts[column], form or self.keys.get("date_format"))
+        key = column, form or self.keys.get("date_format")
+        if key not in self._kinds:
+            self._kinds[key] = likely_kind(self._first_texts[column], key[1])
+        return self._kinds[key]
 
     def text(self, answers: Mapping[str, Any]) -> str:
         """Return the text of the job file.

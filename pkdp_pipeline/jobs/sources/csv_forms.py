@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
 from pkdp_pipeline.engines.rows import literal
@@ -63,6 +63,7 @@ MIDNIGHT = r".*[T ]24:00.*"
 DECIMAL_COMMA = r"[+-]?[0-9]*,[0-9]+"
 
 
+@cache
 def date_pattern(date_format: str) -> str:
     """Return the pattern of dates of a format; its groups are its parts, in their order."""
     return "".join(_PARTS.get(part, re.escape(part)) for part in re.split(r"(%[Ymd])", date_format))

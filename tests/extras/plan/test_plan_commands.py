@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.extras.plan import choices, largest_p_max, smallest_unknown
+from pkdp_pipeline.extras.plan import commands as plan_commands
 from pkdp_pipeline.extras.report.statement import what_if
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 from pkdp_pipeline.model.wording import percent, rounded_up
@@ -35,19 +36,19 @@ from pkdp_pipeline.model.wording import percent, rounded_up
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "plan.v1.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 HABITS = pkdp.IndependentGivenHabits()
-YEAR = ("histogram", "--p-max", 0.1, "--epsilon", 8, "--days", 365, "--evidence", "independent_given_habits")
-BOX = ("count", "--p-max", 0.6, "--p-min", 0.3, "--unknown", 2000)
+QUARTER = ("histogram", "--p-max", 0.1, "--epsilon", 8, "--days", 90, "--evidence", "independent_given_habits")
+BOX = ("count", "--p-max", 0.6, "--p-min", 0.3, "--unknown", 200)
 ELECTION = ("histogram", "--protects", "value", "--p-max-between", 0.7, "--known", 5)
 ASSUMED = ("--assumed-cells", 30, "--assumed-people", 20000, "--assumed-spread", "zipf")
 PLANS = {
     "once": ("histogram", "--p-max", 0.1, *ASSUMED),
-    "year": YEAR,
+    "quarter": QUARTER,
     "box": (*BOX, "--assumed-people", 40),
     "election": ELECTION,
     "anyone": ("histogram", "--days", 30),
     "noise": ("histogram", "--p-max", 0.1, "--choice", 2, "--cells-from-data", *ASSUMED),
     "capped": (
-        *("histogram", "--p-max", 0.2, "--days", 12, "--no-noise", "--known", 2, "--influence", "active"),
+        *("histogram", "--p-max", 0.2, "--days", 3, "--no-noise", "--known", 2, "--influence", "active"),
         *("--evidence", "bounded_participation:2", "--evidence", "independent-given-habits"),
     ),
 }
@@ -76,8 +77,8 @@ def words(text: str) -> str:
 
 def test_the_choices_are_the_librarys_with_every_number_rounded_up():
     attacker = pkdp.AttackerModel(p_max=0.1)
-    found = choices(attacker, epsilon=8.0, delta=1e-6, days=365, evidence=HABITS)
-    done = run(*YEAR)
+    found = choices(attacker, epsilon=8.0, delta=1e-6, days=90, evidence=HABITS)
+    done = run(*QUARTER, "--no-curves")
     assert done.exit_code == 0, done.output
     rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:2] in ("1 ", "2 ", "3 ")]
     assert len(rows) == len(found) == 3
@@ -89,21 +90,21 @@ def test_the_choices_are_the_librarys_with_every_number_rounded_up():
     shown = float(re.search(r"noise of ε = ([\d.]+)", done.stdout)[1])
     assert shown == found[1].mechanism.noise.epsilon
     assert words(found[0].together.sentence()) in words(done.stdout)
-    assert "all 365 releases together" in words(done.stdout)
+    assert "all 90 releases together" in words(done.stdout)
 
 
 def test_limits_and_sensitivity_are_the_librarys():
-    document = plan(*YEAR, "--no-curves")
+    document = plan(*QUARTER, "--no-curves")
     attacker = pkdp.AttackerModel(p_max=0.1)
     mechanism = mechanism_from_dict(document["choices"][0]["mechanism"])
-    together = pkdp.compose([(pkdp.certify(mechanism, attacker), 365)], HABITS)
-    limit = largest_p_max(mechanism, attacker, epsilon=8.0, delta=1e-6, days=365, evidence=HABITS)
+    together = pkdp.compose([(pkdp.certify(mechanism, attacker), 90)], HABITS)
+    limit = largest_p_max(mechanism, attacker, epsilon=8.0, delta=1e-6, days=90, evidence=HABITS)
     assert document["limits"] == [{"field": "p_max", "declared": 0.1, "limit": limit}]
     for row, one in zip(document["what_if"], what_if(together), strict=True):
         assert row["attacker"] == one.words
         assert row["epsilon"] == (None if one.epsilon == math.inf else one.epsilon)
         assert row["delta_at_one"] == one.delta_at_one
-    shown = words(run(*YEAR, "--no-curves", width=200).stdout)
+    shown = words(run(*QUARTER, "--no-curves", width=200).stdout)
     assert f"up to p_max = {percent(limit)}; 10 % is declared" in shown
     for one in what_if(together):
         epsilon = "none" if one.epsilon == math.inf else rounded_up(one.epsilon)
@@ -112,8 +113,8 @@ def test_limits_and_sensitivity_are_the_librarys():
 
 def test_the_smallest_unknown_is_the_librarys():
     least = smallest_unknown(pkdp.Count(), pkdp.AttackerModel(p_max=0.6, p_min=0.3), epsilon=1.0, delta=1e-6)
-    assert plan(*BOX, "--no-curves")["limits"] == [{"field": "unknown", "declared": 2000, "limit": least}]
-    assert f"down to unknown = {least}; 2000 are declared" in words(run(*BOX, "--no-curves").stdout)
+    assert plan(*BOX, "--no-noise", "--no-curves")["limits"] == [{"field": "unknown", "declared": 200, "limit": least}]
+    assert f"down to unknown = {least}; 200 are declared" in words(run(*BOX, "--no-noise", "--no-curves").stdout)
 
 
 @pytest.mark.parametrize("name", one_in(2, PLANS))
@@ -128,14 +129,25 @@ def test_the_json_follows_its_schema_and_its_command_asks_the_same(name):
 
 
 def test_members_of_the_json_can_be_neither_missing_nor_invented():
-    made = plan(*PLANS["capped"], "--assumed-cells", 3, "--assumed-people", 700)
+    dependent = ("--evidence", "bounded_participation:2", "--evidence", "independent_given_habits")
+    made = plan("histogram", "--p-max", 0.1, "--days", 2, "--no-noise", *dependent, *ASSUMED, "--no-curves")
+    made = first_of_each(made | {"curves": plan("histogram", "--p-max", 0.1, "--curves")["curves"]})
+    VALIDATOR.validate(made)
     for path in paths(made):
         without = copy.deepcopy(made)
         del at(without, path[:-1])[path[-1]]
         assert not VALIDATOR.is_valid(without), path
+    for path in {path[:-1] for path in paths(made)}:
         more = copy.deepcopy(made)
-        at(more, path[:-1])["invented"] = 1
+        at(more, path)["invented"] = 1
         assert not VALIDATOR.is_valid(more), path
+
+
+def first_of_each(value: object) -> object:
+    """Return a document with the first element of every list alone."""
+    if isinstance(value, dict):
+        return {key: first_of_each(inner) for key, inner in value.items()}
+    return [first_of_each(inner) for inner in value[:1]] if isinstance(value, list) else value
 
 
 def paths(value: object, path: tuple = ()) -> list[tuple]:
@@ -246,11 +258,12 @@ def test_public_counts_say_how_much_is_suppressed_and_that_they_are_public(tmp_p
 
 
 def test_noise_against_anyone_has_no_smaller_numbers_for_what_the_attacker_does_not_know():
-    found = plan("count", "--p-min", 0.2, "--p-max", 0.5, "--unknown", 120, "--no-curves")["choices"]
+    target = ("--epsilon", 3, "--delta", 0.01)
+    found = plan("count", "--p-min", 0.5, "--p-max", 0.5, "--unknown", 20, *target, "--no-curves")["choices"]
     anyone = next(one for one in found if one["against_anyone"])
     alone = pkdp.certify(mechanism_from_dict(anyone["mechanism"]), pkdp.AttackerModel())
-    assert anyone["delta_at_epsilon"] == alone.delta(1.0)
-    assert anyone["epsilon_at_delta"] == alone.epsilon(1e-6)
+    assert anyone["delta_at_epsilon"] == alone.delta(3.0)
+    assert anyone["epsilon_at_delta"] == alone.epsilon(0.01)
 
 
 def test_the_chosen_one_is_looked_at_closely():
@@ -263,13 +276,15 @@ def test_the_chosen_one_is_looked_at_closely():
     assert "domain = " in second.stdout
 
 
-def test_curves_that_take_long_are_left_out_unless_asked_for():
-    slow = ("histogram", "--p-max", 0.1, "--known", 1, "--days", 2, "--evidence", "independent_given_habits")
-    assert plan(*slow)["curves"] == []
-    assert "--curves draws them" in run(*slow).stdout
-    assert len(plan("histogram", "--p-max", 0.1, "--curves")["curves"]) >= 2
+def test_curves_that_take_long_are_left_out_unless_asked_for(monkeypatch):
     assert "ε at δ = 1e-6 against the threshold k" in run("histogram", "--p-max", 0.1).stdout
     assert "against the threshold" not in run("histogram", "--p-max", 0.1, "--no-curves").stdout
+    monkeypatch.setattr("pkdp_pipeline.extras.plan.answers._LONG", 0.0)
+    shown = run("histogram", "--p-max", 0.1).stdout
+    assert "--curves draws them" in shown
+    assert "against the threshold" not in shown
+    assert json.loads(run("histogram", "--p-max", 0.1, "--json").stdout)["curves"] == []
+    assert len(plan("histogram", "--p-max", 0.1, "--curves")["curves"]) >= 2
 
 
 def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database():
@@ -283,7 +298,7 @@ def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database
         "for asked in (['--help'], ['plan', '--help'], ['plan', 'histogram', '--help']):\n"
         "    needs(asked, 'duckdb', 'pandas', 'numpy', 'flint', 'opendp', 'pkdp_pipeline.extras.plan')\n"
         "needs(['certify', 'histogram', '--p-max', '0.1', '--k', '50'], 'duckdb', 'pandas', 'scipy', 'opendp')\n"
-        "needs(['plan', 'histogram', '--p-max', '0.1'], 'duckdb', 'scipy', 'opendp', 'matplotlib')\n"
+        "needs(['plan', 'histogram', '--p-max', '0.1', '--no-curves'], 'duckdb', 'scipy', 'opendp', 'matplotlib')\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -345,8 +360,8 @@ def talk(answers: list[str | int], *, seconds: float = 300.0) -> tuple[str, int]
 
 
 def test_the_dialogue_ends_with_the_answer_the_command_and_a_piece_of_a_job_file():
-    #        kind, hidden, noise, list, p_max (bad, help, good), known, why, times, ε, δ, counts, choice
-    answers = ["", "", "?", "yes", "", "120 %", "?", "10 %", "1", "back", "0", "1", "", "", "", "back", "", "1"]
+    #        kind, hidden, noise, p_max (bad, help, good), known, times, ε, δ, counts
+    answers = ["", "", "?", "no", "120 %", "?", "10 %", "1", "back", "0", "1", "", "", "", "back", ""]
     shown, code = talk(answers)
     assert code == 0, shown
     told = words(shown)
@@ -365,16 +380,19 @@ def test_the_dialogue_ends_with_the_answer_the_command_and_a_piece_of_a_job_file
     assert max(map(len, shown.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("control", [3, 4], ids=["Ctrl-C", "end of input"])
-def test_the_dialogue_can_be_left(control):
-    shown, code = talk(["", control])
+def test_the_dialogue_can_be_left():
+    shown, code = talk(["", 3])
     assert code == 130
     assert shown.rstrip().endswith("Left. Nothing was written.")
     assert "Traceback" not in shown
 
 
-def test_a_dialogue_that_is_refused_gives_the_command_to_be_changed():
-    shown, code = talk(["", "", "no", "50 %", "0", "1", "0", "", ""])
-    assert code == 4, shown
-    assert "pkdp plan histogram --p-max 0.5 --epsilon 0 --delta 1e-6 --no-noise" in words(shown)
-    assert "no threshold k up to" in shown
+def test_a_dialogue_that_is_refused_gives_the_command_to_be_changed(monkeypatch):
+    answers = iter(["", "", "no", "50 %", "0", "1", "0", "", ""])
+    monkeypatch.setattr(plan_commands, "at_a_terminal", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    refused = run()
+    assert refused.exit_code == 4, refused.output
+    told = words(refused.stdout + refused.stderr)
+    assert "pkdp plan histogram --p-max 0.5 --epsilon 0 --delta 1e-6 --no-noise" in told
+    assert "no threshold k up to" in told

@@ -17,13 +17,22 @@ from pkdp_pipeline.extras.plan.question import Question
 from pkdp_pipeline.model.wording import rounded_up
 
 HABITS = (pkdp.IndependentGivenHabits(),)
-ONCE = Question(kind="histogram", attacker=pkdp.AttackerModel(p_max=0.2, known=2), epsilon=1.0, delta=1e-6)
+ACTIVE = pkdp.AttackerModel(p_max=0.2, known=2, influence="active")
+ONCE = Question(kind="histogram", attacker=ACTIVE, epsilon=1.0, delta=1e-6)
+PASSIVE = Question(kind="histogram", attacker=pkdp.AttackerModel(p_max=0.2, known=2), epsilon=1.0, delta=1e-6)
 QUARTER = Question(
     kind="histogram", attacker=pkdp.AttackerModel(p_max=0.1), epsilon=4.0, delta=1e-6, days=90, evidence=HABITS
 )
 
 
-@pytest.mark.parametrize("question", [ONCE, QUARTER], ids=["once", "quarter"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param(ONCE, id="once"),
+        pytest.param(QUARTER, id="quarter"),
+        pytest.param(PASSIVE, id="passive", marks=pytest.mark.slow),
+    ],
+)
 def test_every_point_is_a_certificate(question):
     made = planned(question)
     found = {curve.field: curve for curve in curves(made)}
@@ -50,6 +59,7 @@ def test_what_takes_long_depends_on_theorem_and_size():
     assert takes_long(planned(several))
     assert not takes_long(planned(QUARTER))
     assert not takes_long(planned(ONCE))
+    assert not takes_long(planned(PASSIVE))
 
 
 def test_the_rows_that_are_drawn_are_points_of_the_curves():

@@ -11,15 +11,18 @@ from pathlib import Path
 import jsonschema
 import pandas as pd
 import pytest
-from thorough import one_in
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli.main import app
+from pkdp_pipeline.extras.plan import changes, repair
+from pkdp_pipeline.model.evidence import IndependentGivenHabits
 from pkdp_pipeline.schemas import schema
+
+pytestmark = pytest.mark.usefixtures("short_grid", "short_search")
 
 VALID = jsonschema.Draft202012Validator(schema("plan_job"), format_checker=jsonschema.FormatChecker())
 HABITS = (
-    'budget = { epsilon = 2.0, delta = 1e-6, part = "partial_knowledge" }\n'
+    'budget = { epsilon = 1.5, delta = 1e-6, part = "partial_knowledge" }\n'
     'evidence = { kind = "independent_given_habits" }\n'
 )
 JOB = """# kept
@@ -40,6 +43,24 @@ k = {k}  # small
 [output]
 directory = "out"
 """
+
+
+SOURCE = 'source = "visits.parquet"'
+WITH_PASSWORD = 'source = { postgres = "postgresql://a:secret@b/c", table = "t" }'
+
+
+@pytest.fixture(scope="module")
+def short_search():
+    """Let one kind of evidence be tried: a smallest k for each of four takes long."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(changes, "CLAIMS", (IndependentGivenHabits(),))
+        yield
+
+
+@pytest.fixture
+def without_threshold(monkeypatch):
+    """Let no noise with a threshold be looked for: which it is takes most of the time."""
+    monkeypatch.setattr(changes, "_noise_and_threshold", lambda *_: None)
 
 
 def written(folder: Path, *, k: int = 1, terms: str = "", ledger: str = "out/ledger.sqlite") -> Path:
@@ -74,28 +95,26 @@ def test_what_cannot_be_run_yet_is_said_where_it_is_planned_ahead(tmp_path):
     assert "But not now" not in plan(path, "--date", "2020-01-03").output
 
 
-def test_a_refused_job_is_told_what_to_write(tmp_path):
-    done = plan(written(tmp_path), "--date", "2020-01-01", width=80)
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory, short_grid, short_search):
+    """What is printed about a refused job whose source has a password, the job, and the changed file."""
+    folder = tmp_path_factory.mktemp("refused")
+    path, new = written(folder), folder / "new.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace(SOURCE, WITH_PASSWORD), encoding="utf-8")
+    return plan(path, "--date", "2020-01-01", "--write", new, width=80), path, new
+
+
+def test_a_refused_job_is_told_what_to_write(refused):
+    done, path, _ = refused
     assert done.exit_code == 4
     table = '      [[release]]\n      name = "by_town"  # the towns\n    - k = 1  # small\n    + k = 60  # small\n'
     assert table in done.output
-    assert all(len(line) <= 80 for line in done.output.splitlines())
-    assert sorted(os.listdir(tmp_path)) == ["job.toml"]
-
-
-def test_what_is_printed_holds_no_password(tmp_path, monkeypatch):
-    path = written(tmp_path, terms='budget = { epsilon = 1.0, delta = 1e-6, part = "partial_knowledge" }')
-    text = path.read_text(encoding="utf-8").replace(
-        'source = "visits.parquet"', 'source = { postgres = "postgresql://a:secret@b/c", table = "t" }'
-    )
-    path.write_text(text, encoding="utf-8")
-    done = plan(path, "--date", "2020-01-01")
-    assert done.exit_code == 4
-    assert "+ k = 60" in done.output
     assert "secret" not in done.output
+    assert all(len(line) <= 80 for line in done.output.splitlines() if "new.toml" not in line)
+    assert sorted(os.listdir(path.parent)) == ["job.toml", "new.toml"]
 
 
-def test_as_json(tmp_path):
+def test_as_json(tmp_path, without_threshold):
     done = plan(written(tmp_path), "--from", "2020-01-01", "--to", "2020-01-02", "--json")
     assert done.exit_code == 4
     told = json.loads(done.output)
@@ -114,13 +133,13 @@ def test_as_json(tmp_path):
     [
         ("", "", None, set()),
         ("", '\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\n', None, {"change", "less"}),
-        (HABITS, "", "2020-01-05", {"change", "less", "question"}),
+        (HABITS, "", "2020-01-03", {"change", "less", "question"}),
     ],
 )
-def test_the_json_is_what_its_schema_describes(tmp_path, terms, more, refused, kinds):
+def test_the_json_is_what_its_schema_describes(tmp_path, without_threshold, terms, more, refused, kinds):
     path = written(tmp_path, k=60, terms=terms)
     path.write_text(path.read_text(encoding="utf-8").replace("\n[output]", f"{more}\n[output]"), encoding="utf-8")
-    last = "2020-01-01" if refused is None else "2020-01-06"
+    last = "2020-01-01" if refused is None else "2020-01-03"
     done = plan(path, "--from", "2020-01-01", "--to", last, "--json")
     told = json.loads(done.output)
     VALID.validate(told)
@@ -129,8 +148,8 @@ def test_the_json_is_what_its_schema_describes(tmp_path, terms, more, refused, k
     assert bool(told["refused"]) == bool(kinds)
     assert (told["refused"] or {"day": None})["day"] == refused
     if refused:
-        assert [one["day"] for one in told["releases"]] == [f"2020-01-0{day}" for day in range(1, 5)]
-        assert told["tried_days"] == 6
+        assert [one["day"] for one in told["releases"]] == [f"2020-01-0{day}" for day in (1, 2)]
+        assert told["tried_days"] == 3
 
 
 def test_a_target_may_be_asked_for(tmp_path):
@@ -143,42 +162,49 @@ def test_a_target_may_be_asked_for(tmp_path):
     assert plan(path, "--date", "2020-01-01", "--delta", 0).exit_code == 2
 
 
-def test_the_changed_file_is_written_with_its_comments_and_only_to_a_new_one(tmp_path):
-    path, new = written(tmp_path), tmp_path / "new.toml"
-    done = plan(path, "--date", "2020-01-01", "--write", new)
-    assert done.exit_code == 4
+def test_the_changed_file_is_written_with_its_comments_and_only_to_a_new_one(refused):
+    _, path, new = refused
     assert new.read_text(encoding="utf-8") == path.read_text(encoding="utf-8").replace("k = 1 ", "k = 60 ")
-    assert plan(new, "--date", "2020-01-01").exit_code == 0
-    assert plan(path, "--date", "2020-01-01", "--write", new).exit_code == 2
-    assert plan(path, "--date", "2020-01-01", "--write", tmp_path / "other" / "new.toml").exit_code == 2
-    fine = tmp_path / "fine.toml"
+    fine = new.with_name("fine.toml")
     assert plan(new, "--date", "2020-01-01", "--write", fine).exit_code == 0
     assert not fine.exists()
+    assert plan(path, "--date", "2020-01-01", "--write", new).exit_code == 2
+    assert plan(path, "--date", "2020-01-01", "--write", new.parent / "other" / "new.toml").exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("k", "after", "days"),
-    one_in(2, [(60, "release_threshold = ", ["2020-01-01", "2020-01-02"]), (1, "k = 60 ", ["2020-01-01"])]),
-)
-def test_what_is_written_runs(tmp_path, k, after, days):
+def check_runs(folder: Path, path: Path, new: Path, days: list[str]) -> None:
+    """Run the changed file on data, and the job that was refused."""
     rows = [(date.fromisoformat(day), f"{town} {n}", town) for day in days for town in ("Ås", "Bø") for n in range(150)]
-    pd.DataFrame(rows, columns=["day", "person", "town"]).to_parquet(tmp_path / "visits.parquet")
-    path, new = written(tmp_path, k=k), tmp_path / "new.toml"
+    pd.DataFrame(rows, columns=["day", "person", "town"]).to_parquet(folder / "visits.parquet")
 
     def run(file: Path) -> list[int]:
         return [
             CliRunner().invoke(app, ["run", str(file), "--date", day], env={"COLUMNS": "100"}).exit_code for day in days
         ]
 
-    assert plan(path, "--from", days[0], "--to", days[-1], "--write", new).exit_code == 4
-    assert after in new.read_text(encoding="utf-8")
     assert run(new) == [0 for _ in days]
     for day in days:
-        table = pd.read_parquet(tmp_path / "out" / day / "by_town.parquet")
+        table = pd.read_parquet(folder / "out" / day / "by_town.parquet")
         assert sorted(table["town"]) == ["Bø", "Ås"]
     assert plan(new, "--from", days[0], "--to", days[-1]).exit_code == 0
-    shutil.rmtree(tmp_path / "out")
+    shutil.rmtree(folder / "out")
     assert run(path)[-1] == 4
+
+
+def test_what_is_written_runs(tmp_path, refused):
+    _, path, new = refused
+    for file in (path, new):
+        text = file.read_text(encoding="utf-8").replace(WITH_PASSWORD, SOURCE)
+        (tmp_path / file.name).write_text(text, encoding="utf-8")
+    check_runs(tmp_path, tmp_path / path.name, tmp_path / new.name, ["2020-01-01"])
+
+
+@pytest.mark.slow
+def test_noise_that_is_written_runs(tmp_path):
+    path, new, days = written(tmp_path, k=60), tmp_path / "new.toml", ["2020-01-01", "2020-01-02"]
+    assert plan(path, "--from", days[0], "--to", days[-1], "--write", new).exit_code == 4
+    assert "release_threshold = " in new.read_text(encoding="utf-8")
+    check_runs(tmp_path, path, new, days)
 
 
 def test_dates_are_one_or_two(tmp_path):
@@ -205,7 +231,8 @@ def test_a_refused_run_names_the_command_and_only_where_it_shows_something(tmp_p
     assert "plan job" not in fine.stderr
 
 
-def test_tables_in_one_line_are_edited_as_well(tmp_path):
+def test_tables_in_one_line_are_edited_as_well(tmp_path, without_threshold, monkeypatch):
+    monkeypatch.setattr(repair, "questions", lambda *_: ())
     path = written(tmp_path)
     text = path.read_text(encoding="utf-8")
     inline = text[: text.index("[attacker]")] + (

@@ -5,7 +5,9 @@ import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificates import target
 from pkdp_pipeline.cli.main import app
+from pkdp_pipeline.extras.start import demo_command
 
 pytestmark = pytest.mark.default_target
 
@@ -14,29 +16,39 @@ def ran(*arguments):
     return CliRunner().invoke(app, ["demo", *arguments])
 
 
-def test_a_quarter_is_published_and_a_week_is_left(tmp_path):
-    folder = tmp_path / "clinic"
-    first = ran("--out", str(folder))
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The folder of a demo of a quarter, of which five weeks are published, and what was printed."""
+    assert demo_command._WEEKS == 13
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(demo_command, "_WEEKS", 5)
+        patched.setattr(target, "DEFAULT", target.Target())
+        folder = tmp_path_factory.mktemp("demo") / "clinic"
+        return folder, ran("--out", str(folder))
+
+
+def test_a_quarter_is_published_and_a_week_is_left(demo):
+    folder, first = demo
     assert first.exit_code == 0, first.output
     assert "The report of clinic" in first.output
     assert (folder / "report.html").stat().st_size > 10_000
-    assert len(list((folder / "public").glob("2026-*"))) == 13
+    assert len(list((folder / "public").glob("2026-*"))) == 5
 
     week = CliRunner().invoke(app, first.output.splitlines()[-1].split()[1:])
     assert week.exit_code == 0, week.output
-    assert len(list((folder / "public").glob("2026-*"))) == 14
+    assert len(list((folder / "public").glob("2026-*"))) == 6
     with pkdp.Ledger.open(folder / "ledger.sqlite", dataset="clinic") as ledger:
-        assert ledger.total().releases == 14
+        assert ledger.total().releases == 6
         assert ledger.total().epsilon(1e-6) <= 1.0
 
 
-def test_what_is_published_follows_from_the_visits(tmp_path):
-    ran("--out", str(tmp_path))
-    visits = pd.read_csv(tmp_path / "visits.csv", dtype=str)
+def test_what_is_published_follows_from_the_visits(demo):
+    folder, _ = demo
+    visits = pd.read_csv(folder / "visits.csv", dtype=str)
     days = pd.to_datetime(visits["date"])
     week = visits[(days >= "2026-01-05") & (days < "2026-01-12")].dropna(subset=["patient"])
     most = week.groupby("district")["patient"].nunique()
-    table = pd.read_parquet(tmp_path / "public" / "2026-W02" / "patients_by_district.parquet")
+    table = pd.read_parquet(folder / "public" / "2026-W02" / "patients_by_district.parquet")
     shown = table.set_index("district")["count"]
     assert set(shown.index) == set(most[most >= 55].index) < set(most.index)
     assert (shown <= most[shown.index]).all()

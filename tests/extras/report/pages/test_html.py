@@ -24,8 +24,15 @@ from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, attackers, l
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.model.wording import rounded_up
 
-pytestmark = pytest.mark.xdist_group("report")
+pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("short_grid")]
 every_report = pytest.mark.parametrize("name", [name for name in REPORTS if name != "auditor"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pages(short_grid):
+    """Gather the reports and draw their pages before they are looked at."""
+    for name in REPORTS.keys() - {"auditor"}:
+        page(name)
 
 
 @functools.cache
@@ -192,6 +199,7 @@ def test_the_lead_its_assumptions_and_its_limits_come_first(name):
         assert root.text.count(plain(whom)) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_of_several_attackers_none_is_said_to_be_enough():
     histogram, evidence = pkdp.Histogram(k=40), pkdp.IndependentGivenHabits()
     weak = pkdp.certify(histogram, pkdp.AttackerModel(p_max=0.1))
@@ -348,7 +356,9 @@ def test_where_noise_decides_what_is_published_the_numbers_are_said_to_lean_high
 @pytest.mark.usefixtures("undrawn")
 def test_input_checks_are_for_auditors():
     report = REPORTS["auditor"]()
-    assert [row[0] for row in rows(tree("auditor"), "checks-list")] == [plain(check.rule) for check in report.checks]
+    assert [row[0] for row in rows(read(to_html(report)), "checks-list")] == [
+        plain(check.rule) for check in report.checks
+    ]
     public = replace(report, audience="public", checks=(CheckLine(rule="no cell is called X", passed=True),))
     shown = read(to_html(public)).one("section", id="checks").text
     assert "no cell is called X" not in shown
@@ -404,16 +414,19 @@ def test_rows_and_cells_that_are_left_out_are_said():
     assert "365 oldest periods" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_equal_reports_have_equal_bytes():
-    """Also in another process, in another place and language."""
+    """Also in another process, in another place and language; of pictures test_inline_svg.py says so."""
     script = (
-        "import pickle, sys; from pkdp_pipeline.extras.report.pages.forms import to_html; "
-        "sys.stdout.buffer.write(to_html(pickle.load(sys.stdin.buffer)).encode())"
+        "import pickle, sys; from markupsafe import Markup; from pkdp_pipeline.extras.report.pages import forms; "
+        "forms._drawn = lambda *values, title, description, **more: "
+        "Markup('<svg><title>{}</title><desc>{}</desc></svg>').format(title, description); "
+        "sys.stdout.buffer.write(forms.to_html(pickle.load(sys.stdin.buffer)).encode())"
     )
     asked = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     given = pickle.dumps(REPORTS["day"]())
     done = subprocess.run([sys.executable, "-c", script], check=True, input=given, stdout=subprocess.PIPE, env=asked)
-    assert done.stdout.decode() == page("day")
+    assert done.stdout.decode() == to_html(REPORTS["day"]())
 
 
 @pytest.mark.parametrize(("name", "most"), [("day", 400_000), ("noisy", 400_000), ("year", 1_000_000)])
@@ -462,7 +475,7 @@ def test_equal_curves_are_drawn_once():
 
 
 def test_no_line_ends_inside_a_number_or_a_date():
-    root = read(to_html(REPORTS["noisy"]()))
+    root = tree("noisy")
     bound = {one.text for one in root.all("span") if "n" in one.classes}
     assert {"1.34e-6", "δ = 1e-6", "95 %", "2013-01-07"} <= bound
     for one in root.all("p", "dd", "li", "summary", "figcaption"):

@@ -20,7 +20,15 @@ from pkdp_pipeline.extras.report.pages.officer import sections, worded
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED
 from pkdp_pipeline.extras.report.statement import Statement
 
+pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("short_grid")]
 every_report = pytest.mark.parametrize("report", [clinic_report, hostile_report, noisy_report, year_report])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def reports(short_grid):
+    """Gather the reports before they are looked at."""
+    for report in (clinic_report, hostile_report, noisy_report, year_report):
+        report()
 
 
 def test_the_parts_are_in_order():
@@ -178,6 +186,7 @@ def test_a_reader_that_does_not_exist_is_refused():
         render(clinic_report(), "html", "boss")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_says_who_publishes_and_plain_words_and_numbers_before_the_sentence():
     text = render(clinic_report(), "md")
     assert "- Publisher: Walk-in clinic (invented)\n- Contact: data" in text

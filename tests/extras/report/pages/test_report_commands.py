@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from visit_jobs import BASIC, DAY, dates, visits
 
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.extras.report import pages as room
-from pkdp_pipeline.extras.report.pages import forms
+from pkdp_pipeline.extras.report.pages import forms, published
 from pkdp_pipeline.jobs import load_job, run_job
 
 REPORTING = BASIC.replace('directory = "out"', 'directory = "out"\n    report = true')
@@ -25,31 +26,45 @@ def pkdp(*arguments):
     return CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, list(map(str, arguments)))
 
 
-@pytest.fixture
-def ran(job_file):
-    """The file of a job that has published two days."""
-    path = job_file()
+@pytest.fixture(autouse=True)
+def no_curves(monkeypatch):
+    """Leave out the curves over what else may be assumed, which take nine tenths of a report's time."""
+    monkeypatch.setattr(published, "knowledge_curves", lambda *_, **__: ())
+
+
+def written(folder: Path, text: str, frame: pd.DataFrame) -> Path:
+    frame.to_parquet(folder / "visits.parquet")
+    path = folder / "job.toml"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """The file of a job that has published two days; no test changes what is there."""
+    path = written(tmp_path_factory.mktemp("ran"), BASIC, visits())
     for day in dates(2):
         run_job(load_job(path), day)
     return path
 
 
-@pytest.fixture
-def far_apart(job_file):
+@pytest.fixture(scope="module")
+def far_apart(tmp_path_factory):
     """The file of a job that writes reports, with two days published more than a year apart; one town is in Japan."""
     frame = visits(1, {"Ås": 37, "東京": 25})
     later = frame.assign(day=datetime.date(2021, 2, 15))
-    path = job_file(BASIC, pd.concat([frame, later]))
+    folder = tmp_path_factory.mktemp("far_apart")
+    path = written(folder, BASIC, pd.concat([frame, later]))
     for day in (DAY, datetime.date(2021, 2, 15)):
         run_job(load_job(path), day)
-    return job_file(REPORTING, pd.concat([frame, later]))
+    return written(folder, REPORTING, pd.concat([frame, later]))
 
 
 @pytest.mark.parametrize(
     "command",
     [
         ("run", "--date", "2021-02-15"),
-        ("backfill", "--from", "2021-02-15", "--to", "2021-02-15"),
+        pytest.param(("backfill", "--from", "2021-02-15", "--to", "2021-02-15"), marks=pytest.mark.slow),
         ("report", "--out", "report.html"),
     ],
 )
@@ -89,6 +104,7 @@ def test_the_suffix_of_a_file_says_its_format(ran, tmp_path, name, start):
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_html_is_written_to_a_file_and_one_line_says_so(ran, tmp_path):
     done = pkdp("report", ran, "--out", tmp_path / "page.html")
     assert done.exit_code == 0, done.output
@@ -124,6 +140,7 @@ def test_the_options_reach_the_report(ran, tmp_path):
     assert document["lead"]["delta"] == 1e-4
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -150,11 +167,12 @@ def test_a_job_that_has_not_run_is_exit_code_2(job_file):
 
 def test_what_the_job_lives_on_is_not_overwritten(ran):
     folder = ran.parent
+    (folder / "link.html").unlink(missing_ok=True)
     (folder / "link.html").symlink_to(folder / "ledger" / "visits.sqlite")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    published = [path for path in before if path.parent.parent.name == "out" and path.suffix != ".html"]
-    assert {path.suffix for path in published} >= {".parquet", ".json", ".md"}
-    names = ("ledger/visits.sqlite", "link.html", "job.toml", "visits.parquet", "out/../visits.parquet", *published)
+    files = [path for path in before if path.parent.parent.name == "out" and path.suffix != ".html"]
+    assert {path.suffix for path in files} >= {".parquet", ".json", ".md"}
+    names = ("ledger/visits.sqlite", "link.html", "job.toml", "visits.parquet", "out/../visits.parquet", *files)
     for name in names:
         done = pkdp("report", ran, "--format", "md", "--out", folder / name)
         assert done.exit_code == 2, name

@@ -140,6 +140,7 @@ def test_what_cannot_be_written_is_published_and_charged_once(job, drawn, monkey
     assert len(ids(read)) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_without_a_stand_in_writes_a_page(job):
     result = run_job(job(REPORTING), DAY)
     page = result.report.read_text(encoding="utf-8")
@@ -167,6 +168,7 @@ CHECKED = """
 """
 
 
+@pytest.mark.usefixtures("great_expectations")
 def test_the_rules_are_those_that_a_day_is_held_to_and_stop_it(job, job_file, tmp_path):
     text = BASIC.replace("[output]", f"{CHECKED}\n    [output]").replace(
         "k = 20", 'k = 20\n    domain = { town = ["Ås", "Bø", "Secretville"] }'

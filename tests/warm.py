@@ -49,6 +49,7 @@ class Popen:
         stderr: Any = None,
         pass_fds: Sequence[int] = (),
         env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         text: bool = False,
         start_new_session: bool = False,
     ) -> None:
@@ -60,7 +61,13 @@ class Popen:
                 *(_end(end, at, text, ending) for at, end in enumerate((stdin, stdout, stderr))), strict=True
             )
             self.stdin, self.stdout, self.stderr = ours
-            asked = _program(command), list(pass_fds), dict(env or os.environ), str(Path.cwd()), start_new_session
+            asked = (
+                _program(command),
+                list(pass_fds),
+                dict(env or os.environ),
+                str(cwd or Path.cwd()),
+                start_new_session,
+            )
             with _lock:
                 socket.send_fds(_origin(), [pickle.dumps(asked)], [theirs.fileno(), *given, *pass_fds])
         self.pid = int(self._status.recv(_MESSAGE))
@@ -102,10 +109,10 @@ class Popen:
         self.wait()
 
 
-def run(command: Sequence[str], *, check: bool = False, env: Mapping[str, str] | None = None) -> Any:
+def run(command: Sequence[str], *, check: bool = False, **further: Any) -> Any:
     """Run a program as `subprocess.run` does, and return it with what it printed."""
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-        with Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=env) as process:
+        with Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, **further) as process:
             process.wait()
         printed = []
         for file in (stdout, stderr):
@@ -133,12 +140,16 @@ def _end(end: Any, number: int, text: bool, ending: ExitStack) -> tuple[IO[Any] 
 
 def _program(command: Sequence[str]) -> tuple[str, str, list[str]]:
     """Return the kind of a program, its text or path, and its arguments."""
-    options = iter(command[1:])
+    options, begin = iter(command[1:]), ""
     for option in options:
         if option == "-c":
-            return "code", next(options), ["-c", *options]
-        if option != "-P":
-            assert not option.startswith("-"), f"a process that has begun cannot be given {option}"
+            return "code", begin + next(options), ["-c", *options]
+        if option == "-W":
+            begin += f"import warnings; warnings._setoption({next(options)!r})\n"
+        elif option == "-X":
+            next(options)  # how an interpreter checks itself can be said at its beginning alone
+        elif option != "-P":
+            assert not (begin or option.startswith("-")), f"a process that has begun cannot be given {option}"
             return "script", option, [option, *options]
     raise AssertionError("without a program")
 

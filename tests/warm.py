@@ -149,7 +149,8 @@ def _program(command: Sequence[str]) -> tuple[str, str, list[str]]:
         elif option == "-X":
             next(options)  # how an interpreter checks itself can be said at its beginning alone
         elif option != "-P":
-            assert not (begin or option.startswith("-")), f"a process that has begun cannot be given {option}"
+            assert not option.startswith("-"), f"a process that has begun cannot be given {option}"
+            assert not begin, "a script is given no filter of warnings"
             return "script", option, [option, *options]
     raise AssertionError("without a program")
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-__all__ = ["CLOSEST", "examples", "few", "one_in", "spread"]
+__all__ = ["ALL", "CLOSEST", "examples", "few", "one_in", "spread"]
 
+ALL = bool(os.environ.get("PKDP_HYPOTHESIS"))
+"""Whether a property is tried on all its cases, the dear ones among them."""
 CLOSEST = {True: 0.9, False: 0.5}
 """How near to its certificate the strongest attacker comes at least, among all that are drawn and among few of them."""
 
@@ -22,9 +24,9 @@ def examples(quick: int, full: int) -> pytest.MarkDecorator:
     )
 
 
-def few(full: int) -> int:
-    """Return how many cases a property is tried on: a quarter of them in ``make test``."""
-    return full if os.environ.get("PKDP_HYPOTHESIS") else max(3, full // 4)
+def few(full: int, quick: int | None = None) -> int:
+    """Return how many cases a property is tried on: in ``make test`` a quarter of them, or `quick`."""
+    return full if ALL else quick or max(3, full // 4)
 
 
 def one_in(few: int, cases: Iterable[Any]) -> list[Any]:

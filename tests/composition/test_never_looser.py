@@ -136,8 +136,8 @@ KINDS = {
     "count, k, capped": certified(pkdp.Count(k=6), p_max=0.3, unknown_max=12),
     "count, k, controlled": certified(pkdp.Count(k=6), p_max=0.2, known=3, influence="active"),
     "count, k, merely known": certified(pkdp.Count(k=4), p_max=0.2, known=3),
-    "count, k, many merely known": certified(pkdp.Count(k=40), p_max=0.1, known=60),
-    "count, k in a box": certified(pkdp.Count(k=10), p_min=0.1, p_max=0.3, unknown=30),
+    "count, k, many merely known": certified(pkdp.Count(k=20), p_max=0.1, known=30),
+    "count, k in a box": certified(pkdp.Count(k=4), p_min=0.3, p_max=0.3, unknown=8),
     "count, both thresholds": certified(pkdp.Count(k=5, k_complement=8), p_min=0.1, p_max=0.6),
     "count, k and noise": certified(pkdp.Count(k=10, noise=NOISE, release_threshold=20), p_max=0.1),
     "count, k and noise, merely known": certified(
@@ -148,7 +148,7 @@ KINDS = {
     "cells, value": certified(pkdp.Histogram(k=20), "value", p_max=0.3),
     "cells, value, merely known": certified(pkdp.Histogram(k=8), "value", p_max=0.2, known=3),
     "cells, value, between": certified(pkdp.Histogram(k=30), "value", p_max_between=0.7),
-    "cells, exact": certified(pkdp.Histogram(), p_min=0.1, p_max=0.5, unknown=300),
+    "cells, exact": certified(pkdp.Histogram(), p_min=0.1, p_max=0.5, unknown=60),
     "cells, options": certified(pkdp.Histogram(), "value", p_min=0.1, unknown=300),
     "several cells, merely known": certified(
         pkdp.Histogram(k=8, cells_per_unit=2), p_max=0.2, known=3, independent_cells=True

@@ -168,7 +168,7 @@ def _closest(attacker: _Attacker) -> float:
 
 @pytest.mark.parametrize("protects", ["presence", "value"])
 @pytest.mark.parametrize(("made", "tight"), [(_independent, 0.8), (_capped, 0.999)])
-@examples(quick=8, full=2_000)
+@examples(quick=4, full=2_000)
 def test_no_attacker_learns_more_than_is_certified(made: Any, tight: float, protects: str, examples: int) -> None:
     # Seeds of our own: what hypothesis draws depends on the modules that a process has loaded.
     closest = max(_closest(made(np.random.default_rng(seed), protects)) for seed in range(examples))

@@ -87,9 +87,9 @@ def test_noised_releases_of_different_days_without_evidence_add_up_in_the_worst_
 def test_days_add_up_by_the_evidence_declared(evidence):
     book = Book(Terms(evidence=(evidence,)))
     for day in (1, 2, 3):
-        book.add(TABLE, f"2013-01-0{day}")
-    book.add(Histogram(k=80), "2013-01-04")
-    parts = [(certify(TABLE, ATTACKER), 3), certify(Histogram(k=80), ATTACKER)]
+        book.add(Histogram(k=20), f"2013-01-0{day}")
+    book.add(Histogram(k=30), "2013-01-04")
+    parts = [(certify(Histogram(k=20), ATTACKER), 3), certify(Histogram(k=30), ATTACKER)]
     same(book.total(), compose(parts, evidence))
     with pytest.raises(NoEvidenceError):
         book.total(evidence=())
@@ -324,7 +324,7 @@ EVIDENCE = st.sampled_from([(), (IndependentGivenHabits(),), (OneDayProtected(),
 
 
 @given(st.lists(st.tuples(MECHANISMS, PERIODS, UNITS), max_size=12), EVIDENCE)
-@settings(max_examples=few(60), deadline=None)
+@settings(max_examples=few(60, 3), deadline=None)
 def test_the_database_admits_what_the_rule_admits(asked, evidence):
     book, standing_by = Book(Terms(evidence=evidence)), []
     for mechanism, period, unit in asked:
@@ -375,7 +375,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=few(100), deadline=None)
+@settings(max_examples=few(100, 8), deadline=None)
 def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
     book = Book()
     for kind, *rest in steps:
@@ -393,7 +393,7 @@ def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
 
 
 @given(st.lists(st.tuples(NOISY, PERIODS, UNITS), min_size=1, max_size=8), st.randoms(use_true_random=False))
-@settings(max_examples=few(30), deadline=None)
+@settings(max_examples=few(30, 3), deadline=None)
 def test_the_order_of_releases_does_not_change_the_total(asked, random):
     one, other = Book(), Book()
     for mechanism, period, unit in asked:

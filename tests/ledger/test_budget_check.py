@@ -209,7 +209,7 @@ def all_windows(standings, days):
     ),
     st.lists(st.tuples(st.sampled_from([0.3, 0.5, 1.0]), st.sampled_from([None, 1, 2, 3, 7])), min_size=1, max_size=2),
 )
-@settings(max_examples=few(60))
+@settings(max_examples=few(60, 6))
 def test_noise_is_refused_exactly_when_some_window_would_hold_too_much(steps, limits):
     book = opened(*(Budget(epsilon, 0, window_days=days) for epsilon, days in limits))
     for kind, *rest in steps:
@@ -268,7 +268,7 @@ def measured(standings, held, unit, evidence):
     st.sampled_from([0.35, 1.0, 1.6, 2.1]),
     st.sampled_from(["partial_knowledge", "worst_case", None]),
 )
-@settings(max_examples=few(40))
+@settings(max_examples=few(40, 4))
 def test_no_window_of_any_unit_ever_holds_more_than_is_allowed(asked, days, allowed, part):
     budget = Budget(allowed, 1e-6, part=part, window_days=days)
     book = opened(budget, evidence=(OneDayProtected(),))
@@ -312,19 +312,19 @@ def test_bounded_dependence_is_held_to_the_budget():
 # Work -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [list(range(60)), list(range(60))[::-1], sorted(range(60), key=lambda n: n % 7)])
+@pytest.mark.parametrize("order", [list(range(26)), list(range(26))[::-1], sorted(range(26), key=lambda n: n % 7)])
 def test_windows_that_add_up_from_the_same_are_added_up_once(order, monkeypatch):
     counted, nothing = [], compose([certified(noised(1e-9), AttackerModel(), "presence")])
     monkeypatch.setattr(totals, "add_up", lambda *_, **__: counted.append(1) or nothing)
-    monkeypatch.setattr(totals, "_known_totals", OrderedDict())
-    book = opened(Budget(1.0, 1e-6, part="partial_knowledge", window_days=30), evidence=(OneDayProtected(),))
+    monkeypatch.setattr(totals, "_lines", OrderedDict())
+    book = opened(Budget(1.0, 1e-6, part="partial_knowledge", window_days=12), evidence=(OneDayProtected(),))
     for number in order:
         counted.clear()
         book.add(TABLE, date.fromordinal(date(2013, 1, 1).toordinal() + number).isoformat())
         assert len(counted) <= 2
     counted.clear()
     # One more of equal days, each window full: that was added up before.
-    book.add(TABLE, "2013-03-02")
+    book.add(TABLE, "2013-01-27")
     assert not counted
 
 

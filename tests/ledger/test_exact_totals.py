@@ -299,14 +299,15 @@ def test_only_the_exact_number_is_a_total(mechanism):
 
 
 def test_a_noised_table_says_what_may_stand_beside_it(ledger):
+    thresholded = Histogram(k=5, noise=GeometricNoise(0.5), release_threshold=30)
     plain = publish(
-        lambda: PEOPLE, Publication(question=Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=SURE, ledger=ledger)
+        lambda: PEOPLE, Publication(question=Question(mechanism=thresholded, **HISTOGRAM), attacker=SURE, ledger=ledger)
     )
     assert "only while nothing else is published" in plain.certificate.sentence()
     with pkdp.Ledger.open(":memory:") as other:
         given_it = publish(
             lambda: PEOPLE,
-            Publication(question=Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=TOLD, ledger=other),
+            Publication(question=Question(mechanism=thresholded, **HISTOGRAM), attacker=TOLD, ledger=other),
         )
     words = "only while nothing else than the number of people present is published"
     assert words in given_it.certificate.sentence()
@@ -564,7 +565,7 @@ def overlaps(one, other):
     return Period.parse(one[4][0]).overlaps(Period.parse(other[4][0]))
 
 
-@examples(quick=40, full=1500)
+@examples(quick=10, full=1500)
 @pytest.mark.parametrize("evidence", [(), (IndependentGivenHabits(),)])
 def test_the_rule_is_what_a_small_oracle_says(examples, evidence):
     @given(st.lists(st.tuples(ASKED, PLACES), max_size=7))
@@ -637,7 +638,7 @@ def step(ledger, kind, attacker, what):
         ledger.give_back(reserved)
 
 
-@examples(quick=25, full=400)
+@examples(quick=6, full=400)
 def test_whatever_happens_nothing_is_claimed_that_a_total_takes(examples):
     """Requests, revisions, new certificates, reservations left and given back: in any order."""
 

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 from ledger_samples import NOISED, certificate, offer_for, publish, reserve, standing
 
 from pkdp_pipeline import clock
@@ -84,17 +85,23 @@ def retried(call):
             return call()
 
 
-@pytest.mark.parametrize("attempts", [16, pytest.param(200, marks=slow)])
-def test_sixteen_processes_never_exceed_the_budget(location, tmp_path, attempts):
+@pytest.mark.parametrize(("processes", "attempts"), [(6, 12), pytest.param(16, 200, marks=slow)])
+def test_many_processes_never_exceed_the_budget(location, tmp_path, processes, attempts):
     out = tmp_path / "out"
     out.mkdir()
     certificate(NOISED).to_json()
     shared, keys = ["0", "1"], iter(range(2, 10_000))
     children = [
-        fork(spend, location, out, f"process {number}", [*shared, *(str(next(keys)) for _ in range(attempts // 16))])
-        for number in range(16)
+        fork(
+            spend,
+            location,
+            out,
+            f"process {number}",
+            [*shared, *(str(next(keys)) for _ in range(attempts // processes))],
+        )
+        for number in range(processes)
     ]
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 16
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * processes
     with Ledger.open(location) as ledger:
         entries = list(ledger.entries())
         ledger.verify(contents=False)
@@ -116,11 +123,11 @@ def race(location, name, folder):
 
 def test_of_many_processes_one_publishes_and_all_show_its_bytes(location, tmp_path):
     certificate().to_json()
-    children = [fork(race, location, f"process{number:02d}", tmp_path) for number in range(16)]
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 16
+    children = [fork(race, location, f"process{number:02d}", tmp_path) for number in range(8)]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
     seen = [file.read_bytes() for file in tmp_path.glob("process*")]
     winners = [said for said in seen if said.endswith(b"False")]
-    assert len(seen) == 16
+    assert len(seen) == 8
     assert len(winners) == 1
     assert {said[:9] for said in seen} == {winners[0][:9]}
     with Ledger.open(location) as ledger:
@@ -201,7 +208,7 @@ def steps_of_a_cycle(location, folder):
     return len(count)
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(1000, marks=slow)])
+@pytest.mark.parametrize("kills", [6, pytest.param(1000, marks=slow)])
 def test_killed_at_every_step_of_a_release(location, tmp_path, kills):
     steps = steps_of_a_cycle(location, tmp_path)
     assert steps > 50
@@ -214,7 +221,7 @@ def test_killed_at_every_step_of_a_release(location, tmp_path, kills):
     check_in_the_end(location, range(kills + 2))
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(500, marks=slow)])
+@pytest.mark.parametrize("kills", [5, pytest.param(500, marks=slow)])
 def test_killed_at_any_moment(location, tmp_path, kills):
     cycle(location, tmp_path, 0)
     start = time.monotonic()
@@ -233,17 +240,11 @@ def test_killed_at_any_moment(location, tmp_path, kills):
     check_in_the_end(location, range(number + 1))
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(1000, marks=slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(1000, marks=slow)])
 def test_a_publication_killed_at_any_line(tmp_path, kills):
     campaign = Path(__file__).with_name("publication_campaign.py")
-    done = subprocess.run(
-        [sys.executable, str(campaign), str(tmp_path), str(kills)],
-        check=False,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    assert done.returncode == 0, done.stdout
+    done = warm.run([sys.executable, str(campaign), str(tmp_path), str(kills)])
+    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{kills} kills over ")
 
 
@@ -458,7 +459,7 @@ def test_a_truncated_ledger_is_refused(path, filled, part):
         examine(path, filled[0])
 
 
-@pytest.mark.parametrize("tries", [150, pytest.param(5000, marks=slow)])
+@pytest.mark.parametrize("tries", [60, pytest.param(5000, marks=slow)])
 def test_damaged_bytes_are_found_or_do_not_matter(path, filled, tmp_path, tries):
     head, entries = filled
     sound, draw, found = path.read_bytes(), random.Random(7), 0

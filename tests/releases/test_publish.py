@@ -6,8 +6,9 @@ import contextlib
 import datetime
 import io
 import logging
-import multiprocessing
 import sqlite3
+import subprocess
+import sys
 import traceback
 import warnings
 
@@ -15,6 +16,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+import warm
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.question import Question
@@ -790,42 +792,45 @@ def test_what_makes_a_new_data_set_an_error_charges_nothing(tmp_path):
         assert list(ledger.entries(given_back=True)) == []
 
 
-def _revise(path, barrier, number, told):
-    with pkdp.Ledger.open(path, dataset="people") as ledger:
-        barrier.wait()
-        try:
-            release = pkdp.count(
-                people(x=1000 * number),
-                unit="u",
-                attacker=ATTACKER,
-                noise=NOISE,
-                ledger=ledger,
-                period="2013",
-                revise=True,
-            )
-            told.put((number, int(release.table["count"][0]), release.id))
-        except pkdp.TemporaryError as error:
-            told.put((number, None, str(error)))
+REVISION = """
+import sys
+import pandas as pd
+import pkdp_pipeline as pkdp
+frame = pd.DataFrame({"u": range(int(sys.argv[2]))})
+asked = dict(unit="u", attacker=pkdp.AttackerModel(p_max=0.1), noise=pkdp.GeometricNoise(1.0), period="2013")
+with pkdp.Ledger.open(sys.argv[1], dataset="people") as ledger:
+    print("ready", flush=True)
+    input()
+    try:
+        print("made", pkdp.count(frame, ledger=ledger, revise=True, **asked).table["count"][0])
+    except pkdp.TemporaryError as error:
+        print("refused", error)
+"""
 
 
 def test_a_revision_is_never_another_callers_table(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with pkdp.Ledger.open(path, dataset="people") as ledger:
         pkdp.count(people(x=30), unit="u", attacker=ATTACKER, noise=NOISE, ledger=ledger, period="2013")
-    context = multiprocessing.get_context("spawn")
-    barrier, told = context.Barrier(2), context.Queue()
-    runs = [context.Process(target=_revise, args=(path, barrier, number, told)) for number in (1, 2)]
-    for run in runs:
-        run.start()
-    found = [told.get(timeout=300) for _ in runs]
-    for run in runs:
-        run.join()
-    made = [(number, count) for number, count, _ in found if count is not None]
-    assert made
-    assert all(abs(count - 1000 * number) < 100 for number, count in made)
-    assert all("run again" in words for _, count, words in found if count is None)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    runs = {size: warm.Popen([sys.executable, "-c", REVISION, str(path), str(size)], **pipes) for size in (1000, 2000)}
+    assert [run.stdout.readline() for run in runs.values()] == ["ready\n"] * 2
+    for run in runs.values():
+        run.stdin.write("\n")
+        run.stdin.flush()
+    counts = []
+    for size, run in runs.items():
+        with run:
+            outcome, _, told = run.stdout.readline().partition(" ")
+        assert run.returncode == 0
+        if outcome == "made":
+            assert abs(int(told) - size) < 100
+            counts.append(int(told))
+        else:
+            assert "run again" in told
+    assert counts
     with pkdp.Ledger.open(path, dataset="people") as ledger:
-        assert len(list(ledger.entries())) == 1 + len(made)
+        assert len(list(ledger.entries())) == 1 + len(counts)
 
 
 def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger):

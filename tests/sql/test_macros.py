@@ -102,7 +102,7 @@ def tables(draw):
     missing_unit=st.sampled_from(["error", "drop"]),
     zone=st.sampled_from(["UTC", "Asia/Kolkata"]),
 )
-@settings(max_examples=few(40))
+@settings(max_examples=few(40, 5))
 def test_sql_publishes_what_the_library_publishes(table, k, one_cell, missing_unit, zone):
     kinds, rows = table
     names = ['K "1"', "key two"][: len(kinds)]

@@ -266,10 +266,10 @@ def doors() -> tuple[Door, ...]:
         Door(name="macros", column="DuckDB", count=by_macros, slow=True),
         Door(name="gate", column="DuckDB", count=by_gate, slow=True),
         Door(name="job", column="Parquet", count=by_job, slow=True),
-        Door(name="file", column="Parquet", count=by_parquet_file),
-        Door(name="CSV", column="CSV", count=by_csv_file),
+        Door(name="file", column="Parquet", count=by_parquet_file, slow=True),
+        Door(name="CSV", column="CSV", count=by_csv_file, slow=True),
     )
     if find_spec("openpyxl") is not None:  # not beside DuckDB 1.5
-        others = (*others, Door(name="Excel", column="Excel", count=by_workbook))
+        others = (*others, Door(name="Excel", column="Excel", count=by_workbook, slow=True))
     local = [frames.pop(name) for name in ("pandas", "polars", "polars lazy", "pyarrow", "duckdb")]
     return (local[0], arrow, *local[1:], *others, *frames.values())

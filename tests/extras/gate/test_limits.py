@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import warm
 from analyst import count, database, histogram, policy, rows
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -164,7 +165,7 @@ def test_a_worker_ends_with_its_gate_also_while_it_counts(tmp_path: Path) -> Non
         "input()\n"
         f"gate.ask({HANGING!r})\n"
     )
-    with subprocess.Popen(
+    with warm.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None

@@ -105,7 +105,7 @@ test-processors: $(DEV)
 # other libraries meet it as those of pandas do.
 test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(ALONE)" -k "not (polars or pyarrow or narwhals)" \
-		$(wildcard tests/duckdb/test_*.py) $(addprefix tests/duckdb/gate/test_,gate.py escapes.py client.py) \
+		$(wildcard tests/sql/test_*.py) $(addprefix tests/extras/gate/test_,gate.py escapes.py client.py) \
 		tests/engines \
 		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py running.py)) tests/releases/test_release.py
 
@@ -117,7 +117,7 @@ test-programs: $(ENGINES) $(DUCKDB1)
 
 # These start programs of .venv-schedulers.
 test-schedulers: $(DEV) $(SCHEDULERS)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/jobs/integrations
+	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/extras/connect/schedulers
 
 slow: $(DEV)
 	PKDP_HYPOTHESIS=full $(BIN)/python -m pytest -n $(WORKERS) -m "slow or hypothesis and $(ALONE)"

@@ -60,6 +60,7 @@ class Job(Declarations):
     """
 
     model_config = ConfigDict(
+        defer_build=True,  # until the first job is read, with the sources of all plugins
         json_schema_extra={
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": "urn:pkdp-pipeline:schemas:job.v1",
@@ -67,7 +68,7 @@ class Job(Declarations):
                 "A job file, as the JSON of its TOML: what is read, what is published about each day, and where it "
                 "goes. Paths are relative to the file."
             ),
-        }
+        },
     )
 
     dataset: Name = Field(

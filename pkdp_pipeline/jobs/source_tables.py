@@ -15,7 +15,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.jobs.environment import PathName, local
@@ -304,10 +314,14 @@ def one_of(sources: Mapping[str, type[SourceTable]]) -> Any:
     ]
 
 
-if TYPE_CHECKING:
-    AnySource = SourceTable
-else:
-    AnySource = one_of(sources())
+class _OneOfAll:
+    """Reads a table of any source that there is when the first job is read: plugins may import all of this package."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(one_of(sources()))
+
+
+AnySource = Annotated[SourceTable, _OneOfAll()]
 """The source of a job; a text or a list of texts stands for ``{ files = … }``."""
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from pkdp_pipeline.extras.assurance.audit import Audit, audit
     from pkdp_pipeline.extras.assurance.verification import Verification, verify
-    from pkdp_pipeline.extras.plan import (
+    from pkdp_pipeline.extras.plan.planning import (
         largest_p_max,
         largest_p_max_between,
         smallest_k,
@@ -134,7 +134,7 @@ _NAMES = {
     ),
     "model.mechanisms": "Count GeometricNoise Histogram",
     "model.question": "EACH_ROW",
-    "extras.plan": (
+    "extras.plan.planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
     "releases.accessor": "count explain histogram",
@@ -171,7 +171,7 @@ _MOVED = {
     "display": "extras.report",
     "duckdb.dbt": "extras.connect.dbt",
     "jobs.integrations": "extras.connect",
-    "planning": "extras.plan",
+    "planning": "extras.plan.planning",
     "theory": "extras.theory",
 }
 """Documented names of modules that lie in `extras`: job files of dbt, schedules and programs name them."""

@@ -146,7 +146,7 @@ def test_modules_keep_their_documented_names():
         from pkdp_pipeline.theory import bounded_leakage, printed
         import pkdp_pipeline.theory.privacy_loss.pairs
         from pkdp_pipeline.assurance.attacks import crowd
-        import pkdp_pipeline.extras.plan as plan, pkdp_pipeline.extras.theory.printed as home
+        import pkdp_pipeline.extras.plan.planning as plan, pkdp_pipeline.extras.theory.printed as home
         import pkdp_pipeline.extras.theory.privacy_loss.pairs as pairs
         assert plan.choices is choices and home is printed and printed.__spec__.name == home.__name__
         assert sys.modules["pkdp_pipeline.theory.privacy_loss.pairs"] is pairs

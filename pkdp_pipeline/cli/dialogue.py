@@ -39,9 +39,9 @@ class Asker:
     prompt → the line that was typed; raises `EOFError` at the end of the input.
     """
 
-    def __init__(self, screen: Screen, read: Callable[[str], str] = input) -> None:
+    def __init__(self, screen: Screen, read: Callable[[str], str] | None = None) -> None:
         self._screen = screen
-        self._read = read
+        self._read = read or input
         self._answers: list[str] = []
         self._place = 0
         self._begun = False

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.options import attacker_flags, attacker_options
-from pkdp_pipeline.extras.plan import choices, smallest_noise
+from pkdp_pipeline.extras.plan.planning import choices, smallest_noise
 from pkdp_pipeline.releases.options import AttackerTable
 
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "plan.v1.json").read_text(encoding="utf-8"))

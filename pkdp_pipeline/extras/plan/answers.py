@@ -16,7 +16,8 @@ from pkdp_pipeline.certificates.stronger import (
 )
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
-from pkdp_pipeline.extras.plan import (
+from pkdp_pipeline.extras.plan.offer import Offer
+from pkdp_pipeline.extras.plan.planning import (
     Choice,
     PublicCounts,
     choices,
@@ -24,11 +25,10 @@ from pkdp_pipeline.extras.plan import (
     largest_p_max_between,
     smallest_unknown,
 )
-from pkdp_pipeline.extras.plan.choices import bare_mechanism
-from pkdp_pipeline.extras.plan.offer import Offer
+from pkdp_pipeline.extras.plan.planning.choices import bare_mechanism
+from pkdp_pipeline.extras.plan.planning.searching import Goal
+from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.extras.plan.question import Question
-from pkdp_pipeline.extras.plan.searching import Goal
-from pkdp_pipeline.extras.plan.thresholds import least_k
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, reason_of, worded_for

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pkdp_pipeline.plugins import Plugin
 
 _HERE = "pkdp_pipeline.extras.plan"
+_PLANNING = f"{_HERE}.planning"
 
 plugin = Plugin(
     commands={"plan": f"{_HERE}.commands:plan_app"},
-    views={"smallest_k": f"{_HERE}:smallest_k", "smallest_release_threshold": f"{_HERE}:smallest_release_threshold"},
+    views={
+        "smallest_k": f"{_HERE}.planning:smallest_k",
+        "smallest_release_threshold": f"{_HERE}.planning:smallest_release_threshold",
+    },
 )

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from pkdp_pipeline.cli.screen import Screen
-from pkdp_pipeline.extras.plan import Choice
 from pkdp_pipeline.extras.plan.answers import (
     Curve,
     Limit,
@@ -20,6 +19,7 @@ from pkdp_pipeline.extras.plan.answers import (
     offer_of,
     takes_long,
 )
+from pkdp_pipeline.extras.plan.planning import Choice
 from pkdp_pipeline.extras.plan.question import Question
 from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model import VERSION

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pkdp_pipeline.cli.options import attacker_flags, evidence_flags
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.extras.plan import PublicCounts
+from pkdp_pipeline.extras.plan.planning import PublicCounts
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.spelling import exactly

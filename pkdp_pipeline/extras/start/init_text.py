@@ -85,7 +85,7 @@ class Draft:
         if (column, form) in self._dates:
             return self._dates[column, form]
         job: Any = self.job({"period": column, "form": form})
-        with closing(job.source.open(job)) as source:
+        with closing(job.source.open(job.needs())) as source:
             oldest, newest = source.outermost(job.period, column, "min"), source.newest(job.period, column)
         if newest is not None and newest > job.period.today() + timedelta(1):  # it is tomorrow elsewhere
             from pkdp_pipeline.jobs.sources.csv_forms import other_order

@@ -22,7 +22,7 @@ from pkdp_pipeline import (
     smallest_k,
     smallest_release_threshold,
 )
-from pkdp_pipeline.extras.plan import Choice, PublicCounts, choices
+from pkdp_pipeline.extras.plan.planning import Choice, PublicCounts, choices
 
 ATTACKER = AttackerModel(p_max=0.1)
 TOWNS = PublicCounts.assumed(cells=50, people=5000, shape="zipf")

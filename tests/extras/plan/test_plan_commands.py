@@ -27,8 +27,8 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.plan import choices, largest_p_max, smallest_unknown
 from pkdp_pipeline.extras.plan import commands as plan_commands
+from pkdp_pipeline.extras.plan.planning import choices, largest_p_max, smallest_unknown
 from pkdp_pipeline.extras.report.statement import what_if
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 from pkdp_pipeline.model.wording import percent, rounded_up
@@ -279,7 +279,7 @@ def test_the_chosen_one_is_looked_at_closely():
 def test_curves_that_take_long_are_left_out_unless_asked_for(monkeypatch):
     assert "ε at δ = 1e-6 against the threshold k" in run("histogram", "--p-max", 0.1).stdout
     assert "against the threshold" not in run("histogram", "--p-max", 0.1, "--no-curves").stdout
-    monkeypatch.setattr("pkdp_pipeline.extras.plan.answers._LONG", 0.0)
+    monkeypatch.setattr("pkdp_pipeline.extras.plan.answers._MAX_QUICK_WEIGHT", 0.0)
     shown = run("histogram", "--p-max", 0.1).stdout
     assert "--curves draws them" in shown
     assert "against the threshold" not in shown
@@ -296,7 +296,7 @@ def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database
         "    assert CliRunner().invoke(cli.app, asked).exit_code == 0\n"
         "    assert not set(heavy) & set(sys.modules), (asked, set(heavy) & set(sys.modules))\n"
         "for asked in (['--help'], ['plan', '--help'], ['plan', 'histogram', '--help']):\n"
-        "    needs(asked, 'duckdb', 'pandas', 'numpy', 'flint', 'opendp', 'pkdp_pipeline.extras.plan')\n"
+        "    needs(asked, 'duckdb', 'pandas', 'numpy', 'flint', 'opendp', 'pkdp_pipeline.extras.plan.planning')\n"
         "needs(['certify', 'histogram', '--p-max', '0.1', '--k', '50'], 'duckdb', 'pandas', 'scipy', 'opendp')\n"
         "needs(['plan', 'histogram', '--p-max', '0.1', '--no-curves'], 'duckdb', 'scipy', 'opendp', 'matplotlib')\n"
     )

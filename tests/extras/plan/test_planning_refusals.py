@@ -189,7 +189,7 @@ def test_fewer_unknown_people_hold_within_the_slack_at_most():
 
 
 def test_a_year_in_few_evaluations(monkeypatch):
-    from pkdp_pipeline.extras.plan.searching import Goal
+    from pkdp_pipeline.extras.plan.planning.searching import Goal
 
     made = []
     whole = Goal.loss

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import few
 
-from pkdp_pipeline.extras.plan.searching import first_whole, last_float
+from pkdp_pipeline.extras.plan.planning.searching import first_whole, last_float
 
 LOGARITHMIC = (math.log, math.exp)
 

@@ -9,14 +9,14 @@ from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.extras.plan.searching import (
+from pkdp_pipeline.extras.plan.planning.searching import (
     Goal,
     guessed_noise,
     guessed_noise_alone,
     last_float,
     read_goal,
 )
-from pkdp_pipeline.extras.plan.thresholds import least_release_threshold
+from pkdp_pipeline.extras.plan.planning.thresholds import least_release_threshold
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import (

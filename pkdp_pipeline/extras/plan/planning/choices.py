@@ -12,10 +12,10 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.extras.plan.noise_width import least_noise, noise_after
-from pkdp_pipeline.extras.plan.public_counts import PublicCounts
-from pkdp_pipeline.extras.plan.searching import Goal, read_goal
-from pkdp_pipeline.extras.plan.thresholds import least_k
+from pkdp_pipeline.extras.plan.planning.noise_width import least_noise, noise_after
+from pkdp_pipeline.extras.plan.planning.public_counts import PublicCounts
+from pkdp_pipeline.extras.plan.planning.searching import Goal, read_goal
+from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence

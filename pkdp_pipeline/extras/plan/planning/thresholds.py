@@ -9,7 +9,7 @@ from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.extras.plan.searching import (
+from pkdp_pipeline.extras.plan.planning.searching import (
     Goal,
     first_whole,
     guessed_k,

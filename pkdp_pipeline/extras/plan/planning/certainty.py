@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.extras.plan.searching import Goal, guessed_share, last_float, read_goal
-from pkdp_pipeline.extras.plan.thresholds import least_k
+from pkdp_pipeline.extras.plan.planning.searching import Goal, guessed_share, last_float, read_goal
+from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, cells_per_unit, mechanism_name

@@ -15,9 +15,8 @@ from pkdp_pipeline.jobs.outputs.files import LOCK_FILE, job_lock
 DAY = date(2020, 1, 1)
 HOLDER = """
 import sys, time
-from pathlib import Path
-from pkdp_pipeline.jobs.outputs.files import job_lock
-with job_lock(Path(sys.argv[1])):
+from filelock import FileLock
+with FileLock(sys.argv[1], timeout=0, mode=0o644):  # as job_lock does; to import that takes a second
     print("held", flush=True)
     time.sleep(600)
 """
@@ -28,7 +27,9 @@ def holder(tmp_path):
     """Another process that holds the lock of a folder."""
     folder = tmp_path / "out"
     folder.mkdir()
-    with subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, folder / LOCK_FILE], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()

@@ -10,7 +10,7 @@ _PLANNING = f"{_HERE}.planning"
 plugin = Plugin(
     commands={"plan": f"{_HERE}.commands:plan_app"},
     views={
-        "smallest_k": f"{_HERE}.planning:smallest_k",
-        "smallest_release_threshold": f"{_HERE}.planning:smallest_release_threshold",
+        "smallest_k": f"{_PLANNING}:smallest_k",
+        "smallest_release_threshold": f"{_PLANNING}:smallest_release_threshold",
     },
 )

@@ -64,15 +64,19 @@ def source(tmp_path_factory):
     return path
 
 
+def prepared(folder, source):
+    """Make a folder of the curator's own, with a policy and a database."""
+    folder.chmod(0o700)
+    (folder / "gate.toml").write_text(POLICY)
+    (folder / "gate.toml").chmod(0o600)
+    shutil.copy(source, folder / "events.duckdb")
+    (folder / "events.duckdb").chmod(0o600)
+    return folder
+
+
 @pytest.fixture
 def files(tmp_path, source):
-    """A folder of the curator's own, with a policy and a database."""
-    tmp_path.chmod(0o700)
-    (tmp_path / "gate.toml").write_text(POLICY)
-    (tmp_path / "gate.toml").chmod(0o600)
-    shutil.copy(source, tmp_path / "events.duckdb")
-    (tmp_path / "events.duckdb").chmod(0o600)
-    return tmp_path
+    return prepared(tmp_path, source)
 
 
 def check(files, **more):
@@ -358,7 +362,10 @@ def gives_nothing_to_foreign_web_pages_and_bears_nonsense(port):
             json.loads(response.read())
 
 
-def test_a_service_answers_replays_refuses_and_stops(files):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, source):
+    """The files of a service that answered, replayed, refused, stopped and was started again; and a release's id."""
+    files = prepared(tmp_path_factory.mktemp("served"), source)
     named = 'ledger = "ledger.sqlite"\nperiod = "2013-01-02"'
     (files / "gate.toml").write_text(POLICY.replace(named, ""))
     ana, ben = add_token(files / "tokens", "ana"), add_token(files / "tokens", "ben")
@@ -403,20 +410,26 @@ def test_a_service_answers_replays_refuses_and_stops(files):
         lines = (files / "tokens").read_text().splitlines(keepends=True)
         (files / "tokens").write_text("".join(line for line in lines if not line.startswith("ana ")))
         assert asked(port, ana, QUESTION)[0] == 401
-    lines = log_of(files)
-    assert [line["outcome"] for line in (lines[0], lines[-1])] == ["started", "stopped"]
-    answered = [(line["token"], line["release"]) for line in lines if line["outcome"] == "answered"]
-    assert answered == [("ana", release.id), ("ben", release.id)]
-    errors = [line["error"] for line in lines if line["outcome"] == "refused"]
-    assert errors == ["DifferencingError", *["ArgumentError"] * 3]
-    assert [line["outcome"] for line in lines].count("unauthorized") == 2
-    assert stat.S_IMODE((files / "gate.audit.jsonl").stat().st_mode) == 0o600
     # What was published is known after a restart.
     with serving(files) as port:
         assert asked(port, ben, QUESTION)[2]["pkdp-replayed"] == "true"
         status, body, _ = asked(port, ben, {**QUESTION, "histogram": "flag"})
         assert (status, json.loads(body)["error"]["type"]) == (403, "DifferencingError")
         gives_nothing_to_foreign_web_pages_and_bears_nonsense(port)
+    return files, release.id
+
+
+def test_a_service_answers_replays_refuses_and_stops(served):
+    files, release = served
+    lines = log_of(files)
+    lines = lines[: [line["outcome"] for line in lines].index("stopped") + 1]
+    assert lines[0]["outcome"] == "started"
+    answered = [(line["token"], line["release"]) for line in lines if line["outcome"] == "answered"]
+    assert answered == [("ana", release), ("ben", release)]
+    errors = [line["error"] for line in lines if line["outcome"] == "refused"]
+    assert errors == ["DifferencingError", *["ArgumentError"] * 3]
+    assert [line["outcome"] for line in lines].count("unauthorized") == 2
+    assert stat.S_IMODE((files / "gate.audit.jsonl").stat().st_mode) == 0o600
     # The chain of the log goes on over the restart.
     log = files / "gate.audit.jsonl"
     done = run("check", files / "gate.toml", "--database", files / "events.duckdb", "--audit-log", log)
@@ -434,7 +447,6 @@ def until(fact):
         time.sleep(0.01)
 
 
-@pytest.fixture
 def slow(files):
     """Let the service have a table that takes as long as a number in a file says; give what writes it."""
     times = files / "times.csv"
@@ -463,29 +475,43 @@ def charged(files):
         return [entry.state for entry in ledger.entries(given_back=True)]
 
 
-def test_a_question_that_is_counted_is_answered_before_the_service_stops(files, slow):
-    ana = add_token(files / "tokens", "ana")
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory, source):
+    """What a service answered that was stopped while it counted."""
+    files = prepared(tmp_path_factory.mktemp("stopped"), source)
+    write, ana = slow(files), add_token(files / "tokens", "ana")
     answers = []
     with serving(files, complaint=LINKED) as port:
-        slow(100)
+        write(100)
         asking = threading.Thread(target=lambda: answers.append(asked(port, ana, SLOWLY)))
         asking.start()
         until(lambda: charged(files))
     asking.join()
-    ((status, body, _),) = answers
+    return answers
+
+
+def test_a_question_that_is_counted_is_answered_before_the_service_stops(stopped):
+    ((status, body, _),) = stopped
     assert (status, Release.from_bytes(body).table["count"].tolist()) == (200, [31, 31])
 
 
-def test_the_line_of_the_documentation_works(files):
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory, source):
+    """The folder in which the line of the documentation was run."""
     (line,) = re.findall(r"^curl .*$", (ROOT / "docs" / "gate.md").read_text(encoding="utf-8"), re.MULTILINE)
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
+    files = prepared(tmp_path_factory.mktemp("documented"), source)
     token = add_token(files / "tokens", "ana")
     (files / "ana.header").write_text(f"Authorization: Bearer {token}\n")
     with serving(files) as port:
         line = line.replace("flights", "events").replace("50", "20").replace(":8765", f":{port}")
         subprocess.run(line + " --silent", shell=True, cwd=files, check=True)
-    assert read_release(files / "answer.parquet").value == 62
+    return files
+
+
+def test_the_line_of_the_documentation_works(documented):
+    assert read_release(documented / "answer.parquet").value == 62
 
 
 def test_the_page_lists_every_key_of_a_policy():

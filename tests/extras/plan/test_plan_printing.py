@@ -19,7 +19,7 @@ QUESTIONS = {
         attacker=pkdp.AttackerModel(p_max=0.1),
         epsilon=4.0,
         delta=1e-6,
-        days=30,
+        days=5,
         evidence=(pkdp.IndependentGivenHabits(),),
         counts=Assumed(cells=40, people=30_000, spread="zipf"),
     ),
@@ -36,7 +36,10 @@ QUESTIONS = {
 
 @pytest.fixture(scope="module", params=QUESTIONS)
 def made(request):
-    return planned(QUESTIONS[request.param])
+    """A plan that was printed before: what it says of other assumptions is certified once."""
+    plan = planned(QUESTIONS[request.param])
+    shown(plan, width=80)
+    return plan
 
 
 def shown(made, *, width: int, encoding: str = "utf-8") -> str:

@@ -6,6 +6,7 @@ import math
 from random import Random
 
 import pytest
+from thorough import few
 
 from pkdp_pipeline import (
     ArgumentError,
@@ -178,12 +179,12 @@ def test_nothing_above_the_largest_holds_either():
 
 def test_fewer_unknown_people_hold_within_the_slack_at_most():
     draw = Random(6)
-    for _ in range(6):
+    for _ in range(few(12)):
         low = draw.uniform(0.05, 0.5)
         attacker = AttackerModel(p_min=low, p_max=draw.uniform(low, 0.95))
         asked = {"epsilon": draw.uniform(0.3, 2.0), "delta": 10 ** draw.uniform(-7, -2)}
         found = smallest_unknown(Count(), attacker, **asked)
-        for people in {draw.randrange(1, found) for _ in range(8)} if found > 1 else ():
+        for people in {draw.randrange(1, found) for _ in range(few(16))} if found > 1 else ():
             fewer = AttackerModel(p_min=attacker.p_min, p_max=attacker.p_max, unknown=people)
             assert certify(Count(), fewer).delta(asked["epsilon"]) > asked["delta"] / 1.01
 

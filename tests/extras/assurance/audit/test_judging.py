@@ -126,11 +126,11 @@ def test_the_schema_describes_what_is_written(certified):
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     document = json.loads(audit.to_json())
-    jsonschema.validate(document, schema)
+    jsonschema.Draft202012Validator(schema).validate(document)
     assert document["passed"] is audit.passed is (certified == 1.0)
     for part, name in ((document, "extra"), (document["findings"][0], "extra")):
         part[name] = 1
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(document, schema)
+            jsonschema.Draft202012Validator(schema).validate(document)
         del part[name]
     assert "FAILED" in str(audit) or audit.passed

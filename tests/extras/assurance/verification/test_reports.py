@@ -90,7 +90,7 @@ ALTERED = [
     (("promises", 1, "scenarios"), lambda listed: listed[:-1], "report.content"),
     (("promises", 0, "certificate", "grid", 9, "delta"), halved, "promises.0.numbers"),
     (("promises", 1, "certificate", "grid", 9, "delta"), halved, "promises.1.enumerated"),
-    (("promises", 1, "certificate", "attacker", "p_max"), 0.05, "promises.1.numbers"),
+    (("promises", 1, "certificate", "attacker", "p_max"), 0.09, "promises.1.numbers"),
     (("promises", 1, "certificate", "caveats"), ["All is well."], "promises.1.words"),
     (("lead", "epsilon"), halved, "report.content"),
     (("ledger", "total", "epsilon"), halved, "report.content"),

@@ -106,7 +106,7 @@ def test_another_head_is_found(tmp_path, book):
 
 def test_what_stands_beside_it_since_undoes_it(tmp_path):
     place, people = tmp_path / "noise.sqlite", frame()
-    box = pkdp.AttackerModel(p_min=0.1, p_max=0.6, unknown=300)
+    box = pkdp.AttackerModel(p_min=0.3, p_max=0.3, unknown=300)
     asked = {"unit": "person", "noise": pkdp.GeometricNoise(0.5), "period": "2020"}
     with pkdp.Ledger.open(place, dataset="clinic") as ledger:
         first = people.pkdp.count(attacker=box, ledger=ledger, **asked)

@@ -115,7 +115,9 @@ def test_names_of_cells_are_written_as_they_are():
     assert {name for (name,) in NAMES} <= set(shown)
 
 
-def test_the_bytes_are_the_same_in_every_process():
+@pytest.fixture
+def in_two_processes():
+    """The same picture, as drawn here and in another process."""
     asked = (
         "from types import SimpleNamespace\nfrom pkdp_pipeline.extras.report import figures\n"
         "table = SimpleNamespace(columns=('a',), keys=(('x',), ('y',)), counts=(5, None), more=0)\n"
@@ -126,7 +128,12 @@ def test_the_bytes_are_the_same_in_every_process():
     exec(asked, here)
     script = f"{asked}\nimport sys; sys.stdout.buffer.write(made.encode())"
     elsewhere = subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE).stdout
-    assert elsewhere.decode() == here["made"]
+    return here["made"], elsewhere
+
+
+def test_the_bytes_are_the_same_in_every_process(in_two_processes):
+    here, elsewhere = in_two_processes
+    assert elsewhere.decode() == here
     assert elsewhere.startswith(b"<svg")
 
 

@@ -25,7 +25,7 @@ def examples(quick: int, full: int) -> pytest.MarkDecorator:
 
 
 def few(full: int, quick: int | None = None) -> int:
-    """Return how many cases a property is tried on: in ``make test`` a quarter of them, or `quick` where they are dear."""
+    """Return how many cases a property is tried on: in ``make test`` a quarter of them, or `quick`."""
     return full if ALL else quick or max(3, full // 4)
 
 

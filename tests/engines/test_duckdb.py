@@ -90,7 +90,7 @@ def answered(frame, question):
     ("one_cell", "by", "unit"),
     spread(5, RULES, [("c 1",), ('d"2',), ("c 1", 'd"2')], [("p",), ("q",), ("p", "q")]),
 )
-@examples(quick=2, full=30)
+@examples(quick=1, full=30)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
 

@@ -139,17 +139,17 @@ def test_what_nobody_adds_and_what_is_not_installed_are_named(monkeypatch):
 def test_modules_keep_their_documented_names():
     program = """
         import pkdp_pipeline.duckdb, sys
-        from pkdp_pipeline.extras.report.statement import what_if
-        from pkdp_pipeline.extras.report import figures
-        from pkdp_pipeline.extras.connect.schedulers import schedulers
-        from pkdp_pipeline.extras.plan import PublicCounts, choices
-        from pkdp_pipeline.extras.theory import bounded_leakage, printed
-        import pkdp_pipeline.extras.theory.privacy_loss.pairs
-        from pkdp_pipeline.extras.assurance.attacks import crowd
+        from pkdp_pipeline.certificates.statement import what_if
+        from pkdp_pipeline.display import figures
+        from pkdp_pipeline.jobs.integrations import schedulers
+        from pkdp_pipeline.planning import PublicCounts, choices
+        from pkdp_pipeline.theory import bounded_leakage, printed
+        import pkdp_pipeline.theory.privacy_loss.pairs
+        from pkdp_pipeline.assurance.attacks import crowd
         import pkdp_pipeline.extras.plan.planning as plan, pkdp_pipeline.extras.theory.printed as home
         import pkdp_pipeline.extras.theory.privacy_loss.pairs as pairs
         assert plan.choices is choices and home is printed and printed.__spec__.name == home.__name__
-        assert sys.modules["pkdp_pipeline.extras.theory.privacy_loss.pairs"] is pairs
+        assert sys.modules["pkdp_pipeline.theory.privacy_loss.pairs"] is pairs
         assert crowd.__name__ == "pkdp_pipeline.extras.assurance.attacks.crowd"
         print(*pkdp_pipeline.duckdb.__all__)
     """

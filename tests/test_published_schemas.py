@@ -151,8 +151,9 @@ def trimmed(value: Any) -> Any:
     return [trimmed(inside) for inside in value[:2]] if isinstance(value, list) else value
 
 
+@pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("name", sorted(set(schema_names()) - {"job.v1"}))
-def test_what_is_near_it_is_not_valid(name):
+def test_what_is_near_it_is_not_valid(name, half):
     """A job file's members have defaults, and are tried with the reader (tests/jobs/test_job_values.py)."""
     seen: set[tuple[str, ...]] = set()
     check = validator(name)
@@ -164,6 +165,8 @@ def test_what_is_near_it_is_not_valid(name):
             if shape in seen or any((name, step) in OPEN for step in path[:-1]):
                 continue
             seen.add(shape)
+            if len(seen) % 2 == half:
+                continue
             near = copy.deepcopy(document)
             holder, last = at(near, path[:-1]), path[-1]
             holder[last] = [[["surprise"]]]

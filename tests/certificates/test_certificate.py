@@ -200,10 +200,7 @@ def is_weaker(document, path, value):
     return (path[-1] == "delta" and before < value <= 1.0) or (path == ("worst_case", "epsilon") and value > before)
 
 
-SMALL = {"threshold", "noise", "both", "between"}
-
-
-@pytest.mark.parametrize("name", sorted(SMALL))
+@pytest.mark.parametrize("name", ["threshold", "noise", "between", pytest.param("both", marks=pytest.mark.slow)])
 def test_every_tampering_is_found(name):
     mechanism, attacker, protects = MADE[name]
     document = json.loads(certify(mechanism, attacker, protects=protects).with_caveats("One limit.").to_json())

@@ -25,7 +25,7 @@ VALUE = certify(Histogram(k=20), AttackerModel(p_max=0.1), protects="value")
 BETWEEN = certify(Histogram(k=60), AttackerModel(p_max_between=0.7), protects="value")
 NOISED = certify(Histogram(noise=GeometricNoise(0.25)), AttackerModel())
 BOTH = certify(Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=60), AttackerModel(p_max=0.1))
-EXACT = certify(Count(), AttackerModel(p_min=0.2, p_max=0.7, unknown=2_000))
+EXACT = certify(Count(), AttackerModel(p_min=0.2, p_max=0.7, unknown=300))
 HABITS, ONE_DAY = pkdp.IndependentGivenHabits(), pkdp.OneDayProtected()
 POINTS = np.array([0.0, 0.3, 1.0, 2.5, 8.0])
 
@@ -152,7 +152,7 @@ def test_a_changed_part_number_or_word_is_found(total):
         forged = {**document, field: value}
         with pytest.raises(pkdp.PkdpError):
             Certificate.from_json(json.dumps(forged)).verify()
-    for row in (0, len(document["grid"]) // 2, -1):
+    for row in (0, -1):
         forged = copy.deepcopy(document)
         forged["grid"][row]["delta"] = forged["grid"][row]["delta"] * 0.999 - 1e-12
         with pytest.raises(pkdp.PkdpError):
@@ -253,12 +253,12 @@ def test_one_day_and_the_whole_trajectory_are_not_mixed_up():
 
 
 def test_totals_can_be_parts():
-    weeks = compose([(K20, 7)], HABITS)
-    regions = compose([weeks, compose([(K30, 7)], HABITS)], pkdp.DisjointUnits())
-    assert regions.epsilon(1e-6) == max(weeks.epsilon(1e-6), compose([(K30, 7)], HABITS).epsilon(1e-6))
+    weeks = compose([(K20, 2)], HABITS)
+    regions = compose([weeks, compose([(K30, 2)], HABITS)], pkdp.DisjointUnits())
+    assert regions.epsilon(1e-6) == max(weeks.epsilon(1e-6), compose([(K30, 2)], HABITS).epsilon(1e-6))
     assert regions.verify() is True
-    year = compose([weeks, compose([(K20, 6), K30], HABITS)], HABITS)
-    flat = compose([(K20, 13), K30], HABITS)
+    year = compose([weeks, compose([K20, K30], HABITS)], HABITS)
+    flat = compose([(K20, 3), K30], HABITS)
     assert flat.epsilon(1e-6) <= year.epsilon(1e-6) * (1 + 1e-6)
 
 
@@ -271,7 +271,7 @@ def test_anything_but_certificates_is_an_error(given):
         compose(given, HABITS)
 
 
-OPTIONS = certify(Histogram(), AttackerModel(p_min=0.2, unknown=500), protects="value")
+OPTIONS = certify(Histogram(), AttackerModel(p_min=0.2, unknown=60), protects="value")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from thorough import ALL, one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -36,9 +37,14 @@ def frozen(name: str) -> list:
 
 
 CERTIFICATES = frozen("certificate.v1")
+DEAR = {32, 33, 35}
+"""Certificates that are computed for a second; three like them take less."""
 
 
-@pytest.mark.parametrize("document", CERTIFICATES)
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(one, marks=pytest.mark.slow if at in DEAR else ()) for at, one in enumerate(CERTIFICATES)],
+)
 def test_a_certificate_has_the_numbers_it_had(document):
     certificate = Certificate.from_json(json.dumps(document))
     epsilons = np.array([row["epsilon"] for row in document["grid"]])
@@ -85,7 +91,7 @@ def test_a_release_is_read_and_has_the_id_it_had(name):
     assert release.verify() is True
 
 
-@pytest.mark.parametrize("name", ["count", "histogram"])
+@pytest.mark.parametrize("name", one_in(2, ["count", "histogram"]))
 def test_a_release_in_older_words_has_its_numbers_and_its_words_are_not_relied_on(name):
     old = pkdp.Release.from_bytes(frozen_release(name).read_bytes())
     assert old.id == RELEASES[name]
@@ -134,6 +140,8 @@ def test_every_frozen_job_has_its_keys():
 def test_a_job_file_asks_what_it_asked(name, monkeypatch):
     """The keys are those by which a ledger replays: a changed one would publish a second time."""
     monkeypatch.setenv("PKDP_LEDGER", "ledger.sqlite")
+    if not ALL:  # Great Expectations takes seconds to be imported
+        monkeypatch.setattr("pkdp_pipeline.jobs.job.check_expectations", lambda checks: None)
     job = load_job(FROZEN / "job.v1" / f"{name}.toml")
     questions = [one.question for one in job.publications(date(2020, 1, 2))]
     assert {question.label: question.key(job.dataset) for question in questions} == KEYS[name]
@@ -185,7 +193,7 @@ def test_a_report_s_promises_are_those_of_their_certificates(document):
 
 def test_the_claims_of_a_verification_keep_their_names():
     (release,) = [one for one in frozen("verification.v1") if one["kind"] == "release"]
-    found = pkdp.verify(FROZEN / "release.1" / release["file"], draws=1000)
+    found = pkdp.verify(FROZEN / "release.1" / release["file"], draws=100)
     assert {claim["key"] for claim in release["claims"]} <= {claim.key for claim in found.claims}
 
 

@@ -9,11 +9,11 @@ from oracle.schedule_attacks import attack
 @pytest.mark.parametrize(
     ("family", "schedules", "tight"),
     [
-        ("habits", 5, 0.9),
+        ("habits", 3, 0.9),
         ("known_people", 4, 0.7),
         ("one_day", 10, 0.9),
         ("group", 20, 0.3),
-        ("participation", 5, 0.5),
+        ("participation", 4, 0.5),
         ("once_each", 30, 0.999),
         ("disjoint", 7, 0.9),
         ("beside_noise", 20, 0.999),

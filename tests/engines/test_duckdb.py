@@ -15,7 +15,7 @@ import pytest
 from drawn import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import examples, spread
+from thorough import examples, few, spread
 
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for
 from pkdp_pipeline.engines.relation_engine import predicate_sql
@@ -90,7 +90,7 @@ def answered(frame, question):
     ("one_cell", "by", "unit"),
     spread(5, RULES, [("c 1",), ('d"2',), ("c 1", 'd"2')], [("p",), ("q",), ("p", "q")]),
 )
-@examples(quick=2, full=30)
+@examples(quick=1, full=30)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
 
@@ -106,7 +106,7 @@ def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples
         check()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=few(20), deadline=None)
 @given(rows=ROWS)
 def test_a_tally_counts_units_with_any_satisfying_row(rows):
     frame = frame_of(rows)

@@ -78,7 +78,7 @@ def check_same(relation, question, *, alone=None):
         (("p", "q"), ("d",), "`c 1` != 'a'"),
     ],
 )
-@examples(2, 60)
+@examples(1, 60)
 def test_each_period_is_told_what_it_would_be_told_alone(connection, unit, by, where, examples):
     @settings(max_examples=examples, deadline=None)
     @given(rows=ROWS, joinable=st.booleans())
@@ -92,7 +92,7 @@ def test_each_period_is_told_what_it_would_be_told_alone(connection, unit, by, w
 
 
 @pytest.mark.parametrize("rule", ["hash", "most_frequent", "first"])
-@examples(2, 40)
+@examples(1, 40)
 def test_rules_that_choose_a_cell_choose_as_for_the_period_alone(connection, rule, examples):
     order = ("q",) if rule == "first" else ()
 

@@ -116,7 +116,7 @@ def undeclared_tables(draw):
 bys = st.sampled_from([[], ["a"], ["b"], ["a", "b"]])
 
 
-@settings(max_examples=few(200))
+@settings(max_examples=few(200, 25))
 @given(declared_tables(), bys)
 def test_an_interval_is_what_the_true_tables_of_a_declared_domain_span(published, by):
     mechanism, shown = published
@@ -127,7 +127,7 @@ def test_an_interval_is_what_the_true_tables_of_a_declared_domain_span(published
         assert whole(found["count"]) == [least if least == most else None for least, most in expected]
 
 
-@settings(max_examples=few(120))
+@settings(max_examples=few(120, 12))
 @given(undeclared_tables(), bys)
 def test_cells_without_a_row_are_in_the_interval(published, by):
     # All flags of x and y are cells that may exist, shown or not. So may cells of other values of a.

@@ -126,14 +126,14 @@ def requests(draw):
     return UNIT | draw(st.one_of(COUNTS, HISTOGRAMS)) | draw(RULES)
 
 
-@settings(max_examples=few(30), deadline=None)
+@settings(max_examples=few(30, 3), deadline=None)
 @given(asked=requests())
 def test_without_a_ledger_it_says_what_publishing_does(asked):
     with quick():
         check(asked)
 
 
-@settings(max_examples=few(20), deadline=None)
+@settings(max_examples=few(20, 3), deadline=None)
 @given(
     asked=st.lists(st.tuples(requests(), st.booleans()), min_size=1, max_size=4),
     budget=st.sampled_from(

@@ -269,7 +269,7 @@ def test_a_certificate_says_that_suppressed_counts_can_follow_exactly():
 SMALL = st.lists(st.integers(0, 6), min_size=6, max_size=6)
 
 
-@examples(quick=15, full=300)
+@examples(quick=5, full=300)
 def test_the_intervals_are_all_that_the_public_numbers_allow_and_nothing_else(examples):
     """Every table that would have been published like this is enumerated; two of them have one and the same answer."""
 

@@ -19,7 +19,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, check_noise, noise_scale
 from pkdp_pipeline.releases.derived import add_noise, expected_error
 
-DRAWS = 60_000
+DRAWS = 40_000
 
 
 def probability(z: int, epsilon: float) -> float:

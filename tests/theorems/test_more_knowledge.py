@@ -64,7 +64,7 @@ def test_thresholds(
         assert_not_less(mechanism, weaker, attacker, protects)
 
 
-@settings(max_examples=few(6))
+@settings(max_examples=few(6, 2))
 @given(
     low=probabilities,
     high=probabilities,
@@ -113,7 +113,7 @@ def test_two_sided_thresholds(low: float, high: float, above: int, k: int | None
         assert_not_less(mechanism, weaker, attacker)
 
 
-@settings(max_examples=few(10))
+@settings(max_examples=few(10, 2))
 @given(
     least=st.floats(0.01, 0.5),
     down=st.floats(0.0, 1.0),
@@ -132,7 +132,7 @@ def test_options(least: float, down: float, unknown: int, fewer: int, k: int | N
         assert_not_less(mechanism, weaker, attacker, "value", SEARCHED)
 
 
-@settings(max_examples=few(10))
+@settings(max_examples=few(10, 1))
 @given(
     least=st.floats(0.01, 0.3),
     most=st.floats(0.3, 0.9),

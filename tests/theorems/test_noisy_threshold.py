@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.releases import larger_loss
-from thorough import CLOSEST, examples, spread
+from thorough import CLOSEST, examples, few, spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
@@ -38,7 +38,7 @@ def truth(k: int, p: float, noise: float, release: int | None, people: int, epsi
     return float(larger_loss(crowd, epsilon, known=others, k=k, noise=noise, release=release))
 
 
-@examples(quick=60, full=400)
+@examples(quick=25, full=400)
 def test_no_attacker_exceeds_the_certificate_of_a_threshold_with_noise_after_it(examples: int) -> None:
     attackers, worst = search("noisy_threshold", examples=examples, batch=8)
     assert attackers >= examples * 8 * 62 // 100
@@ -116,7 +116,7 @@ def test_numbers_of_known_people_that_add_little_are_bounded_together(p: float, 
     assert attained <= exact <= certified <= 1.012 * exact
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=few(30, 4), deadline=None)
 @given(SHAPES, st.lists(st.floats(0.0, 6.0), min_size=1, max_size=4))
 def test_more_knowledge_is_never_certified_less(shape: Any, epsilons: list[float]) -> None:
     k, p, noise, release = shape
@@ -180,7 +180,15 @@ def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(k
 
 
 @pytest.mark.parametrize(
-    ("days", "shape"), spread(2, [2, 30], [(20, 20, 5.0, 0.1), (20, 40, 0.5, 0.1), (50, 50, 10.0, 0.3)])
+    ("days", "shape"),
+    [
+        *spread(2, [2, 30], [(6, 6, 5.0, 0.1), (6, 12, 0.5, 0.1), (9, 9, 10.0, 0.3)]),
+        *(
+            pytest.param(days, shape, marks=pytest.mark.slow)
+            for days in (2, 30)
+            for shape in ((20, 20, 5.0, 0.1), (20, 40, 0.5, 0.1), (50, 50, 10.0, 0.3))
+        ),
+    ],
 )
 def test_a_total_is_never_above_that_of_the_threshold_alone(days: int, shape: Any) -> None:
     k, release, noise, p = shape

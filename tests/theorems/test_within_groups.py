@@ -65,7 +65,7 @@ def crowds(draw, most=6, least=Fraction(0)):
     return sizes, p, people
 
 
-@examples(quick=60, full=3000)
+@examples(quick=40, full=3000)
 def test_no_attacker_who_is_told_the_totals_learns_more_than_theorem_c_says(examples):
     closest = [0.0]
 

@@ -1,26 +1,14 @@
-"""One gate for all attempts on it, and workers that need not import the package."""
+"""One gate for all attempts on it."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
-import warm
 from analyst import Scene, database, histogram, policy
 
-from pkdp_pipeline.extras.gate import worker
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.ledger import Ledger
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _warm_workers() -> Iterator[None]:
-    started = SimpleNamespace(Popen=warm.Popen, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "subprocess", started)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ def exactly(number):
     return {number: Fraction(1)}
 
 
-@examples_of(quick=25, full=400)
+@examples_of(quick=12, full=400)
 @pytest.mark.parametrize("absent", [False, True])
 def test_theorem_17_is_never_above(examples, absent):
     studies = 3

@@ -51,7 +51,7 @@ def values(mechanism):
     return sorted({o for law in mechanism.leakage.values() for o in law if shared(mechanism, o)})
 
 
-@examples_of(quick=25, full=400)
+@examples_of(quick=12, full=400)
 def test_theorem_36_is_exact(examples):
     @settings(max_examples=examples, deadline=None)
     @given(mechanisms())
@@ -69,7 +69,7 @@ def test_theorem_36_is_exact(examples):
     check()
 
 
-@examples_of(quick=25, full=400)
+@examples_of(quick=12, full=400)
 def test_theorem_38_the_tail_is_never_above(examples):
     @settings(max_examples=examples, deadline=None)
     @given(mechanisms(), st.sampled_from([0.0, 0.3, 1.0, 4.0, 30.0]))

@@ -173,7 +173,7 @@ def adversaries(queries, replies):
             yield first, dict(zip(replies, then, strict=True))
 
 
-@examples_of(quick=4, full=100)
+@examples_of(quick=2, full=100)
 def test_theorem_31_every_adaptive_adversary_of_a_family(examples):
     @settings(max_examples=examples, deadline=None)
     @given(pairs(databases=2, outputs=2, leaked=2), pairs(databases=2, outputs=2, leaked=2), growths)

@@ -74,7 +74,7 @@ def test_the_formulas_are_rounded_up(found, formula):
     assert found == pytest.approx(float(exact.mid()), rel=1e-15)
 
 
-@examples(quick=7, full=150)
+@examples(quick=4, full=150)
 def test_what_is_converted_holds(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), alpha=st.floats(1.05, 40.0), delta=st.floats(1e-9, 0.5), epsilon=st.floats(0.0, 2.5))

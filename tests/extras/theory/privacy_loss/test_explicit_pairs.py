@@ -53,7 +53,7 @@ def assert_just_above(found, exact, close=CLOSE):
         assert exact * (1.0 - 1e-15) <= found <= exact * (1.0 + close) + 1e-14
 
 
-@examples(quick=60, full=2000)
+@examples(quick=12, full=2000)
 def test_epsilon_and_delta(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), epsilon=st.sampled_from([0.0, 0.05, 0.5, 1.0, 3.0]), target=st.floats(1e-9, 0.9))
@@ -75,7 +75,7 @@ def test_epsilon_and_delta(examples):
     check()
 
 
-@examples(quick=40, full=2000)
+@examples(quick=20, full=2000)
 def test_averages(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), alpha=st.floats(1.0 + 1e-6, 1.01) | st.floats(1.01, 3.0) | st.floats(3.0, 500.0))

@@ -68,7 +68,27 @@ DRAWS = {("extras/report", "extras/assurance")}
 #: Lines of code of each folder, without docstrings, comments and blank lines, at most: **these numbers only fall**. A
 #: change that needs more takes it from another folder, or says here why it adds more than it removes.
 LINES = {
-    "": 0,
+    ".": 332,
+    "schemas": 23,
+    "model": 2_472,
+    "theorems": 4_179,
+    "composition": 2_159,
+    "certificates": 1_551,
+    "ledger": 3_412,
+    "engines": 2_102,
+    "releases": 1_623,
+    "sql": 1_397,
+    "jobs": 3_873,
+    "cli": 1_679,
+    "duckdb": 13,
+    "extras": 2,
+    "extras/assurance": 3_803,
+    "extras/connect": 1_564,
+    "extras/gate": 1_681,
+    "extras/plan": 2_460,
+    "extras/report": 3_714,
+    "extras/start": 681,
+    "extras/theory": 1_683,
 }
 #: Pure mathematics, which sees no data.
 MATHEMATICS = {"errors", "model", "theorems", "composition", "certificates", "extras/theory"}
@@ -265,7 +285,7 @@ def test_the_house_stays_within_its_lines():
     for path in MODULES:
         parts = path.relative_to(ROOT / "pkdp_pipeline").parts[:-1]
         lines["/".join(parts[:2] if parts[:1] == ("extras",) else parts[:1]) or "."] += lines_of_code(path)
-    assert {folder: number for folder, number in lines.items() if number > LINES.get(folder, 0)} == {}
+    assert {folder: number for folder, number in lines.items() if number > LINES[folder]} == {}
 
 
 #: Words that name nothing: a variable is called what it holds.

@@ -35,7 +35,6 @@ from thorough import few
 
 from pkdp_pipeline import clock
 from pkdp_pipeline.certificates import certificate, release_certificate, target
-from pkdp_pipeline.jobs import expectations
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 __all__ = ["cluster", "postgres_url"]
@@ -164,6 +163,8 @@ def short_grid():
 @pytest.fixture(scope="session")
 def great_expectations():
     """Import Great Expectations before a test that needs it: that takes seconds, once for a process."""
+    from pkdp_pipeline.jobs import expectations
+
     return expectations._library()
 
 

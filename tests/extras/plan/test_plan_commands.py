@@ -388,10 +388,9 @@ def test_the_dialogue_can_be_left():
 
 
 def test_a_dialogue_that_is_refused_gives_the_command_to_be_changed(monkeypatch):
-    answers = iter(["", "", "no", "50 %", "0", "1", "0", "", ""])
+    answers = "".join(f"{answer}\n" for answer in ("", "", "no", "50 %", "0", "1", "0", "", ""))
     monkeypatch.setattr(plan_commands, "at_a_terminal", lambda: True)
-    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
-    refused = run()
+    refused = CliRunner(env={"COLUMNS": "120"}).invoke(cli.app, ["plan"], input=answers)
     assert refused.exit_code == 4, refused.output
     told = words(refused.stdout + refused.stderr)
     assert "pkdp plan histogram --p-max 0.5 --epsilon 0 --delta 1e-6 --no-noise" in told

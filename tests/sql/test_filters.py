@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from filter_cases import COLUMNS, Speller, filled, frame, to_where, trees
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import few
 
 from pkdp_pipeline.engines.pandas_where import selected_rows
 from pkdp_pipeline.engines.relation_engine import predicate_sql
@@ -71,6 +72,7 @@ def _where(sql: str) -> str | bool | None:
         raise
 
 
+@settings(max_examples=few(100, 12))
 @given(tree=trees(), seed=st.integers(0, 2**32))
 def test_a_filter_selects_what_sql_selects_however_it_is_spelled(people, tree, seed):
     speller = Speller(random.Random(seed))
@@ -88,6 +90,7 @@ def test_a_filter_selects_what_sql_selects_however_it_is_spelled(people, tree, s
     assert wanted == list(range(len(FRAME)) if selected is None else np.flatnonzero(selected))
 
 
+@settings(max_examples=few(100, 12))
 @given(text=st.text(max_size=60) | st.text(alphabet="nsb'\"(),=<>!-.1e \n", max_size=40))
 def test_what_is_no_filter_gives_our_error(text):
     with suppress(ArgumentError):

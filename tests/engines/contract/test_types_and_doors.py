@@ -24,6 +24,10 @@ ROWS = pa.table(
 @pytest.mark.parametrize("door", EVERY)
 def test_every_door_counts_people_by_cell(door):
     assert door.count(ROWS, by="city", unit="person", k=2) == {"a": 2, "b": 2, None: 2}
+
+
+@pytest.mark.parametrize("door", EVERY)
+def test_every_door_counts_people_by_several_columns(door):
     assert door.count(ROWS, by=["city", "kept"], unit="person", k=2) == {("a", 1): 2, (None, 2): 2}
 
 
@@ -32,6 +36,10 @@ def test_every_door_counts_the_people_chosen(door):
     assert door.count(ROWS, by="kept", unit="person", k=2, where="city in ['a', 'b']", sql="city IN ('a', 'b')") == {
         1: 3
     }
+
+
+@pytest.mark.parametrize("door", EVERY)
+def test_every_door_drops_rows_without_a_unit(door):
     kept = {"where": "kept == 1", "sql": "kept = 1"}
     assert door.count(ROWS, by="kept", unit="city", k=2, missing_unit="drop", **kept) == {1: 2}
 

@@ -24,13 +24,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
-from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.style import dress
-from pkdp_pipeline.theory import printed
 from scipy import stats
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.display.figures import style
+from pkdp_pipeline.display.figures.style import dress
 from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.theory import printed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -170,6 +170,7 @@ _MOVED = {
     "certificates.statement": "extras.report.statement",
     "display": "extras.report",
     "duckdb.dbt": "extras.connect.dbt",
+    "duckdb.settings": "sql.settings",
     "jobs.integrations": "extras.connect",
     "planning": "extras.plan.planning",
     "theory": "extras.theory",

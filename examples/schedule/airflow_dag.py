@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from airflow.sdk import DAG
 from airflow.timetables.interval import CronDataIntervalTimetable
+
 from pkdp_pipeline.jobs.integrations.airflow import PublishOperator
 
 ZONE = "America/New_York"

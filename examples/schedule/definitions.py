@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+
 from pkdp_pipeline.jobs.integrations.dagster import release_assets
 
 flights = release_assets(

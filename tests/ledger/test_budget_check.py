@@ -316,7 +316,7 @@ def test_bounded_dependence_is_held_to_the_budget():
 def test_windows_that_add_up_from_the_same_are_added_up_once(order, monkeypatch):
     counted, nothing = [], compose([certified(noised(1e-9), AttackerModel(), "presence")])
     monkeypatch.setattr(totals, "add_up", lambda *_, **__: counted.append(1) or nothing)
-    monkeypatch.setattr(totals, "_lines", OrderedDict())
+    monkeypatch.setattr(totals, "_known_totals", OrderedDict())
     book = opened(Budget(1.0, 1e-6, part="partial_knowledge", window_days=12), evidence=(OneDayProtected(),))
     for number in order:
         counted.clear()

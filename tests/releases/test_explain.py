@@ -54,7 +54,7 @@ def _attempt(act, asked: dict):
 @contextlib.contextmanager
 def quick():
     """Leave the table of stronger attackers out, which takes most of the time."""
-    with patch("pkdp_pipeline.releases.explain.what_if", lambda certificate, delta: ()):
+    with patch("pkdp_pipeline.extras.report.statement.what_if", lambda certificate, delta: ()):
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,6 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
-import warm
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import memory
@@ -69,7 +69,7 @@ connection = connect()
 fill(connection)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert warm.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).returncode == -signal.SIGKILL
     (folder,) = temporary.iterdir()
     assert [path for path in folder.rglob("*") if path.is_file()]
     with connect():

@@ -16,7 +16,6 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-import warm
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.question import Question
@@ -813,7 +812,9 @@ def test_a_revision_is_never_another_callers_table(tmp_path):
     with pkdp.Ledger.open(path, dataset="people") as ledger:
         pkdp.count(people(x=30), unit="u", attacker=ATTACKER, noise=NOISE, ledger=ledger, period="2013")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    runs = {size: warm.Popen([sys.executable, "-c", REVISION, str(path), str(size)], **pipes) for size in (1000, 2000)}
+    runs = {
+        size: subprocess.Popen([sys.executable, "-c", REVISION, str(path), str(size)], **pipes) for size in (1000, 2000)
+    }
     assert [run.stdout.readline() for run in runs.values()] == ["ready\n"] * 2
     for run in runs.values():
         run.stdin.write("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import textwrap
 import warnings
@@ -9,7 +10,6 @@ import warnings
 import pandas as pd
 import polars as pl
 import pytest
-import warm
 
 import pkdp_pipeline as pkdp
 
@@ -87,7 +87,13 @@ def test_what_another_process_published_is_replayed_in_silence(tmp_path):
             print(day.pkdp.count(**asked).replayed)
     """
     said = [
-        warm.run([sys.executable, "-W", "error", "-c", textwrap.dedent(program)], cwd=tmp_path, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=True,
+        ).stdout
         for _ in range(2)
     ]
     assert said == ["False\n", "True\n"]

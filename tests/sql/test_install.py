@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import threading
 import weakref
@@ -11,7 +12,6 @@ from contextlib import contextmanager
 import duckdb
 import pandas as pd
 import pytest
-import warm
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
@@ -356,7 +356,7 @@ def test_the_file_is_free_when_the_connection_is_closed(file):
     assert con.sql(HISTOGRAM).fetchall() == GROUPS
     con.close()
     opened = f"import duckdb; duckdb.connect({file!r}).close()"
-    warm.run([sys.executable, "-c", opened], check=True)
+    subprocess.run([sys.executable, "-c", opened], capture_output=True, text=True, check=True)
 
 
 def test_nothing_is_said_at_exit(file):
@@ -369,7 +369,12 @@ for value in (0.1, 0.2):
     print(con.sql({HISTOGRAM!r}).fetchall())
 con.close()
 """
-    done = warm.run([sys.executable, "-W", "error::ResourceWarning", "-X", "dev", "-c", script], check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-X", "dev", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == f"{GROUPS}\n" * 2
     assert "leak" not in done.stderr
     assert "ResourceWarning" not in done.stderr

@@ -1,16 +1,12 @@
-"""One gate for all attempts on it, and workers that import nothing."""
+"""One gate for all attempts on it."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
-import warm
 from analyst import Scene, database, histogram, policy
 
-from pkdp_pipeline.extras.gate import worker
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.ledger import Ledger
 
@@ -25,11 +21,3 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with Gate(path, policy=rules) as gate, Ledger.open(ledger) as witness:
         gate.ask(histogram())
         yield Scene(gate=gate, folder=folder, ledger=witness)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _warm_workers() -> Iterator[None]:
-    started = SimpleNamespace(Popen=warm.Popen, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "subprocess", started)
-        yield

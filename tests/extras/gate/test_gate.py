@@ -13,7 +13,6 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pytest
-import warm
 from analyst import count, database, histogram, kept_workers, policy, rows
 from thorough import one_in
 
@@ -569,7 +568,7 @@ def test_a_process_ends_without_complaints(path: Path, tmp_path: Path, ending: s
         f"{ending}\n",
         encoding="utf-8",
     )
-    done = warm.run([sys.executable, str(script)], check=True)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [str(COUNTRIES)]
     assert done.stderr == ""
 
@@ -577,7 +576,9 @@ def test_a_process_ends_without_complaints(path: Path, tmp_path: Path, ending: s
 def test_a_database_that_is_being_written_is_busy(tmp_path: Path) -> None:
     path = database(tmp_path)
     script = f"import duckdb; c = duckdb.connect({str(path)!r}); print('open', flush=True); input(); c.close()"
-    with warm.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
         assert writer.stdout is not None
         assert writer.stdin is not None
         assert writer.stdout.readline() == "open\n"

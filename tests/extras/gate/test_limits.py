@@ -15,7 +15,6 @@ from typing import Any
 
 import duckdb
 import pytest
-import warm
 from analyst import count, database, histogram, policy, rows
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -165,7 +164,7 @@ def test_a_worker_ends_with_its_gate_also_while_it_counts(tmp_path: Path) -> Non
         "input()\n"
         f"gate.ask({HANGING!r})\n"
     )
-    with warm.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None

@@ -37,7 +37,7 @@ class Plugin:
     engines : mapping of str to str
         Classes of frames, as in ``pyspark.DataFrame``: subclasses of `engines.Engine`.
     views : mapping of str to str
-        Functions and classes by which values are drawn, printed or read: what a room needs of one that it may not import.
+        Functions and classes that draw, print or read values: what a room needs of one that it may not import.
     after_period : mapping of str to str
         Options of a job file that ask for something around a period, as in ``output.report``, or ``*`` for every job:
         subclasses of `jobs.steps.PeriodStep`.

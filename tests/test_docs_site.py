@@ -20,9 +20,9 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 import pkdp_pipeline as pkdp
+import pkdp_pipeline.certificates.statement
+import pkdp_pipeline.display.figures
 import pkdp_pipeline.duckdb
-import pkdp_pipeline.extras.report.figures
-import pkdp_pipeline.extras.report.statement
 from pkdp_pipeline.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -205,10 +205,10 @@ def described() -> Iterator[tuple[str, Any]]:
         yield f"pkdp_pipeline.{name}", getattr(pkdp, name)
     for name in pkdp_pipeline.duckdb.__all__:
         yield f"pkdp_pipeline.duckdb.{name}", getattr(pkdp_pipeline.duckdb, name)
-    for name in pkdp_pipeline.extras.report.statement.__all__:
-        yield f"pkdp_pipeline.extras.report.statement.{name}", getattr(pkdp_pipeline.extras.report.statement, name)
-    for name in pkdp_pipeline.extras.report.figures.__all__:
-        yield f"pkdp_pipeline.extras.report.figures.{name}", getattr(pkdp_pipeline.extras.report.figures, name)
+    for name in pkdp_pipeline.certificates.statement.__all__:
+        yield f"pkdp_pipeline.certificates.statement.{name}", getattr(pkdp_pipeline.certificates.statement, name)
+    for name in pkdp_pipeline.display.figures.__all__:
+        yield f"pkdp_pipeline.display.figures.{name}", getattr(pkdp_pipeline.display.figures, name)
     for name in ALSO:
         module, _, last = f"pkdp_pipeline.{name}".rpartition(".")
         yield f"pkdp_pipeline.{name}", getattr(import_module(module), last)
@@ -248,9 +248,9 @@ def test_every_public_name_and_method_is_in_the_inventory(site):
             for name, _ in members(public):
                 own = name in vars(public)
                 assert not own or f"{whole}.{name}" in known, f"{whole}.{name}"
-    assert "pkdp_pipeline.extras.connect.dbt.Plugin" in known
+    assert "pkdp_pipeline.duckdb.dbt.Plugin" in known
     for name in ("dagster.release_assets", "airflow.PublishOperator"):
-        assert f"pkdp_pipeline.extras.connect.schedulers.{name}" in known
+        assert f"pkdp_pipeline.jobs.integrations.{name}" in known
 
 
 def section(doc: str, *titles: str) -> str:

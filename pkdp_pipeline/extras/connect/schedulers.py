@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def provider_info() -> dict[str, Any]:
     """Return what Airflow lists of the package among its providers; the entry point ``apache_airflow_provider``."""
-    module = f"{__name__}.airflow"
+    module = "pkdp_pipeline.jobs.integrations.airflow"  # its documented name
     return {
         "package-name": "pkdp-pipeline",
         "name": "pkdp_pipeline",

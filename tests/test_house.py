@@ -79,7 +79,7 @@ LINES = {
     "releases": 1_623,
     "sql": 1_397,
     "jobs": 3_873,
-    "cli": 1_679,
+    "cli": 1_682,
     "duckdb": 13,
     "extras": 2,
     "extras/assurance": 3_803,

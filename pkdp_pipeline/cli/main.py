@@ -245,6 +245,9 @@ def _guarded(group: typer.Typer) -> typer.Typer:
     for command in (*group.registered_commands, group.registered_callback):
         if command is not None and command.callback is not None and not hasattr(command.callback, _GUARDED):
             command.callback = _with_exit_codes(command.callback)
+    for nested in group.registered_groups:
+        if nested.typer_instance is not None:
+            _guarded(nested.typer_instance)
     return group
 
 

@@ -18,7 +18,7 @@ from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.cli.main import app
 
 TESTS = Path(__file__).resolve().parent
-sys.path.insert(0, str(TESTS / "assurance" / "verification"))
+sys.path.insert(0, str(TESTS / "extras" / "assurance" / "verification"))
 
 PLANS = (
     ("plan", "histogram", "--p-max", "0.1", "--epsilon", "1", "--delta", "1e-6"),

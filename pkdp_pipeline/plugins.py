@@ -55,7 +55,7 @@ class Plugin:
 def plugins() -> Mapping[str, Plugin]:
     """Return the plugins of all installed packages, by the names of their entry points, in alphabetical order.
 
-    Raises `ConfigError` if one cannot be loaded, or two packages add the same name.
+    Raises `ConfigError` if one cannot be loaded, or two packages name a plugin, or add a name to a hook, alike.
     """
     from importlib.metadata import entry_points
 
@@ -70,6 +70,8 @@ def plugins() -> Mapping[str, Plugin]:
             problem = f"cannot be loaded ({type(error).__name__})"
         if not isinstance(plugin, Plugin):
             raise ConfigError(f"the plugin {point.name!r}{package} {problem}: update that package, or uninstall it.")
+        if point.name in loaded:
+            raise ConfigError(f"two packages name a plugin {point.name!r}: uninstall one; the last is that{package}.")
         for kind in fields(Plugin):
             for name in getattr(plugin, kind.name):
                 # Every job may have steps of several packages.

@@ -68,7 +68,7 @@ DRAWS = {("extras/report", "extras/assurance")}
 #: Lines of code of each folder, without docstrings, comments and blank lines, at most: **these numbers only fall**. A
 #: change that needs more takes it from another folder, or says here why it adds more than it removes.
 LINES = {
-    ".": 333,
+    ".": 335,
     "schemas": 23,
     "model": 2_472,
     "theorems": 4_179,
@@ -82,7 +82,7 @@ LINES = {
     "cli": 1_682,
     "duckdb": 13,
     "extras": 2,
-    "extras/assurance": 3_803,
+    "extras/assurance": 3_801,
     "extras/connect": 1_564,
     "extras/gate": 1_681,
     "extras/plan": 2_460,

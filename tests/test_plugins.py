@@ -109,6 +109,11 @@ def test_a_package_adds_one_of_each_kind(tmp_path):
             ["'assurance'", "'stray'", "'verify'", "uninstall one"],
         ),
         (
+            "from pkdp_pipeline.plugins import Plugin; plugin = Plugin()",
+            "report = stray:plugin",
+            ["'report'", "two packages"],
+        ),
+        (
             "from pkdp_pipeline.plugins import Plugin; plugin = Plugin(commands={'run': 'stray:x'})",
             "stray = stray:plugin",
             ["'run'", "uninstall"],

@@ -139,8 +139,8 @@ def explain(
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         screen = Screen()
         if key is not None or entry is not None:
-            found = view("ledger.find")(ledger, key=key, entry=entry)
-            view("ledger.entry")(screen, ledger, found, delta=delta)
+            release = view("ledger.find")(ledger, key=key, entry=entry)
+            view("ledger.entry")(screen, ledger, release, delta=delta)
             return
         history = read_history(ledger)
         units = chosen_units(history.units, unit or (), each_row=each_row)

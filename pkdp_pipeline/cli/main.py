@@ -211,7 +211,7 @@ _ORDER = (
 
 
 @functools.cache
-def application(asked: str | None = None) -> typer.Typer:
+def application(command_name: str | None = None) -> typer.Typer:
     """Return the command line, or enough of it for one command: others of plugins are not imported.
 
     Raises `ConfigError` if a plugin cannot be loaded, or adds a command that there is.
@@ -225,10 +225,10 @@ def application(asked: str | None = None) -> typer.Typer:
     app.callback()(_with_exit_codes(_options))
     own: dict[str, Callable[..., None] | typer.Typer] = {"run": run, "backfill": backfill, "schema": schema}
     own |= file_commands() | {"certify": certify_app, "ledger": ledger_app}
-    places: dict[str, str] = {} if asked in own else dict(hooks("commands"))
+    places: dict[str, str] = {} if command_name in own else dict(hooks("commands"))
     if twice := own.keys() & places.keys():
         raise ConfigError(f"a plugin adds the command {min(twice)!r}, which pkdp has: uninstall its package.")
-    places = {asked: places[asked]} if asked in places else places
+    places = {command_name: places[command_name]} if command_name in places else places
     commands = own | {name: load(place) for name, place in places.items()}
     order = {name: place for place, name in enumerate(_ORDER)}
     for name in sorted(commands, key=lambda name: order.get(name, len(order))):
@@ -273,9 +273,9 @@ def main() -> None:
 
     warnings.showwarning = show
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it keeps its fonts is nothing to be mailed
-    asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    command_name = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     try:
-        app = application(asked)
+        app = application(command_name)
     except PkdpError as error:
         _complain(str(error))
         sys.exit(exit_code(error))

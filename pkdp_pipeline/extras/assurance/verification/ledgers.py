@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
@@ -26,9 +26,6 @@ from pkdp_pipeline.ledger.sealed import Sealed, has_period_column, release_id
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.ledger.words import number_of, term_changes
 from pkdp_pipeline.model.wording import rounded_up
-
-if TYPE_CHECKING:
-    pass
 
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _TOLERANCE_FACTOR = 1.0 + 1e-9

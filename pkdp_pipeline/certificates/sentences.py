@@ -10,7 +10,7 @@ from typing import Protocol
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
 from pkdp_pipeline.model.wording import listed, moved, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
@@ -192,6 +192,12 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker:
     sentences = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
     if attacker is not None:
         sentences += [following(mechanism, attacker), depending(attacker)]
+    if noised_below(mechanism):
+        sentences.insert(
+            1,
+            f"Counts of at least {mechanism.k} are exact and protected by what the attacker does not know; smaller "
+            "ones are protected by noise.",
+        )
     return " ".join(filter(None, sentences))
 
 
@@ -291,7 +297,9 @@ def suppression(mechanism: Mechanism) -> str:
     """Return the order of the steps that made the table, in words."""
     subject = "The count is" if isinstance(mechanism, Count) else "Every cell is"
     steps = []
-    if mechanism.k is not None:
+    if noised_below(mechanism):
+        steps.append(f"published exactly when it is at least {mechanism.k}, and otherwise marked")
+    elif mechanism.k is not None:
         steps.append(f"published only when it is at least {mechanism.k}")
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         steps.append(f"published only when at least {mechanism.k_complement} people are not counted")

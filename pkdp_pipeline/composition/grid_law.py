@@ -17,19 +17,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import Bound, Guarantee
+from pkdp_pipeline.theorems.hull import MAX_FINITE_LOSS
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
-from pkdp_pipeline.theorems.worst_case import NoiseCurve
-
-_MAX_FINITE_LOSS = 400.0
-"""Larger losses are counted as infinite where profiles are compared."""
 
 _UNDERFLOW = 1e-120
-"""The most that underflow may take away from a profile at losses up to `_MAX_FINITE_LOSS`, with room to spare."""
+"""The most that underflow may take away from a profile at losses up to `MAX_FINITE_LOSS`, with room to spare."""
 
 _NEGLIGIBLE_UPPER_MASS = 1e-100
 """Mass of the largest losses that may be counted as infinite to keep a law short."""
@@ -220,7 +215,7 @@ def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
     left) is added: positive terms only. *Guarantee*: at every ``ε ≥ 0`` the profile is at or above that of each law,
     at every ``ε < 0`` at or above that of each law reversed. *Rounding*: up.
     """
-    most = max(1, math.floor(_MAX_FINITE_LOSS / step))
+    most = max(1, math.floor(MAX_FINITE_LOSS / step))
     size = min(most, max(1, *(law.last for law in laws))) + 2
     finite, constants = np.zeros((len(laws), size)), np.zeros(len(laws))
     for row, law in enumerate(laws):
@@ -272,98 +267,3 @@ def profile_at(law: GridLaw, step: float, epsilon: float) -> float:
     terms = law.masses * -np.expm1(np.minimum(0.0, epsilon - losses - pad))
     total = float(terms.sum()) * (1.0 + (len(terms) + 16.0) * UNIT) + law.infinite
     return min(1.0, math.nextafter(total * (1.0 + 4.0 * UNIT), math.inf))
-
-
-_NEGLIGIBLE_DELTA = 1e-60
-"""A profile that has fallen below this is cut off there; what is left is counted as disclosed at every ε."""
-
-
-_TRIVIAL_DELTA = 0.99
-"""A profile that is above this at ε = 0 may begin to fall only farther out, as that of a shifted bound does."""
-
-
-def where_it_falls(bounds: tuple[Bound, ...]) -> tuple[float, float]:
-    """Return an ε before which the profile says next to nothing, and a length on the axis of ε on which it falls.
-
-    The length is the standard deviation of the normal loss with the same δ(0), where that tells one from another.
-    """
-    profile = Guarantee(bounds)
-    start = float(profile.delta(np.zeros(1))[0])
-    # erf(x) is about sqrt(1 - exp(-4x²/π)).
-    scale = min(40.0, max(1e-7, 2.0 * math.sqrt(-0.5 * math.pi * math.log1p(-min(start * start, 1.0 - 1e-16)))))
-    if start < _TRIVIAL_DELTA:
-        return 0.0, scale
-    first, half = profile.epsilon(_TRIVIAL_DELTA), profile.epsilon(0.5)
-    if half == math.inf:
-        return 0.0, scale
-    return first, min(scale, max(1e-7, half - first, 1e-3 * half))
-
-
-@lru_cache(maxsize=64)
-def hull_atoms(bounds: tuple[Bound, ...]) -> tuple[Array, Array, float]:
-    """Return losses, P-masses and infinite mass of a pair, its own mirror image, dominating every bound's minimum.
-
-    Notes
-    -----
-    At the corners ``a < b < c`` of the lower hull the slope in ``z = e^ε`` changes at b by ``w/z_b`` with
-    ``w = (δ_a - δ_b)/(1 - e^{a-b}) - (δ_b - δ_c)/(e^{c-b} - 1)``. These masses are differences; so the profile they
-    give is summed up again, from positive terms, and all masses are raised until it is at or above every corner.
-    Beyond the last point nothing is assumed: what is left there counts as infinite loss. *Guarantee*: the profile
-    is nowhere below the true one, in either order. *Rounding*: up.
-    """
-    points, values = _sampled(bounds)
-    corners = _lower_hull(points, values)
-    points, values = points[corners], values[corners]
-    falls, gaps = values[:-1] - values[1:], np.diff(points)
-    masses = np.zeros(len(points))
-    masses[1:] = falls / -np.expm1(-gaps)
-    masses[:-1] -= falls / np.expm1(gaps)
-    # Differences of nearly equal slopes may come out negative: they are cut at 0, and the check below makes up for it.
-    masses, points = np.maximum(0.0, masses[1:]), points[1:]
-    infinite = float(values[-1])
-    knots = np.concatenate([[0.0], points])
-    kernel = np.maximum(0.0, -np.expm1(np.minimum(0.0, knots[:, None] - points[None, :])))
-    again = (kernel * masses).sum(axis=1) + infinite
-    with np.errstate(invalid="ignore"):
-        missing = np.where(values > 0.0, values / again, 1.0)
-    scale = max(1.0, float(missing.max(initial=1.0))) * (1.0 + (4.0 * len(points) + 64.0) * UNIT)
-    masses, infinite = masses * scale, min(1.0, infinite * scale)
-    negative = masses * np.exp(-points) * (1.0 + (8.0 + 4.0 * points) * UNIT)
-    used = math.fsum(masses.tolist()) + math.fsum(negative.tolist()) + infinite
-    middle = max(0.0, 1.0 - used + 16.0 * UNIT)
-    losses = np.concatenate([-points[::-1], [0.0], points])
-    return losses, np.concatenate([negative[::-1], [middle], masses]), infinite
-
-
-def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
-    """Return points that are dense where the profile bends, and its values there, not increasing."""
-    first, scale = where_it_falls(bounds)
-    most = math.ceil(math.log2(_MAX_FINITE_LOSS / scale)) + 1
-    ladder = np.minimum(_MAX_FINITE_LOSS, first + scale * 2.0 ** np.arange(1, most + 1))
-    deltas = np.minimum.accumulate(Guarantee(bounds).delta(ladder))
-    ended = (deltas <= _NEGLIGIBLE_DELTA) | (deltas <= float(deltas[-1]) * (1.0 + 1e-9))
-    end = float(ladder[int(ended.argmax())])
-    dense = first + scale * np.concatenate([np.arange(0.0, 6.0, 0.08), np.arange(6.0, 12.0, 0.25)])
-    decades = math.ceil(math.log(max(1.0, (end - first) / scale / 12.0)) / math.log(1.1)) + 1
-    sparse = first + scale * 12.0 * 1.1 ** np.arange(0, max(1, decades))
-    curves = [bound for bound in bounds if isinstance(bound, NoiseCurve)]
-    kinks = [cells * curve.noise for curve in curves for cells in range(1, curve.changes + 1)]
-    points = np.unique(np.concatenate([[0.0], dense, sparse, kinks, [end]]))
-    points = points[points <= end]
-    return points, np.minimum.accumulate(np.minimum(1.0, Guarantee(bounds).delta(points)))
-
-
-def _lower_hull(points: Array, values: Array) -> list[int]:
-    """Return the corners of the largest convex function of ``e^ε`` below the points."""
-    # Monotone chain: a corner is dropped where the slope in e^ε does not increase, so the chain stays convex.
-    corners: list[int] = []
-    for index in range(len(points)):
-        while len(corners) >= 2:
-            a, b = corners[-2], corners[-1]
-            before = (values[a] - values[b]) / -math.expm1(points[a] - points[b])
-            after = (values[b] - values[index]) / math.expm1(points[index] - points[b])
-            if before > after:
-                break
-            corners.pop()
-        corners.append(index)
-    return corners

@@ -14,14 +14,13 @@ import numpy as np
 from pkdp_pipeline.composition.grid_law import (
     GridLaw,
     envelope,
-    hull_atoms,
     product,
     split,
     split_ratios,
-    where_it_falls,
 )
 from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import Guarantee, coarsest
+from pkdp_pipeline.theorems.hull import hull_atoms, where_it_falls
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, waiting_pair

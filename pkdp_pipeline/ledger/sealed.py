@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.parquet_sizes import read_within
 from pkdp_pipeline.model.attacker import beside_groups
 from pkdp_pipeline.model.keys import Key, canonical_key, json_key, kind_of_dtype
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.mechanisms import Count, noised_below, value_columns
 from pkdp_pipeline.model.period import Period
 
 if TYPE_CHECKING:
@@ -72,17 +72,26 @@ class Cells:
         mechanism, rows = certificate.mechanism, self.rows
         if not self.counted:
             raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
-        if isinstance(mechanism, Count) and (len(rows), len(self.columns)) != (1, 1):
+        own, columns = value_columns(mechanism), [name for name, _ in self.columns]
+        if isinstance(mechanism, Count) and (len(rows), len(columns)) != (1, len(own)):
             raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
-        place = [name for name, _ in self.columns].index("count")
-        keys = {(*row[:place], *row[place + 1 :]) for row in rows}
-        if len(self.columns) > 1 and len(keys) < len(rows):
+        if noised_below(mechanism) and (columns[-2:] != list(own) or self.columns[-1][1] not in ("boolean", None)):
+            raise ArgumentError("the release does not mark which counts are exact: it was altered or is not ours.")
+        place = columns.index("count")
+        keys = {(*row[:place], *row[place + len(own) :]) for row in rows}
+        if len(columns) > len(own) and len(keys) < len(rows):
             raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
-        names = [str(name) for name, _ in self.columns if name != "count"]
+        names = [str(name) for name in (*columns[:place], *columns[place + len(own) :])]
         if beside_groups(mechanism, names, certificate.protects, certificate.attacker) != mechanism:
             raise ArgumentError("the release is totals of groups, and its certificate says something else.")
-        smallest = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
-        if smallest is not None and any(row[place] is not None and row[place] < smallest for row in rows):
+        counts = [(row[place], row[-1] if noised_below(mechanism) else mechanism.noise is None) for row in rows]
+        if any((count is None) != (exact is None) for count, exact in counts if noised_below(mechanism)):
+            raise ArgumentError("the release does not mark which counts are exact: it was altered or is not ours.")
+        least = {True: mechanism.k or 0, False: mechanism.release_threshold}
+        if any(
+            count is not None and (smallest := least[bool(exact)]) is not None and count < smallest
+            for count, exact in counts
+        ):
             raise ArgumentError(
                 "the release publishes a count below its certificate's threshold: it was altered or is not ours."
             )

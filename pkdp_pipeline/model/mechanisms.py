@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import known_fields, positive_real, whole_number
+from pkdp_pipeline.model.arguments import choice, known_fields, positive_real, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ MAX_CELLS_PER_UNIT = 100
 """The largest `cells_per_unit`."""
 
 
+Below = Literal["suppress", "noise", "noise_from_1"]
+"""What becomes of a count below k; "noise_from_1" leaves out a count of 0, as where cells are found in the data."""
+
+
 def check_steps(mechanism: Any) -> None:
     """Store the checked thresholds and noise of a mechanism."""
     for name in ("k", "k_complement"):
@@ -54,6 +59,11 @@ def check_steps(mechanism: Any) -> None:
             object.__setattr__(mechanism, name, _threshold(name, getattr(mechanism, name)))
     noise = _noise(mechanism.noise)
     object.__setattr__(mechanism, "release_threshold", _release_threshold(mechanism.release_threshold, noise))
+    if choice("below", mechanism.below, get_args(Below)) != "suppress" and (mechanism.k is None or noise is None):
+        raise ArgumentError(
+            f"below={mechanism.below!r} publishes counts from k on exactly and smaller ones with noise: give both, as "
+            "in k=30, noise=pkdp.GeometricNoise(1.0), or leave below out."
+        )
 
 
 def _threshold(name: str, value: object) -> int | None:
@@ -159,20 +169,30 @@ class Count:
     noise : GeometricNoise, optional
     release_threshold : int, optional
         Published only when ``noisy count >= release_threshold``; needs noise.
+    below : {"suppress", "noise"}, default "suppress"
+        What becomes of a count below `k`. "noise": counts from `k` on are published exactly and without noise, smaller
+        ones with it, and marked; `release_threshold` acts on the noised ones only. Needs `k` and `noise`.
 
     Raises
     ------
     ArgumentError
-        If a threshold is not a whole number in range, or `release_threshold` comes without noise.
+        If a threshold is not a whole number in range, `release_threshold` comes without noise, or `below` without `k`
+        and noise or beside `k_complement`.
     """
 
     k: int | None = None
     k_complement: int | None = None
     noise: GeometricNoise | None = None
     release_threshold: int | None = None
+    below: Below = "suppress"
 
     def __post_init__(self) -> None:
         check_steps(self)
+        if self.below != "suppress" and self.k_complement is not None:
+            raise ArgumentError(
+                f"below={self.below!r} beside k_complement: what is near 100 % would still be suppressed. Leave "
+                "k_complement out, or below."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +211,10 @@ class Histogram:
         Independent noise in every cell. One person changes a cell by 1.
     release_threshold : int, optional
         A cell is published only when its ``noisy count >= release_threshold``; needs noise.
+    below : {"suppress", "noise", "noise_from_1"}, default "suppress"
+        What becomes of a cell below `k`. "noise": cells from `k` on are published exactly and without noise, smaller
+        ones with it, and marked; `release_threshold` acts on the noised ones only. "noise_from_1" is that where cells
+        are found in the data: one that nobody is in has no row. Needs `k` and `noise`.
     cells_per_unit : int, default 1
         The most cells a person may be in, from 1 to 100. With noise a person with more cells is counted in that many of
         them, which a hash of her own name and cells draws. Without noise nothing is left out: that nobody is in more
@@ -202,13 +226,14 @@ class Histogram:
     Raises
     ------
     ArgumentError
-        If a threshold is not a whole number in range, `release_threshold` comes without noise, or `totals` beside
-        anything else.
+        If a threshold is not a whole number in range, `release_threshold` comes without noise, `below` without `k` and
+        noise or beside `cells_per_unit`, or `totals` beside anything else.
     """
 
     k: int | None = None
     noise: GeometricNoise | None = None
     release_threshold: int | None = None
+    below: Below = "suppress"
     cells_per_unit: int = 1
     totals: bool = False
 
@@ -227,9 +252,19 @@ class Histogram:
                 "adds up. Make cells coarser, or count a person in fewer of them."
             )
         object.__setattr__(self, "cells_per_unit", cells)
+        if self.below != "suppress" and cells > 1:
+            raise ArgumentError(
+                f"below={self.below!r} with cells_per_unit = {cells}: exact cells of one person together tell more "
+                "than is certified. Leave below out, or count a person in one cell."
+            )
 
     def of_found_cells(self) -> Histogram:
-        """Return the mechanism where no domain is declared: with noise and a release threshold k is at least 1."""
+        """Return the mechanism where no domain is declared: with noise and a release threshold k is at least 1.
+
+        Where small counts are noised, one of 0 is left out.
+        """
+        if self.below == "noise":
+            return replace(self, below="noise_from_1")
         implied = self.k is None and self.noise is not None and self.release_threshold is not None
         return replace(self, k=1) if implied else self
 
@@ -255,16 +290,31 @@ def mechanism_name(mechanism: Mechanism) -> str:
 def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
     """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``.
 
-    `cells_per_unit` is there only where it is above 1, and `totals` where it is so.
+    `cells_per_unit` is there only where it is above 1, `totals` where it is so, and `below` where it does not suppress.
     """
     fields = {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
-    rare = {"cells_per_unit": 1, "totals": False}
+    rare = {"cells_per_unit": 1, "totals": False, "below": "suppress"}
     return {name: value for name, value in fields.items() if name not in rare or value != rare[name]}
 
 
 def cells_per_unit(mechanism: Mechanism) -> int:
     """Return how many numbers of what is published one person's being there changes, at most."""
     return mechanism.cells_per_unit if isinstance(mechanism, Histogram) else 1
+
+
+def noised_below(mechanism: Mechanism) -> bool:
+    """Return whether counts below k are published with noise, and marked as noised."""
+    return mechanism.below != "suppress"
+
+
+def value_columns(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the columns of a public table beside those that name cells."""
+    return ("count", "exact") if noised_below(mechanism) else ("count",)
+
+
+def key_columns(columns: Iterable[Any]) -> list[Any]:
+    """Return the columns of a public table that name cells: those before "count", which none of them is called."""
+    return list(takewhile(lambda name: name != "count", columns))
 
 
 def within_table(mechanism: Mechanism, cells: int | None) -> Mechanism:
@@ -301,7 +351,8 @@ def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
     "noised" has a finite worst case; "pure noise" is noised with δ = 0, because the noise acts on the exact count
     (a threshold after it looks at the noisy count only, which costs nothing). The other kinds are noiseless; an
     "exact count" has no threshold either. A "total" is the exact count of everybody who is there, or of every group,
-    published as what is known of them: it protects the value alone.
+    published as what is known of them: it protects the value alone. Exact counts from k on beside noised ones are
+    noiseless.
     """
     if isinstance(mechanism, Histogram) and mechanism.totals:
         return "total"
@@ -310,6 +361,8 @@ def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
         if not isinstance(mechanism, Count) or mechanism.k is not None or complement is not None:
             return "noiseless"
         return "total" if protects == "value" else "exact count"
-    if complement is not None or (mechanism.k is not None and mechanism.release_threshold is None):
+    if complement is not None or noised_below(mechanism):
+        return "noiseless"
+    if mechanism.k is not None and mechanism.release_threshold is None:
         return "noiseless"
     return "pure noise" if mechanism.k is None else "noised"

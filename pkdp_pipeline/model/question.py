@@ -24,6 +24,7 @@ from pkdp_pipeline.model.mechanisms import (
     kind_of,
     mechanism_name,
     mechanism_to_dict,
+    noised_below,
 )
 from pkdp_pipeline.model.period import Every, Period
 from pkdp_pipeline.model.predicate import Predicate
@@ -188,6 +189,11 @@ class Question(Selection):
             raise ArgumentError("by is needed for a histogram: name the columns whose values are the cells.")
         if any(column.casefold() == "count" for column in self.by):
             raise ArgumentError('by may not name a column "count": the published table has its own; rename the column.')
+        if noised_below(self.mechanism) and any(column.casefold() == "exact" for column in self.by):
+            raise ArgumentError(
+                'by may not name a column "exact" where below="noise": the published table has its own; rename the '
+                "column."
+            )
         if (self.one_cell == "first") != bool(self.order_by):
             raise ArgumentError('one_cell="first" and order_by belong together: order_by says which row comes first.')
         if self.cells_per_unit > 1:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.certificates.sentences import suppression
@@ -25,8 +26,10 @@ from pkdp_pipeline.model.mechanisms import (
     Mechanism,
     cells_per_unit,
     check_noise,
+    key_columns,
     mean_absolute,
     noise_scale,
+    noised_below,
 )
 from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import column_names
@@ -221,7 +224,7 @@ def check_adds_up(mechanism: Mechanism) -> None:
 
 
 def _columns(table: pd.DataFrame) -> list[str]:
-    return [column for column in table.columns if column != "count"]
+    return key_columns(table.columns)
 
 
 def _names(table: pd.DataFrame, by: object) -> list[str]:
@@ -241,25 +244,28 @@ def _check_free(names: Iterable[str], taken: Sequence[str]) -> None:
 
 def _cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
     """Return what is known of the people in each row's cell."""
-    withheld, k, noised = _withheld(mechanism), mechanism.k or 0, mechanism.noise is not None
+    withheld, k = _withheld(mechanism), mechanism.k or 0
+    marks = [mechanism.noise is None] * len(table)
+    # Noise has no bounds: of a noised cell that is shown, only its having reached k is certain, or that it did not.
+    noised = {"least": k, "most": None}
+    if noised_below(mechanism):
+        marks = [value is True or value is np.True_ for value in table["exact"].array]
+        noised = {"least": int(mechanism.below == "noise_from_1"), "most": k - 1}
     return [
         withheld
         if value is None
-        # Noise has no bounds: of a noised cell that is shown, only its having reached k is certain.
-        else _People(
-            least=k if noised else value,
-            most=None if noised else value,
-            published=value,
-            noises=int(noised),
-        )
-        for value in _values(table["count"])
+        else _People(least=value, most=value, published=value, noises=0)
+        if exact
+        else _People(**noised, published=value, noises=1)
+        for value, exact in zip(_values(table["count"]), marks, strict=True)
     ]
 
 
 def _withheld(mechanism: Mechanism) -> _People:
     """Return what is known of a cell that is not published; it is as good as published where it must be empty."""
-    only_k = mechanism.release_threshold is None and not (
-        isinstance(mechanism, Count) and mechanism.k_complement is not None
+    only_k = noised_below(mechanism) or (
+        mechanism.release_threshold is None
+        and not (isinstance(mechanism, Count) and mechanism.k_complement is not None)
     )
     most = mechanism.k - 1 if only_k and mechanism.k is not None else None
     return _NOBODY if most == 0 else _People(least=0, most=most, published=None, noises=0)

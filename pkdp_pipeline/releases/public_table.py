@@ -13,7 +13,7 @@ import pandas as pd
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, noised_below
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.derived import add_noise
 
@@ -132,8 +132,8 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The by-columns and ``count`` (Int64). Its rows, their order and its dtypes tell nothing of what is
-        withheld.
+        The by-columns and ``count`` (Int64); where small counts are noised, also ``exact`` (boolean). Its rows, their
+        order and its dtypes tell nothing of what is withheld.
     """
     counted = frame if isinstance(frame, Counted) else count_units(frame, question)
     if counted.question is not question:
@@ -142,15 +142,15 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
         raise InputCheckError(f"The input is not as declared, nothing was published: {' Also, '.join(problems)}")
     mechanism = question.mechanism
     if not question.by:
-        return pd.DataFrame({"count": _public(mechanism, counted.counts, others=counted.others)})
+        return pd.DataFrame(_public(mechanism, counted.counts, others=counted.others))
     if question.domain is not None:
-        declared = counted.keys.copy()
-        declared["count"] = _public(mechanism, counted.counts)
-        return declared
-    # Cells below k are gone before anything else happens to them.
-    large = [units >= (mechanism.k or 1) for units in counted.counts]
+        return counted.keys.assign(**_public(mechanism, counted.counts))
+    # Cells below k are gone before anything else happens to them, where they are not noised.
+    least = 1 if noised_below(mechanism) else mechanism.k or 1
+    large = [units >= least for units in counted.counts]
     table = counted.keys.loc[large].reset_index(drop=True)
-    table["count"] = _public(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
+    found = _public(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
+    table = table.assign(**found)
     table = table.loc[table["count"].notna()]
     for column in question.by:
         table[column] = _answered(partial(published_keys, table[column].reset_index(drop=True))).array
@@ -171,12 +171,26 @@ def _answered(ask: Callable[[], Answer]) -> Answer:
     )
 
 
-def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = None) -> Any:
-    """Return the counts as they are published, <NA> where suppressed.
+def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = None) -> dict[str, Any]:
+    """Return the counts as they are published, <NA> where suppressed, and where small ones are noised which are exact.
 
     Noise is drawn for every cell, suppressed or not.
     """
     shown = add_noise(counts, mechanism.noise) if mechanism.noise is not None else counts
+    if noised_below(mechanism):
+        assert mechanism.k is not None
+        exact = np.array([counted >= mechanism.k for counted in counts], dtype=bool)
+        values = np.where(exact, np.array(counts, dtype=np.int64), np.array(shown, dtype=np.int64))
+        hidden = np.zeros(len(counts), dtype=bool)
+        if mechanism.release_threshold is not None:
+            hidden = ~exact & (values < mechanism.release_threshold)
+        if mechanism.below == "noise_from_1":
+            hidden |= np.array(counts, dtype=np.int64) == 0
+        values, exact = np.where(hidden, 0, values), exact & ~hidden
+        return {
+            "count": pd.arrays.IntegerArray(values, hidden),
+            "exact": pd.arrays.BooleanArray(exact, hidden.copy()),
+        }
     kept = [
         (mechanism.k is None or counted >= mechanism.k)
         and (mechanism.release_threshold is None or noisy >= mechanism.release_threshold)
@@ -186,7 +200,7 @@ def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = Non
         kept = [keep and others is not None and others >= mechanism.k_complement for keep in kept]
     # Not a list with None: pandas looks at each value of one several times.
     values = np.array([noisy if keep else 0 for noisy, keep in zip(shown, kept, strict=True)], dtype=np.int64)
-    return pd.arrays.IntegerArray(values, ~np.array(kept, dtype=bool))
+    return {"count": pd.arrays.IntegerArray(values, ~np.array(kept, dtype=bool))}
 
 
 def _untyped(frame: Any) -> frozenset[str]:

@@ -34,6 +34,11 @@ class Bound:
         """Return about how far apart the sides may be, relatively, for reasons of effort; 0 if nothing is left open."""
         return 0.0
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Return the ε at which the profile bends more than its fall from ε = 0 tells."""
+        return ()
+
     def rounding(self, epsilons: Array) -> Array:
         """Return how far the attained and the certified side may be rounded, each as a share of itself; shape (2, n).
 

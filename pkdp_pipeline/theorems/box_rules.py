@@ -186,6 +186,7 @@ _IN_A_BOX = Theorem(
 _E = replace(_IN_A_BOX, citation="docs/mathematics.md, section 4, theorem E", formal=formal.IN_A_BOX)
 _COUNTING = Theorem(
     key="counting",
+    noised_below=True,
     title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
     citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
     formal=formal.VERTICES,
@@ -221,6 +222,7 @@ IN_A_BOX = (
         title="Lemmas 1 to 3 on the sum of the count and its noise",
         citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
         beside_private=False,
+        noised_below=False,
         rule=_noised,
     ),
     _COUNTING,

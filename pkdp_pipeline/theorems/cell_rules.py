@@ -117,6 +117,7 @@ TOLD_ABSENT = (
 
 _IN_A_CELL = Theorem(
     key="cell_counting",
+    noised_below=True,
     title="Theorem F: an exact histogram hides whether a person is in it where enough others may be",
     citation="docs/mathematics.md, section 5, theorem F",
     against=whom.in_cells,
@@ -129,6 +130,7 @@ _IN_A_CELL = Theorem(
 )
 _OPTIONS = Theorem(
     key="options",
+    noised_below=True,
     title="Exact counts of several options hide which one a person chose",
     citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
     against=whom.options,
@@ -143,6 +145,7 @@ WITHOUT_A_THRESHOLD = (
     replace(
         _IN_A_CELL,
         key="noisy_cell_counting",
+        noised_below=False,
         title="Theorem F on the sum of a cell's count and its noise",
         against=whom.in_noisy_cells,
         rule=partial(_noised, value=False),
@@ -151,6 +154,7 @@ WITHOUT_A_THRESHOLD = (
     replace(
         _OPTIONS,
         key="noisy_options",
+        noised_below=False,
         title="Counts of several options with noise: two noisy looks at one number",
         citation="docs/mathematics.md, section 6, two looks",
         rule=partial(_noised, value=True),

@@ -47,6 +47,8 @@ class Theorem:
         Whether its dominating pair for the value dominates that for presence as well.
     beside_private : bool
         Whether it is left beside leakages that are themselves differentially private.
+    noised_below : bool
+        Whether it holds where counts below k are noised and all others exact.
     is_rule : bool
         Whether it adds certificates up.
     about : (mechanism class, {"presence", "value"}), optional
@@ -72,6 +74,7 @@ class Theorem:
     reveals_who: bool = False
     hides_presence_too: bool = False
     beside_private: bool = False
+    noised_below: bool = False
     is_rule: bool = False
     about: tuple[type[Mechanism], Protects] | None = None
     rule: Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None] | None = None

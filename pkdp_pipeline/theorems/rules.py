@@ -14,6 +14,7 @@ from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
+from pkdp_pipeline.theorems.noised_rules import noised_below_records
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.reached import ReachedBetween
@@ -264,6 +265,16 @@ _THRESHOLD = Theorem(
     rule=_count,
 )
 
+_VALUE = replace(
+    _PRESENCE,
+    key="histogram_value",
+    title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
+    formal=formal.VALUE,
+    hides_presence_too=True,
+    about=(Histogram, "value"),
+    rule=_value,
+)
+
 RECORDS = (
     _THRESHOLD,
     replace(
@@ -292,15 +303,7 @@ RECORDS = (
         formal=formal.CELL_BEHIND_NOISE,
         rule=partial(_behind_noise, "noisy_presence"),
     ),
-    replace(
-        _PRESENCE,
-        key="histogram_value",
-        title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
-        formal=formal.VALUE,
-        hides_presence_too=True,
-        about=(Histogram, "value"),
-        rule=_value,
-    ),
+    _VALUE,
     _BETWEEN,
     replace(
         _BETWEEN,
@@ -310,6 +313,7 @@ RECORDS = (
         formal=None,
         rule=_behind_both,
     ),
+    *noised_below_records(_THRESHOLD, _PRESENCE, _VALUE, _BETWEEN),
     *IN_A_BOX,
     *WITHOUT_A_THRESHOLD,
     *(

@@ -19,6 +19,7 @@ from pkdp_pipeline.model.mechanisms import (
     Protects,
     cells_per_unit,
     mechanism_name,
+    noised_below,
     within_table,
 )
 from pkdp_pipeline.model.wording import Worded
@@ -243,11 +244,15 @@ def bounds_of(
     obstacles: list[str] = []
     depends = mechanism != whole
     about = (type(mechanism), protects)
+    if noised_below(mechanism):
+        left = frozenset(key for key in left if THEOREMS[key].noised_below)
     # What a person in several cells tells, rule 10 makes of bounds on each of them.
     several = cells_per_unit(mechanism) > 1
     about_it = (candidate for key, candidate in THEOREMS.items() if key in left and candidate.about == about)
     for theorem in about_it:
         if several or theorem.is_rule or theorem.rule is None:
+            continue
+        if theorem.key.startswith("noised_below") and not noised_below(mechanism):
             continue
         outcome = theorem.rule(mechanism, attacker, left)
         if isinstance(outcome, Applied):
@@ -260,7 +265,8 @@ def bounds_of(
             partial.append(replace(outcome, bound=surviving.beside(outcome.bound)))
         elif outcome is not None:
             obstacles.append(outcome)
-    if isinstance(mechanism, Count) and not attacker.leakage and all(applied.attack is None for applied in partial):
+    named = noised_below(mechanism) or any(applied.attack is not None for applied in partial)
+    if isinstance(mechanism, Count) and not attacker.leakage and not named:
         partial[:1] = [replace(applied, attack=_reached(mechanism, attacker)) for applied in partial[:1]]
     if surviving.obstacle is not None and not partial:
         obstacles.append(surviving.obstacle)
@@ -301,7 +307,9 @@ def _reached(mechanism: Count, attacker: AttackerModel) -> Reached:
 def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects, declared: int | None) -> WorstCase | None:
     """Return what holds against anyone; a hard threshold before the noise needs one after it, else δ0 = 1."""
     noise, k, threshold = mechanism.noise, mechanism.k, mechanism.release_threshold
-    if noise is None or getattr(mechanism, "k_complement", None) is not None or (k is not None and threshold is None):
+    if noise is None or getattr(mechanism, "k_complement", None) is not None or noised_below(mechanism):
+        return None
+    if k is not None and threshold is None:
         return None
     appears_at = None if k is None or threshold is None else threshold - k
     several, moves = cells_per_unit(mechanism), protects == "value"

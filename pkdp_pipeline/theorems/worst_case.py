@@ -74,6 +74,11 @@ class NoiseCurve(WorstCase):
         return self.cells
 
     @property
+    def kinks(self) -> tuple[float, ...]:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return tuple(cells * self.noise for cells in range(1, self.changes + 1))
+
+    @property
     def _alone(self) -> int:
         """The most cells that one of two lives, both of them in some cell, has alone."""
         return self.cells if self.table is None else min(self.cells, self.table - 1)

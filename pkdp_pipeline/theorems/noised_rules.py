@@ -1,0 +1,82 @@
+"""When theorem I holds: counts from k on are exact, smaller ones noised, and nothing need be suppressed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
+from pkdp_pipeline.theorems.noised_below import NoisedBelow, NoisedBelowValue
+from pkdp_pipeline.theorems.record import Theorem
+from pkdp_pipeline.theorems.thresholding import Threshold
+
+Rule = Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None]
+
+
+def _noised_below(
+    theorem: str, suppressed: Rule, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str], *, looks: int
+) -> Applied | str | None:
+    """Take the place of the theorem on the same threshold without noise: `suppressed` says when that holds."""
+    outcome, noise = suppressed(mechanism, attacker, left), mechanism.noise
+    if not isinstance(outcome, Applied) or noise is None:
+        return outcome
+    if noise.epsilon * looks > MAX_NOISE:
+        return f"noise epsilon above {MAX_NOISE / looks:g} changes nothing: leave noise and below out"
+    assert isinstance(outcome.bound, Threshold)
+    same = {name: getattr(outcome.bound, name) for name in ("k", "p", "cap", "known", "active")}
+    bound = NoisedBelow(
+        theorem=theorem,
+        **same,
+        noise=noise.epsilon,
+        release_threshold=mechanism.release_threshold,
+        from_one=mechanism.below == "noise_from_1",
+        looks=looks,
+    )
+    return Applied(bound=bound, attack=bound if looks == 1 and not attacker.p_min else None)
+
+
+def _value(
+    suppressed: Rule, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]
+) -> Applied | str | None:
+    """Both cells' pairs in opposite orders; each known person is taken for controlled, and for one in both."""
+    sure = replace(attacker, influence="active")
+    outcome = _noised_below("noised_below_value", suppressed, mechanism, sure, left, looks=1)
+    if not isinstance(outcome, Applied):
+        return outcome
+    assert isinstance(outcome.bound, NoisedBelow)
+    bound = NoisedBelowValue(theorem="noised_below_value", presence=outcome.bound)
+    alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
+    return Applied(bound=bound, attack=bound if alone else None)
+
+
+def noised_below_records(count: Theorem, presence: Theorem, value: Theorem, between: Theorem) -> tuple[Theorem, ...]:
+    """Return theorem I's records, given those of the same thresholds without noise."""
+    cited = "docs/mathematics.md, section 6, theorem I"
+    same = {"citation": cited, "formal": None, "noised_below": True}
+    what = "exact from k on, noised below"
+    rows = (
+        (count, "noised_below", f"Theorem I: a count, {what}", 1),
+        (presence, "noised_below_presence", f"Theorem I for a cell: a histogram, {what}", 1),
+        (between, "noised_below_between", f"Theorem I, value: {what}, nothing assumed about absence", 2),
+    )
+    for record, *_ in rows:
+        assert record.rule is not None
+    assert value.rule is not None
+    return (
+        *(
+            replace(record, **same, key=key, title=title, rule=partial(_noised_below, key, record.rule, looks=looks))
+            for record, key, title, looks in rows
+        ),
+        replace(
+            value,
+            **same,
+            key="noised_below_value",
+            title=f"Theorem I, value: {what}, where absence is possible",
+            averages=False,
+            rule=partial(_value, value.rule),
+        ),
+    )

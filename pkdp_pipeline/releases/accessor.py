@@ -35,6 +35,9 @@ attacker : AttackerModel, optional
     May be left out where there is noise, which asks nothing of an attacker.
 k, noise, release_threshold : optional
     See `Count` and `Histogram`.
+below : {"suppress", "noise"}, default "suppress"
+    What becomes of a count below `k`: hidden, or published with `noise` and marked in a column ``exact``, while counts
+    from `k` on are exact. Without a `domain` it needs `release_threshold`, which then acts on the noised ones only.
 k_complement : int, optional
     See `Count`. The number of people in the frame is taken as public.
 domain : list, or dict of column → list, optional
@@ -73,6 +76,7 @@ target : Target or None, optional
 """
 _DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
+        "below": "suppress",
         "protects": "presence",
         "missing_unit": "error",
         "units": "checked",
@@ -91,6 +95,7 @@ class _Options(TypedDict, total=False):
     k: int | None
     noise: GeometricNoise | None
     release_threshold: int | None
+    below: Literal["suppress", "noise"]
     protects: Literal["presence", "value"]
     missing_unit: Literal["error", "drop"]
     units: Literal["checked", "exact"]

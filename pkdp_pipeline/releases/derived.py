@@ -13,7 +13,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.certificates.sentences import suppression
@@ -247,16 +246,16 @@ def _cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
     withheld, k = _withheld(mechanism), mechanism.k or 0
     marks = [mechanism.noise is None] * len(table)
     # Noise has no bounds: of a noised cell that is shown, only its having reached k is certain, or that it did not.
-    noised = {"least": k, "most": None}
+    least, most = k, None
     if noised_below(mechanism):
-        marks = [value is True or value is np.True_ for value in table["exact"].array]
-        noised = {"least": int(mechanism.below == "noise_from_1"), "most": k - 1}
+        marks = [value is not pd.NA and bool(value) for value in table["exact"].array]
+        least, most = int(mechanism.below == "noise_from_1"), k - 1
     return [
         withheld
         if value is None
         else _People(least=value, most=value, published=value, noises=0)
         if exact
-        else _People(**noised, published=value, noises=1)
+        else _People(least=least, most=most, published=value, noises=1)
         for value, exact in zip(_values(table["count"]), marks, strict=True)
     ]
 

@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
 from pkdp_pipeline.model.arguments import whole_number
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.mechanisms import Count, key_columns
 from pkdp_pipeline.model.spelling import key_text
 from pkdp_pipeline.model.wording import fitting, rounded_up
 from pkdp_pipeline.plugins import view
@@ -59,7 +59,8 @@ class Release:
         Parameters
         ----------
         table : pandas.DataFrame
-            The by-columns and ``count`` (Int64), under a plain index.
+            The by-columns and ``count`` (Int64), and ``exact`` (boolean) where small counts are noised, under a plain
+            index.
         certificate : ReleaseCertificate
 
         Returns
@@ -123,7 +124,10 @@ class Release:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The by-columns and ``count``; ``<NA>`` in suppressed cells of a declared domain. A copy each time."""
+        """The by-columns and ``count``; ``<NA>`` in suppressed cells of a declared domain. A copy each time.
+
+        Where small counts are noised, ``exact`` (boolean) says which counts are not.
+        """
         table = self.sealed.frame.copy()
         table.attrs = {"release_id": self.id}
         return table
@@ -139,7 +143,7 @@ class Release:
         """
         if not isinstance(self.certificate.mechanism, Count):
             raise ArgumentError("value is of a count; a histogram's counts are in table.")
-        ((value,),) = self.sealed.rows
+        ((value, *_),) = self.sealed.rows
         return None if value is None else int(value)
 
     @property
@@ -341,10 +345,20 @@ class Release:
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a public table as text: what is missing and what is suppressed are told apart, as in every report."""
-    words = {name: [key_text(value) for value in table[name].array] for name in table.columns if name != "count"}
-    counts = ["suppressed" if pd.isna(value) else str(value) for value in table["count"].array]
+    """Return a public table as text: missing, suppressed and noised are told apart, as in every report."""
+    keys = key_columns(table.columns)
+    words = {name: [key_text(value) for value in table[name].array] for name in keys}
+    marked = "exact" in table.columns[len(keys) :]
+    exact = table["exact"].array if marked else [True] * len(table)
+    counts = [count_text(value, sure) for value, sure in zip(table["count"].array, exact, strict=True)]
     return pd.DataFrame({**words, "count": counts}, index=table.index)
+
+
+def count_text(count: Any, exact: Any = True) -> str:
+    """Return a published count as text: the word where it is suppressed, and "≈" before one that is marked as noised."""
+    if pd.isna(count):
+        return "suppressed"
+    return str(count) if exact else f"≈ {count}"
 
 
 def _shown(table: pd.DataFrame) -> str:

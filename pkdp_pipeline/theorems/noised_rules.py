@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
 from pkdp_pipeline.theorems.noised_below import NoisedBelow, NoisedBelowValue
 from pkdp_pipeline.theorems.record import Theorem
@@ -21,6 +21,8 @@ def _noised_below(
     theorem: str, suppressed: Rule, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str], *, looks: int
 ) -> Applied | str | None:
     """Take the place of the theorem on the same threshold without noise: `suppressed` says when that holds."""
+    if not noised_below(mechanism):
+        return None
     outcome, noise = suppressed(mechanism, attacker, left), mechanism.noise
     if not isinstance(outcome, Applied) or noise is None:
         return outcome
@@ -55,28 +57,41 @@ def _value(
 
 def noised_below_records(count: Theorem, presence: Theorem, value: Theorem, between: Theorem) -> tuple[Theorem, ...]:
     """Return theorem I's records, given those of the same thresholds without noise."""
-    cited = "docs/mathematics.md, section 6, theorem I"
-    same = {"citation": cited, "formal": None, "noised_below": True}
-    what = "exact from k on, noised below"
-    rows = (
-        (count, "noised_below", f"Theorem I: a count, {what}", 1),
-        (presence, "noised_below_presence", f"Theorem I for a cell: a histogram, {what}", 1),
-        (between, "noised_below_between", f"Theorem I, value: {what}, nothing assumed about absence", 2),
-    )
-    for record, *_ in rows:
-        assert record.rule is not None
-    assert value.rule is not None
+
+    def record(suppressed: Theorem, key: str, title: str, rule: Callable[[Rule], Rule]) -> Theorem:
+        assert suppressed.rule is not None
+        return replace(
+            suppressed,
+            key=key,
+            title=title,
+            citation="docs/mathematics.md, section 6, theorem I",
+            formal=None,
+            noised_below=True,
+            rule=rule(suppressed.rule),
+        )
+
+    def with_looks(key: str, looks: int) -> Callable[[Rule], Rule]:
+        return lambda suppressed: partial(_noised_below, key, suppressed, looks=looks)
+
+    exact = "exact from k on, noised below"
     return (
-        *(
-            replace(record, **same, key=key, title=title, rule=partial(_noised_below, key, record.rule, looks=looks))
-            for record, key, title, looks in rows
+        record(count, "noised_below", f"Theorem I: a count, {exact}", with_looks("noised_below", 1)),
+        record(
+            presence,
+            "noised_below_presence",
+            f"Theorem I for a cell: a histogram, {exact}",
+            with_looks("noised_below_presence", 1),
         ),
-        replace(
-            value,
-            **same,
-            key="noised_below_value",
-            title=f"Theorem I, value: {what}, where absence is possible",
-            averages=False,
-            rule=partial(_value, value.rule),
+        record(
+            between,
+            "noised_below_between",
+            f"Theorem I, value: {exact}, nothing assumed about absence",
+            with_looks("noised_below_between", 2),
+        ),
+        record(
+            replace(value, averages=False),
+            "noised_below_value",
+            f"Theorem I, value: {exact}, where absence is possible",
+            lambda suppressed: partial(_value, suppressed),
         ),
     )

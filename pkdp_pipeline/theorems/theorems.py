@@ -252,8 +252,6 @@ def bounds_of(
     for theorem in about_it:
         if several or theorem.is_rule or theorem.rule is None:
             continue
-        if theorem.key.startswith("noised_below") and not noised_below(mechanism):
-            continue
         outcome = theorem.rule(mechanism, attacker, left)
         if isinstance(outcome, Applied):
             if cells is not None and theorem.declared is not None:

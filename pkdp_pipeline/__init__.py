@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.display import Bands, PerturbationTable, RandomRounding, Rounding
     from pkdp_pipeline.model.evidence import (
         BoundedDependence,
         BoundedParticipation,
@@ -69,6 +70,7 @@ __all__ = [
     "ArgumentError",
     "AttackerModel",
     "Audit",
+    "Bands",
     "BoundedDependence",
     "BoundedParticipation",
     "BoundedSensitivity",
@@ -92,9 +94,12 @@ __all__ = [
     "NotCertifiableError",
     "OncePerUnit",
     "OneDayProtected",
+    "PerturbationTable",
     "PkdpError",
     "PrivacyLoss",
+    "RandomRounding",
     "Release",
+    "Rounding",
     "SamePeople",
     "SameTable",
     "Target",
@@ -132,6 +137,7 @@ _NAMES = {
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
         "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
+    "model.display": "Bands PerturbationTable RandomRounding Rounding",
     "model.mechanisms": "Count GeometricNoise Histogram",
     "model.question": "EACH_ROW",
     "extras.plan.planning": (

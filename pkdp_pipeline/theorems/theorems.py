@@ -21,6 +21,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_name,
     noised_below,
     within_table,
+    without_display,
 )
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
@@ -235,6 +236,8 @@ def bounds_of(
     `cells`: how many cells were declared, where that is known.
     """
     mechanism_name(mechanism)
+    if mechanism.display is not None:
+        return _displayed(mechanism, attacker, protects, cells)
     whole, mechanism = mechanism, within_table(mechanism, cells)
     if protects == "value" and (isinstance(mechanism, Count) or mechanism.totals):
         return _total(mechanism, attacker)
@@ -285,6 +288,27 @@ def bounds_of(
         obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
     depended = cells if depends else None
     return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles), cells=depended)
+
+
+def _displayed(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, cells: int | None) -> Applicable:
+    """Theorem R: what is shown is a function of the table suppressed below the first boundary, or behind the noise.
+
+    Theorem A's worst attacker looks at the first cutoff only, which is shown; others may need more of the table.
+    """
+    plain = without_display(mechanism)
+    applicable = bounds_of(plain, attacker, protects, cells)
+    kept = ("thresholding", "histogram_presence") if plain.noise is None else ()
+    partial = tuple(
+        applied if applied.bound.theorem in kept and not attacker.p_min else replace(applied, attack=None)
+        for applied in applicable.partial
+    )
+    obstacles = applicable.obstacles
+    if plain.k == 1 and mechanism.k is None and mechanism.display is not None:
+        obstacles = (
+            f"counts shown {mechanism.display.words} tell a zero from small counts, so that whoever is alone in a cell "
+            "is told apart: give k, so that zero and small counts look alike",
+        )
+    return replace(applicable, partial=partial, obstacles=obstacles)
 
 
 def _reached(mechanism: Count, attacker: AttackerModel) -> Reached:

@@ -102,9 +102,10 @@ class Bands:
     edges: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.edges, str) or not isinstance(self.edges, Iterable):
+        given: Any = self.edges
+        if isinstance(given, str) or not isinstance(given, Iterable):
             raise ArgumentError("Bands must have the first count of each band: write pkdp.Bands([0, 10, 20, 50]).")
-        edges = tuple(whole_number("each edge of Bands", edge, least=0) for edge in self.edges)
+        edges = tuple(whole_number("each edge of Bands", edge, least=0) for edge in given)
         if len(edges) < 2 or edges[0] != 0 or any(first >= second for first, second in pairwise(edges)):
             raise ArgumentError(
                 "Bands must begin with 0, and each edge must be larger than the one before, or bands overlap: write "

@@ -338,8 +338,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         state = " It was replayed from the ledger." if self.replayed else ""
+        table = _shown(self.sealed.frame, self.certificate.mechanism.display)
         return (
-            f"<div>{_shown(self.sealed.frame, self.certificate.mechanism.display)}<p>{escape(self.error.suppression)}</p>"
+            f"<div>{table}<p>{escape(self.error.suppression)}</p>"
             f'{view("statement.html")(self.certificate)}<p style="overflow-wrap:anywhere">'
             f"<small>Release {self.id}.{state}</small></p></div>"
         )

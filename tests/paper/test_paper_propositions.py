@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from paper_models import (
     Model,
-    acceptable,
     active_delta,
     causal_delta,
     coin,
@@ -24,6 +23,7 @@ from paper_models import (
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theory import acceptable
 
 GROWTHS = (Fraction(1), Fraction(5, 4), Fraction(2), Fraction(7))
 OWN = lambda values: values  # noqa: E731

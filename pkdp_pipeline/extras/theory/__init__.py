@@ -5,16 +5,8 @@ The names here are those of finite models: acceptable attackers, and the depende
 
 from __future__ import annotations
 
-from pkdp_pipeline.extras.theory.finite_models import (
-    FiniteModel,
-    acceptable,
-    bounded_dependence,
-    bounded_influence,
-    crowd,
-    dependency,
-    knows_more,
-    markov_chain,
-)
+from pkdp_pipeline.extras.theory.dependence import bounded_dependence, bounded_influence, dependency
+from pkdp_pipeline.extras.theory.finite_models import FiniteModel, acceptable, crowd, knows_more, markov_chain
 
 __all__ = [
     "FiniteModel",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, TypeAlias
 
 import flint
@@ -32,7 +32,7 @@ def dependency(
     first, second : mapping
         The law of all outputs, a tuple with one for each release, in the target's two lives.
     number : int
-        Which release, counted from 0.
+        The number of the release, counted from 0.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def bounded_dependence(
     Parameters
     ----------
     model : FiniteModel
-        What the attacker believes. Noise is a parameter of its own, and part of the database.
+        The attacker's beliefs. Noise is a parameter of its own, and part of the database.
     releases : sequence of callable
         Each of a database, in the order of publication; at least two.
     secret, known : callable
@@ -101,7 +101,7 @@ def bounded_dependence(
     delta : float, default 0.0
         How probable a larger dependence may be: δ′, in [0, 1].
     lives : iterable of (value, value), optional
-        Which values of the secret are compared, in either order; all by default.
+        The values of the secret that are compared, in either order; all by default.
 
     Returns
     -------
@@ -137,21 +137,18 @@ def bounded_dependence(
         outputs = tuple(release(database) for release in releases)
         law[outputs] = law.get(outputs, Fraction(0)) + chance
     # Knowledge and secret are independent, so that every state of one comes with every value of the other.
-    pairs = list(permutations(next(iter(laws.values())), 2))
-    if lives is not None:
-        compared = list(lives)
-        pairs = [pair for pair in pairs if pair in compared or pair[::-1] in compared]
-        if not all(pair in pairs for pair in compared):
-            raise ArgumentError("lives must be pairs (one, other) of two different values that the secret can have.")
-    if not pairs:
-        raise ArgumentError("secret must have at least two values, and lives at least one pair: nothing is compared.")
-    dependences = [
-        sorted(_chances(views[first], views[second]), reverse=True)
-        for given in laws.values()
-        for number in range(1, len(releases))
-        for views in [{life: _views(_normalised(law), number) for life, law in given.items()}]
-        for first, second in pairs
-    ]
+    pairs = set(permutations(next(iter(laws.values())), 2))
+    compared = pairs if lives is None else {order for pair in map(tuple, lives) for order in (pair, pair[::-1])}
+    if not compared or not compared <= pairs:
+        raise ArgumentError("lives must be pairs of two different values that the secret can have, at least one pair.")
+    dependences = []
+    for given, number in product(laws.values(), range(1, len(releases))):
+        views = {life: _views(_normalised(law), number) for life, law in given.items()}
+        for first, second in compared:
+            added = _added(views[first], views[second])
+            dependences.append(
+                sorted(((size, views[first][0][outputs]) for outputs, size in added.items()), reverse=True)
+            )
     factor = max(_exceeded(chances, spare) for chances in dependences)
     if factor == math.inf:
         raise NotCertifiableError(
@@ -160,10 +157,6 @@ def bounded_dependence(
         )
     beyond = max(sum((chance for size, chance in chances if size > factor), Fraction(0)) for chances in dependences)
     return BoundedDependence(epsilon=_logarithm_above(Fraction(factor)), delta=float_above(beyond))
-
-
-def _chances(first: _Views, second: _Views) -> list[tuple[Fraction | float, Fraction]]:
-    return [(factor, first[0][outputs]) for outputs, factor in _added(first, second).items()]
 
 
 def _exceeded(chances: Iterable[tuple[Fraction | float, Fraction]], spare: Fraction) -> Fraction | float:

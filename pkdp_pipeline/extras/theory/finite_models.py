@@ -54,7 +54,7 @@ class FiniteModel:
             yield tuple(value for value, _ in drawn), math.prod((chance for _, chance in drawn), start=Fraction(1))
 
     def records(self, *places: int) -> Reading:
-        """Return the reading of the records at these places, as a tuple; ``records()`` reads nothing."""
+        """Return the reading of the records at `places`, as a tuple; ``records()`` reads nothing."""
         return lambda values: tuple(self.database(values)[place] for place in places)
 
 
@@ -137,7 +137,7 @@ def markov_chain(
     Parameters
     ----------
     start : mapping
-        What she does on the first day, with probabilities, each a `Fraction`.
+        Everything that she may do on the first day, with its probability, a `Fraction`.
     transition : mapping
         For everything she may do on a day, the law of the next day.
     days : int

@@ -21,7 +21,7 @@ Values: TypeAlias = tuple[Any, ...]
 Reading: TypeAlias = Callable[[Values], Hashable]
 """Something that the parameters determine: a secret, or what an attacker knows."""
 Days: TypeAlias = tuple[Any, ...]
-"""What a person does on each day."""
+"""An entry for each day of a person."""
 
 
 @dataclass(frozen=True, slots=True)

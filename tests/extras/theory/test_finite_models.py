@@ -324,6 +324,12 @@ def test_example_9_four_times_c_is_nearly_reached_and_twice_c_is_exceeded():
     computed = bounded_dependence(model_of([person] * 15, 2), counts(2), target, lives=[((1, 0), (0, 1))]).epsilon
     assert 2 * c < 0.94 * bound < computed < bound
     assert bounded_influence([person], both_days=False).epsilon <= 2 * c
+    # Lives that differ on the first day only: the other person was there, or was not, and is twice as likely to come.
+    rare = markov_chain(
+        COIN, {1: {1: Fraction(1, 5), 0: Fraction(4, 5)}, 0: {1: Fraction(1, 10), 0: Fraction(9, 10)}}, 2
+    )
+    reached = bounded_dependence(model_of([rare], 2), counts(2), target, lives=[((1, 0), (0, 0))]).epsilon
+    assert reached == bounded_influence([rare], both_days=False).epsilon == pytest.approx(math.log(2.0), rel=1e-15)
     assert bounded_influence([sticky(HALF, 2)]).epsilon == 0.0
 
 
@@ -335,6 +341,9 @@ def test_what_people_do_given_their_own_past_is_no_evidence_for_three_days():
     three = bounded_dependence(model_of([past] * 4, 3), counts(3), target)
     two = bounded_dependence(model_of([sticky(Fraction(11, 20), 2)] * 4, 2), counts(2), target)
     assert three.epsilon >= two.epsilon > 0.0
+    # A third day on its own adds nothing: the second still depends on the first.
+    alone = {(*days, last): chance / 2 for days, chance in sticky(Fraction(11, 20), 2).items() for last in (0, 1)}
+    assert bounded_dependence(model_of([alone] * 4, 3), counts(3), target).epsilon == two.epsilon
     # Two coins and whether they differ: every two days are independent, three exact counts give the target away.
     parity = {(one, other, one ^ other): Fraction(1, 4) for one, other in product((0, 1), repeat=2)}
     model = model_of([parity] * 3, 3)

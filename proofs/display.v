@@ -12,45 +12,6 @@ Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
-Section Means.
-
-Variables (R : realFieldType) (U : finType).
-Implicit Types (Ds : seq (U -> R)).
-
-(* The mean over records of a sum, *)
-Lemma record_mean_sum (I : finType) Ds (g : I -> seq U -> R) :
-  record_mean Ds (fun records => \sum_i g i records) = \sum_i record_mean Ds (g i).
-Proof.
-elim: Ds g => [|D Ds IH] g //=; rewrite [RHS]exchange_big; apply: eq_bigr => r _.
-by rewrite IH mulr_sumr.
-Qed.
-
-(* and of a multiple. *)
-Lemma record_mean_mulr Ds g (x : R) : record_mean Ds (fun records => g records * x) = record_mean Ds g * x.
-Proof.
-elim: Ds g => [|D Ds IH] g //=; rewrite mulr_suml; apply: eq_bigr => r _.
-by rewrite IH mulrA.
-Qed.
-
-(* Only as many records as there are people matter. *)
-Lemma record_mean_sized Ds g h : (forall records, size records = size Ds -> g records = h records) ->
-  record_mean Ds g = record_mean Ds h.
-Proof.
-elim: Ds g h => [|D Ds IH] g h eq_gh /=; first exact: eq_gh.
-by apply: eq_bigr => r _; congr (_ * _); apply: IH => t size_t; apply: eq_gh; rewrite /= size_t.
-Qed.
-
-(* The law of what a random map makes of a function of the records. *)
-Lemma push_record_law (T Y : finType) (g : seq U -> T) (K : T -> Y -> R) Ds y :
-  push K (record_law g Ds) y = record_mean Ds (fun records => K (g records) y).
-Proof.
-rewrite /push /record_law; under eq_bigr do rewrite -record_mean_mulr.
-rewrite -record_mean_sum; apply: eq_record_mean => records /=; rewrite (bigD1 (g records)) //= eqxx mul1r.
-by rewrite big1 ?addr0 // => t; rewrite eq_sym => /negbTE ->; rewrite mul0r.
-Qed.
-
-End Means.
-
 Section Display.
 
 Variables (R : realFieldType) (V Y : finType).
@@ -143,8 +104,8 @@ have [_ A'] := theorem_A c k_gt0 p_01 (in_0p m') (size_le m' le_m').
 by split; [apply: le_trans A | apply: le_trans A']; apply: (image_le c (kernel_map R again)).
 Qed.
 
-(* Theorem R, that it is exact: where what is shown does not decrease with the count, and `first` is the first count that
-   is shown unlike the one before it, some number of people reaches the pair's divergence, in each order. *)
+(* Theorem R, that it is exact: where what is shown does not decrease with the count, and `first` is the first count
+   that is shown unlike the one before it, some number of people reaches the pair's divergence, in each order. *)
 Theorem theorem_R_reached c p n (disp : unit) (Y : finPOrderType disp) (shown : nat -> Y) first :
   0 < c -> 0 <= p <= 1 -> (0 < first)%N -> {homo shown : x y / (x <= y)%N >-> (x <= y)%O} ->
   shown first != shown first.-1 -> (forall x, (x < first)%N -> shown x = shown 0%N) ->

@@ -42,6 +42,38 @@ under eq_bigr do rewrite IH mulr_sumr; rewrite exchange_big; apply: eq_bigr => i
 by rewrite mulr_sumr; apply: eq_bigr => r _; rewrite mulrCA.
 Qed.
 
+(* The mean over records of a sum, *)
+Lemma record_mean_sum (I : finType) Ds (g : I -> seq U -> R) :
+  record_mean Ds (fun records => \sum_i g i records) = \sum_i record_mean Ds (g i).
+Proof.
+elim: Ds g => [|D Ds IH] g //=; rewrite [RHS]exchange_big; apply: eq_bigr => r _.
+by rewrite IH mulr_sumr.
+Qed.
+
+(* and of a multiple. *)
+Lemma record_mean_mulr Ds g (x : R) : record_mean Ds (fun records => g records * x) = record_mean Ds g * x.
+Proof.
+elim: Ds g => [|D Ds IH] g //=; rewrite mulr_suml; apply: eq_bigr => r _.
+by rewrite IH mulrA.
+Qed.
+
+(* Only as many records as there are people matter. *)
+Lemma record_mean_sized Ds g h : (forall records, size records = size Ds -> g records = h records) ->
+  record_mean Ds g = record_mean Ds h.
+Proof.
+elim: Ds g h => [|D Ds IH] g h eq_gh /=; first exact: eq_gh.
+by apply: eq_bigr => r _; congr (_ * _); apply: IH => t size_t; apply: eq_gh; rewrite /= size_t.
+Qed.
+
+(* The law of what a random map makes of a function of the records. *)
+Lemma push_record_law (T Y : finType) (g : seq U -> T) (K : T -> Y -> R) Ds y :
+  push K (record_law g Ds) y = record_mean Ds (fun records => K (g records) y).
+Proof.
+rewrite /push /record_law; under eq_bigr do rewrite -record_mean_mulr.
+rewrite -record_mean_sum; apply: eq_record_mean => records /=; rewrite (bigD1 (g records)) //= eqxx mul1r.
+by rewrite big1 ?addr0 // => t; rewrite eq_sym => /negbTE ->; rewrite mul0r.
+Qed.
+
 Variables a b : U.
 Hypothesis a_b : a != b.
 

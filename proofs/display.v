@@ -14,37 +14,85 @@ Local Open Scope ring_scope.
 
 Section Display.
 
-Variables (R : realFieldType) (V Y : finType).
-Implicit Types (c p : R) (v : V) (Ds : seq (option V -> R)).
+Variables (R : realFieldType) (V : finType).
+Implicit Types (c p : R) (v u : V) (Ds : seq (option V -> R)).
 
-(* A rule shows of every cell something whose law depends on the cell's count. All counts below `first` look alike. *)
-Variables (rule : nat -> Y -> R) (first : nat).
+(* What is shown of some cells, where `fixed` says it, beside all others, which show something independent of it. *)
+Section Beside.
+
+Variables (O : finType) (rest : V -> O -> R).
+Hypotheses (rest_ge0 : forall u o, 0 <= rest u o) (rest_1 : forall u, \sum_o rest u o = 1).
+
+Definition beside (fixed : V -> option O) (t : {ffun V -> O}) : R :=
+  \prod_u (if fixed u is Some o then (o == t u)%:R else rest u (t u)).
+
+Lemma kernel_beside (I : finType) (fixed : I -> V -> option O) : kernel (fun i => beside (fixed i)).
+Proof.
+move=> i; split=> [t|].
+  by apply: prodr_ge0 => u _; case: (fixed i u) => [o|]; rewrite ?ler0n.
+rewrite -(bigA_distr_bigA (fun u o' => if fixed i u is Some o then (o == o')%:R else rest u o')) /= big1 // => u _.
+case: (fixed i u) => [o|//]; by rewrite (bigD1 o) //= eqxx big1 ?addr0 // => o'; rewrite eq_sym => /negbTE ->.
+Qed.
+
+Definition fix_one v (o : O) u := if u == v then Some o else None.
+
+Lemma push_one v (A : O -> R) t :
+  push (fun o => beside (fix_one v o)) A t = A (t v) * \prod_(u | u != v) rest u (t u).
+Proof.
+have eq_beside o : beside (fix_one v o) t = (o == t v)%:R * \prod_(u | u != v) rest u (t u).
+  rewrite /beside (bigD1 v) //= /fix_one eqxx; congr (_ * _).
+  by apply: eq_bigr => u /negbTE ->.
+rewrite /push (bigD1 (t v)) //= eq_beside eqxx mul1r [X in _ + X]big1 ?addr0 // => o /negbTE differs.
+by rewrite eq_beside differs mul0r mulr0.
+Qed.
+
+End Beside.
+
+(* A rule shows of every cell something whose law depends on the cell's count. *)
+Variables (Y : finType) (rule : nat -> Y -> R).
 Hypotheses (rule_ge0 : forall x y, 0 <= rule x y) (rule_1 : forall x, \sum_y rule x y = 1).
-Hypothesis alike : forall x, (x < first)%N -> rule x =1 rule 0%N.
 
 (* The law of the table that is shown when the target's record is r. *)
 Definition displayed r Ds (shown : {ffun V -> Y}) : R :=
   record_mean Ds (fun records => \prod_u rule (count_mem (Some u) (r :: records)) (shown u)).
 
-(* The same rule where counts below `first` are suppressed before. *)
-Definition of_suppressed n (cells : {ffun V -> option 'I_n.+2}) (shown : {ffun V -> Y}) : R :=
-  \prod_u rule (if cells u is Some x then x : nat else 0%N) (shown u).
-
-Lemma kernel_of_suppressed n : kernel (@of_suppressed n).
+(* Once all others are revealed, the other cells say nothing, and the target's shows a count of coins. *)
+Lemma displayed_slots p slots v (target : bool) : all (slot_allowed (Some v) None 0 p) slots ->
+  displayed (if target then Some v else None) (map (slot_law (Some v) None) slots)
+  =1 push (fun y => beside (fun u => rule (count (pred1 (inl (Some u))) slots)) (fix_one v y))
+          (seen (fun x => rule (target + x)%N) (chances slots)).
 Proof.
-move=> cells; split=> [shown|]; first by apply: prodr_ge0.
-rewrite -(bigA_distr_bigA (fun u y => rule (if cells u is Some x then x : nat else 0%N) y)) /=.
-by rewrite big1.
+move=> ok t; rewrite push_one /displayed record_mean_slots // /seen /mean_count -mean_mulr.
+apply: mean_sized => tosses size_t /=; rewrite (bigD1 v) //=; congr (_ * _).
+  by rewrite count_filled // eqxx mul1n addn0 (count_allowed ok) ?eqxx // add0n; case: target; rewrite ?eqxx.
+apply: eq_bigr => u u_v; have v_u : (Some v == Some u) = false by rewrite -[LHS]/(v == u) eq_sym (negbTE u_v).
+rewrite count_filled // -[Some u == Some v]/(u == v) (negbTE u_v) !addn0.
+by case: target; rewrite ?v_u.
 Qed.
 
-(* The table shown is a random function of the suppressed table. *)
-Lemma displayed_of_suppressed n r Ds : (size Ds <= n)%N ->
-  displayed r Ds =1 push (@of_suppressed n) (histogram first r Ds).
+(* A table hides whether the target is in a cell or absent as one count is hidden: for at most n people, each of whom,
+   told that the record is v or absent, is in v with a chance of at most p, what bounds the divergence of what is shown
+   of a count of at most n coins with chances of at most p bounds that of the table. Here for either order. *)
+Theorem cell_as_count c p n v (target : bool) (B : R) Ds : 0 <= p -> (size Ds <= n)%N ->
+  (forall i, (i < size Ds)%N -> told_at_most v p (nth (fun _ => 0) Ds i)) ->
+  (forall ps, all (fun q => 0 <= q <= p) ps -> (size ps <= n)%N ->
+    hockey c (seen (fun x => rule (target + x)%N) ps) (seen (fun x => rule (~~ target + x)%N) ps) <= B) ->
+  hockey c (displayed (if target then Some v else None) Ds) (displayed (if ~~ target then Some v else None) Ds) <= B.
 Proof.
-move=> le_n shown; rewrite push_record_law; apply: record_mean_sized => records size_records.
-apply: eq_bigr => u _; rewrite ffunE /thresholded; case: leqP => [_|lt_first]; last by rewrite alike.
-by rewrite inordK // ltnS (leq_trans (count_size _ _)) //= size_records ltnS.
+move=> p_ge0 le_n told counts.
+have between i : (i < size Ds)%N -> told_between (Some v) None 0 p (nth (fun _ => 0) Ds i).
+  by move=> /told[D_ge0 D_1 D_v]; split; rewrite // mul0r D_ge0.
+apply: (reveal_random (a := Some v) (b := None) _ p_ge0 between) => // slots size_slots ok.
+have known := kernel_beside (rest := fun u => rule (count (pred1 (inl (Some u))) slots))
+  (fun u => rule_ge0 _) (fun u => rule_1 _) (@fix_one Y v).
+apply: (le_trans (image_le c known (displayed_slots target ok) (displayed_slots (~~ target) ok))).
+apply: counts; first exact: chances_allowed ok.
+by rewrite (leq_trans _ le_n) // -size_slots size_chances.
 Qed.
+
+(* All counts below `first` look alike. *)
+Variable first : nat.
+Hypothesis alike : forall x, (x < first)%N -> rule x =1 rule 0%N.
 
 (* Theorem R: for at most n people, each of whom, told that the record is v or absent, is in v with a chance of at most
    p, the pair of theorem A for suppression below `first` dominates the table shown, in both orders. *)
@@ -53,10 +101,23 @@ Theorem theorem_R c p n v Ds : (0 < first)%N -> 0 <= p <= 1 -> (size Ds <= n)%N 
   hockey c (displayed (Some v) Ds) (displayed None Ds) <= hockey c (@waiting R n p first.-1) (waiting p first) /\
   hockey c (displayed None Ds) (displayed (Some v) Ds) <= hockey c (@waiting R n p first) (waiting p first.-1).
 Proof.
-move=> first_gt0 p_01 le_n told; have [B B'] := theorem_B_presence c first_gt0 p_01 le_n told.
-have shown r := @displayed_of_suppressed n r Ds le_n.
-by split; [apply: le_trans B | apply: le_trans B'];
-  apply: (image_le c (@kernel_of_suppressed n)) => y; apply: shown.
+move=> first_gt0 p_01 le_n told; have p_ge0 : 0 <= p by case/andP: p_01.
+pose after (o : option 'I_n.+2) := rule (if o is Some x then x : nat else 0%N).
+have kernel_after : kernel after by move=> o; split=> [y|]; rewrite ?rule_1 /after ?rule_1.
+have of_suppressed (target : bool) ps : (size ps <= n)%N ->
+    seen (fun x => rule (target + x)%N) ps
+    =1 push after (seen (fun x => @release R n first (target + x)%N) ps).
+  move=> le_ps y; rewrite /push /seen /mean_count; under eq_bigr do rewrite -mean_mulr.
+  rewrite -mean_sum; apply: mean_sized => tosses size_t /=; pose x := (target + successes tosses)%N.
+  have lt_x : (x < n.+2)%N.
+    by rewrite ltnS (leq_add (leq_b1 target)) // (leq_trans (count_size _ _)) // size_t.
+  rewrite (bigD1 (thresholded n first x)) //= /release eqxx mul1r big1 ?addr0 => [|o]; last first.
+    by rewrite eq_sym => /negbTE ->; rewrite mul0r.
+  by rewrite /after /thresholded; case: leqP => [_|/alike ->] //; rewrite inordK.
+split; [apply: (@cell_as_count c p n v true) | apply: (@cell_as_count c p n v false)] => // ps in_0p le_ps;
+  have [A A'] := theorem_A c first_gt0 p_01 in_0p le_ps; [apply: le_trans A | apply: le_trans A'].
+  exact: (image_le c kernel_after (of_suppressed true ps le_ps) (of_suppressed false ps le_ps)).
+exact: (image_le c kernel_after (of_suppressed false ps le_ps) (of_suppressed true ps le_ps)).
 Qed.
 
 End Display.

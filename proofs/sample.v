@@ -2,7 +2,7 @@
    drawn hides who is in the population as mixtures of waiting times do. First what mixtures do. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From pkdp Require Import hockey_stick vertex waiting_time histogram composition.
+From pkdp Require Import hockey_stick vertex waiting_time histogram display composition.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -148,40 +148,14 @@ Proof. by move=> /allP in_p; apply/allP => q /mapP[uq]; rewrite mem_filter => /a
 Lemma size_chances_in population u : (size (chances_in population u) <= size population)%N.
 Proof. by rewrite size_map size_filter count_size. Qed.
 
-(* What is published of one cell or two, beside the others, whose counts are independent of theirs. *)
-Section Beside.
+(* What is published of two cells. *)
+Definition fix_two (O : Type) v w (oo : O * O) u := if u == v then Some oo.1 else if u == w then Some oo.2 else None.
 
-Variables (O : finType) (rest : V -> O -> R).
-Hypotheses (rest_ge0 : forall u o, 0 <= rest u o) (rest_1 : forall u, \sum_o rest u o = 1).
-
-Definition beside (fixed : V -> option O) (t : {ffun V -> O}) : R :=
-  \prod_u (if fixed u is Some o then (o == t u)%:R else rest u (t u)).
-
-Lemma kernel_beside (I : finType) (fixed : I -> V -> option O) : kernel (fun i => beside (fixed i)).
-Proof.
-move=> i; split=> [t|].
-  by apply: prodr_ge0 => u _; case: (fixed i u) => [o|]; rewrite ?ler0n.
-rewrite -(bigA_distr_bigA (fun u o' => if fixed i u is Some o then (o == o')%:R else rest u o')) /= big1 // => u _.
-case: (fixed i u) => [o|//]; by rewrite (bigD1 o) //= eqxx big1 ?addr0 // => o'; rewrite eq_sym => /negbTE ->.
-Qed.
-
-Definition fix_one v (o : O) u := if u == v then Some o else None.
-Definition fix_two v w (oo : O * O) u := if u == v then Some oo.1 else if u == w then Some oo.2 else None.
-
-Lemma push_one v (A : O -> R) t :
-  push (fun o => beside (fix_one v o)) A t = A (t v) * \prod_(u | u != v) rest u (t u).
-Proof.
-have eq_beside o : beside (fix_one v o) t = (o == t v)%:R * \prod_(u | u != v) rest u (t u).
-  rewrite /beside (bigD1 v) //= /fix_one eqxx; congr (_ * _).
-  by apply: eq_bigr => u /negbTE ->.
-rewrite /push (bigD1 (t v)) //= eq_beside eqxx mul1r [X in _ + X]big1 ?addr0 // => o /negbTE differs.
-by rewrite eq_beside differs mul0r mulr0.
-Qed.
-
-Lemma push_two v w (A B : O -> R) t : v != w -> push (fun oo => beside (fix_two v w oo)) (both A (fun _ => B)) t
+Lemma push_two (O : finType) (rest : V -> O -> R) v w (A B : O -> R) t : v != w ->
+  push (fun oo => beside rest (fix_two v w oo)) (both A (fun _ => B)) t
   = A (t v) * (B (t w) * \prod_(u | (u != v) && (u != w)) rest u (t u)).
 Proof.
-rewrite eq_sym => w_v; have eq_beside oo : beside (fix_two v w oo) t
+rewrite eq_sym => w_v; have eq_beside oo : beside rest (fix_two v w oo) t
     = (oo.1 == t v)%:R * ((oo.2 == t w)%:R * \prod_(u | (u != v) && (u != w)) rest u (t u)).
   rewrite /beside (bigD1 v) //= (bigD1 w) //= /fix_two !eqxx (negbTE w_v); congr (_ * (_ * _)).
   by apply: eq_bigr => u /andP[/negbTE -> /negbTE ->].
@@ -189,8 +163,6 @@ rewrite /push (bigD1 (t v, t w)) //= eq_beside !eqxx !mul1r [X in _ + X]big1 ?ad
 rewrite -pair_eqE /= negb_and => differs; rewrite eq_beside /=.
 by case: eqP differs => /= [_|_ _]; rewrite ?mul0r ?mulr0 // => /negbTE ->; rewrite mul0r !mulr0.
 Qed.
-
-End Beside.
 
 Variables (p : R) (n k : nat).
 Hypotheses (p_in : 0 < p <= 1) (k_gt0 : (0 < k)%N).
@@ -251,7 +223,7 @@ have inside : sampled k ((v, b) :: others) =1 push (fun o => beside rest (fix_on
   by apply: eq_bigr => u; rewrite eq_sym => /negbTE ->.
 have outside : sampled k others =1 push (fun o => beside rest (fix_one v o)) (rest v).
   by move=> t; rewrite push_one sampled_cells (bigD1 v).
-have kernel_rest := kernel_beside rest_ge0 (fun u => published_1 _) (@fix_one _ v).
+have kernel_rest := kernel_beside rest_ge0 (fun u => published_1 _) (@fix_one _ _ v).
 have [le_l le_r] := drawn_count c_ge0 b_in (in_cells v) (size_cells v).
 by split; [apply: le_trans le_l | apply: le_trans le_r]; apply: (image_le c kernel_rest).
 Qed.

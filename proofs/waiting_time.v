@@ -46,6 +46,13 @@ elim: ps g => [|p ps IH] g //= /andP[/andP[p_ge0 p_le1] in_01] g_ge0.
 by apply: addr_ge0; apply: mulr_ge0; rewrite ?subr_ge0 ?p_ge0 ?p_le1 //; apply: IH => *; rewrite ?in_01 ?g_ge0.
 Qed.
 
+(* Larger functions have larger means. *)
+Lemma mean_le ps g h : all (fun p => 0 <= p <= 1) ps -> (forall tosses, g tosses <= h tosses) -> mean ps g <= mean ps h.
+Proof.
+elim: ps g h => [|p ps IH] g h //= /andP[/andP[p_ge0 p_le1] in_01] le_gh.
+by apply: ler_add; apply: ler_wpmul2l; rewrite ?subr_ge0 //; apply: IH.
+Qed.
+
 (* The mean of a sum. *)
 Lemma mean_sum (I : finType) (A : pred I) ps (g : I -> seq bool -> R) :
   mean ps (fun t => \sum_(i | A i) g i t) = \sum_(i | A i) mean ps (g i).

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         BoundedParticipation,
         BoundedSensitivity,
         DisjointUnits,
+        IndependentDraws,
         IndependentGivenHabits,
         OncePerUnit,
         OneDayProtected,
@@ -85,6 +86,7 @@ __all__ = [
     "Explanation",
     "GeometricNoise",
     "Histogram",
+    "IndependentDraws",
     "IndependentGivenHabits",
     "InputCheckError",
     "Leakage",
@@ -135,7 +137,7 @@ _NAMES = {
     "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
-        "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
+        "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
     "model.display": "Bands PerturbationTable RandomRounding Rounding",
     "model.mechanisms": "Count GeometricNoise Histogram",

@@ -262,6 +262,8 @@ def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
     """Return what is assumed about the attacker, one plain sentence each; `leaking` says what is about leakages."""
     if THEOREMS[theorem].against is None:
         return (NOTHING_ASSUMED,)
+    if attacker.sampled is not None:
+        return (f"The attacker is {against(theorem, attacker)}.", *THEOREMS[theorem].assumes)
     return (
         _independence(attacker),
         f"The attacker is {against(theorem, attacker)}.",

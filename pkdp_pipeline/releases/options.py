@@ -307,6 +307,12 @@ class _IndependentGivenHabits(_EvidenceTable):
     kind: Literal["independent_given_habits"] = Field(description="Which evidence this is.")
 
 
+class _IndependentDraws(_EvidenceTable):
+    """Every release is of a secret sample of its own, drawn independently of all others."""
+
+    kind: Literal["independent_draws"] = Field(description="Which evidence this is.")
+
+
 class _OneDayProtected(_EvidenceTable):
     """The declared numbers hold for a person's record of one day given all her others, past and future."""
 
@@ -337,6 +343,7 @@ class _OncePerUnit(_EvidenceTable):
 Declared = Annotated[
     _DisjointUnits
     | _IndependentGivenHabits
+    | _IndependentDraws
     | _OneDayProtected
     | _BoundedDependence
     | _BoundedParticipation

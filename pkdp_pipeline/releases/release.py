@@ -355,7 +355,7 @@ def _in_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def count_text(count: Any, exact: Any = True) -> str:
-    """Return a published count as text: the word where it is suppressed, and "≈" before one that is marked as noised."""
+    """Return a published count as text: the word where it is suppressed, and "≈" before one that is noised."""
     if pd.isna(count):
         return "suppressed"
     return str(count) if exact else f"≈ {count}"

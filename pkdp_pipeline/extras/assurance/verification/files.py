@@ -242,6 +242,8 @@ def release_table_claims(table: pd.DataFrame, nested: list[Nested]) -> Iterator[
 def least_shown(certificate: ReleaseCertificate) -> int | None:
     """Return the smallest count that a release shows; None where any whole number may be."""
     mechanism = certificate.mechanism
+    if noised_below(mechanism) and mechanism.release_threshold is not None:
+        return min(mechanism.k or 0, mechanism.release_threshold)
     if mechanism.noise is not None:
         return mechanism.release_threshold
     return max(mechanism.k or 0, 1 if is_found(certificate) else 0)
@@ -372,7 +374,7 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
 def _counts(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     mechanism = certificate.mechanism
     check_table(table, certificate)
-    least = least_shown(certificate)
+    least = mechanism.release_threshold if noised_below(mechanism) else least_shown(certificate)
     shown = table["count"].dropna()
     suppressing = mechanism.k, getattr(mechanism, "k_complement", None), mechanism.release_threshold
     if len(shown) < len(table) and all(threshold is None for threshold in suppressing):

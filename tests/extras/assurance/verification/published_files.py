@@ -174,6 +174,19 @@ QUIET = """
     k = 20
 """
 
+BELOW = """
+    [attacker]
+    p_max = 0.1
+
+    [[release]]
+    name = "people_by_town"
+    by = "town"
+    k = 20
+    below = "noise"
+    noise = { epsilon = 1.0 }
+    domain = ["Ås", "Bø", "Secretville", "Nowhere"]
+"""
+
 NOISY = """
     [[release]]
     name = "people"
@@ -215,8 +228,10 @@ def job(kind: str = "quiet") -> Path:
     pd.concat([frame().assign(day=day) for day in days]).to_parquet(folder / "visits.parquet")
     evidence = """evidence = { kind = "one_day_protected" }
     budget = { epsilon = 9.0, delta = 1e-6, part = "partial_knowledge" }"""
-    text = JOB.replace("EVIDENCE", evidence if kind == "quiet" else "")
-    text = text.replace("RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE, "found": FOUND}[kind])
+    text = JOB.replace("EVIDENCE", evidence if kind in ("quiet", "below") else "")
+    text = text.replace(
+        "RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE, "found": FOUND, "below": BELOW}[kind]
+    )
     (folder / "job.toml").write_text(textwrap.dedent(text), encoding="utf-8")
     for day in days:
         run_job(load_job(folder / "job.toml"), day)

@@ -300,7 +300,7 @@ def suppression(mechanism: Mechanism) -> str:
     subject = "The count is" if isinstance(mechanism, Count) else "Every cell is"
     steps = []
     if noised_below(mechanism):
-        steps.append(f"published exactly when it is at least {mechanism.k}, and otherwise marked")
+        steps.append(f"published as counted where it is at least {mechanism.k}; a smaller one is marked")
     elif mechanism.k is not None:
         steps.append(f"published only when it is at least {mechanism.k}")
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:

@@ -63,8 +63,8 @@ def check_steps(mechanism: Any) -> None:
     object.__setattr__(mechanism, "release_threshold", _release_threshold(mechanism.release_threshold, noise))
     if choice("below", mechanism.below, get_args(Below)) != "suppress" and (mechanism.k is None or noise is None):
         raise ArgumentError(
-            f"below={mechanism.below!r} publishes counts from k on exactly and smaller ones with noise: give both, as "
-            "in k=30, noise=pkdp.GeometricNoise(1.0), or leave below out."
+            f"below={mechanism.below!r} publishes counts from k on exactly and smaller ones with noise: give k and "
+            "noise as well, or leave below out."
         )
 
 

@@ -47,11 +47,13 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.display import Bands, PerturbationTable, RandomRounding, Rounding
     from pkdp_pipeline.model.evidence import (
         BoundedDependence,
         BoundedParticipation,
         BoundedSensitivity,
         DisjointUnits,
+        IndependentDraws,
         IndependentGivenHabits,
         OncePerUnit,
         OneDayProtected,
@@ -69,6 +71,7 @@ __all__ = [
     "ArgumentError",
     "AttackerModel",
     "Audit",
+    "Bands",
     "BoundedDependence",
     "BoundedParticipation",
     "BoundedSensitivity",
@@ -83,6 +86,7 @@ __all__ = [
     "Explanation",
     "GeometricNoise",
     "Histogram",
+    "IndependentDraws",
     "IndependentGivenHabits",
     "InputCheckError",
     "Leakage",
@@ -92,9 +96,12 @@ __all__ = [
     "NotCertifiableError",
     "OncePerUnit",
     "OneDayProtected",
+    "PerturbationTable",
     "PkdpError",
     "PrivacyLoss",
+    "RandomRounding",
     "Release",
+    "Rounding",
     "SamePeople",
     "SameTable",
     "Target",
@@ -130,8 +137,9 @@ _NAMES = {
     "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
-        "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
+        "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
+    "model.display": "Bands PerturbationTable RandomRounding Rounding",
     "model.mechanisms": "Count GeometricNoise Histogram",
     "model.question": "EACH_ROW",
     "extras.plan.planning": (

@@ -262,6 +262,8 @@ def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
     """Return what is assumed about the attacker, one plain sentence each; `leaking` says what is about leakages."""
     if THEOREMS[theorem].against is None:
         return (NOTHING_ASSUMED,)
+    if attacker.sampled is not None:
+        return (f"The attacker is {against(theorem, attacker)}.", *THEOREMS[theorem].assumes)
     return (
         _independence(attacker),
         f"The attacker is {against(theorem, attacker)}.",
@@ -307,6 +309,8 @@ def suppression(mechanism: Mechanism) -> str:
         steps.append(f"given two-sided geometric noise with epsilon {mechanism.noise.epsilon!r}")
     if mechanism.release_threshold is not None:
         steps.append(f"published only when the noisy value is at least {mechanism.release_threshold}")
+    if mechanism.display is not None:
+        steps.append(f"shown {mechanism.display.words}")
     # A histogram counts each person once, in a cell that a rule may have chosen.
     whole = "exactly" if isinstance(mechanism, Count) else "as counted"
     return f"{subject} {', then '.join(steps) or f'published {whole}'}."

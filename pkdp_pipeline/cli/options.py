@@ -84,6 +84,7 @@ _HELP = {
     "p_max_between": "Told that a person is in one of two cells of a histogram, how sure which, at most.",
     "unknown": "At least this many people are unknown to the attacker.",
     "unknown_max": "At most this many people are unknown to the attacker.",
+    "sampled": "A secret sample: everybody was drawn independently with at most this chance.",
     "known": "People the attacker knows or controls.",
     "influence": "passive: known for other reasons; active: known to be there, or put there.",
     "dependent": "The larger unit whose records depend on one another, such as household.",

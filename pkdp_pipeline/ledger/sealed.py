@@ -14,6 +14,7 @@ import numpy as np
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.parquet_sizes import read_within
 from pkdp_pipeline.model.attacker import beside_groups
+from pkdp_pipeline.model.display import least_shown
 from pkdp_pipeline.model.keys import Key, canonical_key, json_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import Count, noised_below, value_columns
 from pkdp_pipeline.model.period import Period
@@ -87,7 +88,11 @@ class Cells:
         counts = [(row[place], row[-1] if noised_below(mechanism) else mechanism.noise is None) for row in rows]
         if any((count is None) != (exact is None) for count, exact in counts if noised_below(mechanism)):
             raise ArgumentError("the release does not mark which counts are exact: it was altered or is not ours.")
-        least = {True: mechanism.k or 0, False: mechanism.release_threshold}
+        display, release = mechanism.display, mechanism.release_threshold
+        least = {
+            True: least_shown(display, mechanism.k or 0),
+            False: None if release is None else least_shown(display, release),
+        }
         if any(
             count is not None and (smallest := least[bool(exact)]) is not None and count < smallest
             for count, exact in counts

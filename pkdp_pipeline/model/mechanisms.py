@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, known_fields, positive_real, whole_number
+from pkdp_pipeline.model.display import Display, check_display, read_display
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def check_steps(mechanism: Any) -> None:
         if hasattr(mechanism, name):
             object.__setattr__(mechanism, name, _threshold(name, getattr(mechanism, name)))
     noise = _noise(mechanism.noise)
+    object.__setattr__(mechanism, "display", check_display(mechanism.display))
     object.__setattr__(mechanism, "release_threshold", _release_threshold(mechanism.release_threshold, noise))
     if choice("below", mechanism.below, get_args(Below)) != "suppress" and (mechanism.k is None or noise is None):
         raise ArgumentError(
@@ -169,6 +171,9 @@ class Count:
     noise : GeometricNoise, optional
     release_threshold : int, optional
         Published only when ``noisy count >= release_threshold``; needs noise.
+    display : Rounding, Bands, RandomRounding or PerturbationTable, optional
+        What is shown of every number that is published; without `k` and noise its first boundary takes the place of
+        `k`.
     below : {"suppress", "noise"}, default "suppress"
         What becomes of a count below `k`. "noise": counts from `k` on are published exactly and without noise, smaller
         ones with it, and marked; `release_threshold` acts on the noised ones only. Needs `k` and `noise`.
@@ -185,6 +190,7 @@ class Count:
     noise: GeometricNoise | None = None
     release_threshold: int | None = None
     below: Below = "suppress"
+    display: Display | None = None
 
     def __post_init__(self) -> None:
         check_steps(self)
@@ -211,6 +217,9 @@ class Histogram:
         Independent noise in every cell. One person changes a cell by 1.
     release_threshold : int, optional
         A cell is published only when its ``noisy count >= release_threshold``; needs noise.
+    display : Rounding, Bands, RandomRounding or PerturbationTable, optional
+        What is shown of every number that is published; without `k` and noise its first boundary takes the place of
+        `k`.
     below : {"suppress", "noise", "noise_from_1"}, default "suppress"
         What becomes of a cell below `k`. "noise": cells from `k` on are published exactly and without noise, smaller
         ones with it, and marked; `release_threshold` acts on the noised ones only. "noise_from_1" is that where cells
@@ -236,14 +245,16 @@ class Histogram:
     below: Below = "suppress"
     cells_per_unit: int = 1
     totals: bool = False
+    display: Display | None = None
 
     def __post_init__(self) -> None:
         check_steps(self)
         if not isinstance(self.totals, bool):
             raise ArgumentError(f"totals must be True or False, not {type(self.totals).__name__}.")
-        if self.totals and (self.k is not None or self.noise is not None or self.cells_per_unit != 1):
+        rules = self.k, self.noise, self.display
+        if self.totals and (rules != (None, None, None) or self.cells_per_unit != 1):
             raise ArgumentError(
-                "totals are published exactly, as what is known anyway: leave k, noise and cells_per_unit out."
+                "totals are published exactly, as what is known anyway: leave k, noise, display and cells_per_unit out."
             )
         cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
         if cells > MAX_CELLS_PER_UNIT:
@@ -261,8 +272,11 @@ class Histogram:
     def of_found_cells(self) -> Histogram:
         """Return the mechanism where no domain is declared: with noise and a release threshold k is at least 1.
 
-        Where small counts are noised, one of 0 is left out.
+        Where small counts are noised, one of 0 is left out. Where only a rule of display is given, cells before its
+        first boundary are.
         """
+        if self.k is None and self.noise is None and self.display is not None:
+            return replace(self, k=self.display.first_boundary)
         if self.below == "noise":
             return replace(self, below="noise_from_1")
         implied = self.k is None and self.noise is not None and self.release_threshold is not None
@@ -290,10 +304,12 @@ def mechanism_name(mechanism: Mechanism) -> str:
 def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
     """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``.
 
-    `cells_per_unit` is there only where it is above 1, `totals` where it is so, and `below` where it does not suppress.
+    `cells_per_unit` is there only where it is above 1, `totals` where it is so, `below` where it does not suppress and
+    `display` where there is one.
     """
     fields = {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
-    rare = {"cells_per_unit": 1, "totals": False, "below": "suppress"}
+    fields["display"] = None if mechanism.display is None else mechanism.display.to_dict()
+    rare = {"cells_per_unit": 1, "totals": False, "below": "suppress", "display": None}
     return {name: value for name, value in fields.items() if name not in rare or value != rare[name]}
 
 
@@ -315,6 +331,14 @@ def value_columns(mechanism: Mechanism) -> tuple[str, ...]:
 def key_columns(columns: Iterable[Any]) -> list[Any]:
     """Return the columns of a public table that name cells: those before "count", which none of them is called."""
     return list(takewhile(lambda name: name != "count", columns))
+
+
+def without_display(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism of which what is shown is a function: suppressed below the first boundary (theorem R)."""
+    if mechanism.display is None:
+        return mechanism
+    bare = mechanism.k is None and mechanism.noise is None
+    return replace(mechanism, k=mechanism.display.first_boundary if bare else mechanism.k, display=None)
 
 
 def within_table(mechanism: Mechanism, cells: int | None) -> Mechanism:
@@ -342,6 +366,8 @@ def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
         if set(noise) != {"epsilon"}:
             raise ArgumentError("noise must have the one field 'epsilon'.")
         arguments["noise"] = GeometricNoise(noise["epsilon"])
+    if arguments.get("display") is not None:
+        arguments["display"] = read_display(arguments["display"])
     return kind(**arguments)
 
 
@@ -356,6 +382,7 @@ def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
     """
     if isinstance(mechanism, Histogram) and mechanism.totals:
         return "total"
+    mechanism = without_display(mechanism)
     complement = mechanism.k_complement if isinstance(mechanism, Count) else None
     if mechanism.noise is None:
         if not isinstance(mechanism, Count) or mechanism.k is not None or complement is not None:

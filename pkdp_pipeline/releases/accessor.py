@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.display import Display
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.publish import Publication
@@ -38,6 +39,8 @@ k, noise, release_threshold : optional
 below : {"suppress", "noise"}, default "suppress"
     What becomes of a count below `k`: hidden, or published with `noise` and marked in a column ``exact``, while counts
     from `k` on are exact. Without a `domain` it needs `release_threshold`, which then acts on the noised ones only.
+display : Rounding, Bands, RandomRounding or PerturbationTable, optional
+    What is shown of every published count, after `k` or in its place.
 k_complement : int, optional
     See `Count`. The number of people in the frame is taken as public.
 domain : list, or dict of column → list, optional
@@ -96,6 +99,7 @@ class _Options(TypedDict, total=False):
     noise: GeometricNoise | None
     release_threshold: int | None
     below: Literal["suppress", "noise"]
+    display: Display | None
     protects: Literal["presence", "value"]
     missing_unit: Literal["error", "drop"]
     units: Literal["checked", "exact"]

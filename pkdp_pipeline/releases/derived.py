@@ -7,6 +7,7 @@ result is post-processing, which every certificate survives unchanged, so nothin
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +19,7 @@ import pandas as pd
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
+from pkdp_pipeline.model.display import Bands, Display, Rounding
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import (
     Count,
@@ -66,6 +68,18 @@ def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
     if not counts:
         return []
     return [int(value) for value in _sampler(noise)([int(count) for count in counts])]
+
+
+def shown_as(display: Display, count: int) -> int:
+    """Return the number that stands for a count; a random one is drawn from the operating system's entropy."""
+    if isinstance(display, Rounding | Bands):
+        return display.shown(count)
+    draw, chances = random.SystemRandom().random(), display.chances(count)
+    for value, chance in chances:
+        draw -= chance
+        if draw < 0.0:
+            return value
+    return chances[-1][0]
 
 
 @lru_cache(maxsize=64)
@@ -253,11 +267,19 @@ def _cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
     return [
         withheld
         if value is None
-        else _People(least=value, most=value, published=value, noises=0)
+        else _shown_people(mechanism, value)
         if exact
         else _People(least=least, most=most, published=value, noises=1)
         for value, exact in zip(_values(table["count"]), marks, strict=True)
     ]
+
+
+def _shown_people(mechanism: Mechanism, value: int) -> _People:
+    """Return what is known of a cell that is published without noise, and as its rule of display shows it."""
+    if mechanism.display is None:
+        return _People(least=value, most=value, published=value, noises=0)
+    least, most = mechanism.display.interval(value)
+    return _People(least=max(least, mechanism.k or 0), most=most, published=value, noises=0)
 
 
 def _withheld(mechanism: Mechanism) -> _People:

@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, noised_below
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.derived import add_noise
+from pkdp_pipeline.releases.derived import add_noise, shown_as
 
 Answer = TypeVar("Answer")
 
@@ -142,14 +142,14 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
         raise InputCheckError(f"The input is not as declared, nothing was published: {' Also, '.join(problems)}")
     mechanism = question.mechanism
     if not question.by:
-        return pd.DataFrame(_public(mechanism, counted.counts, others=counted.others))
+        return pd.DataFrame(_displayed(mechanism, counted.counts, others=counted.others))
     if question.domain is not None:
-        return counted.keys.assign(**_public(mechanism, counted.counts))
+        return counted.keys.assign(**_displayed(mechanism, counted.counts))
     # Cells below k are gone before anything else happens to them, where they are not noised.
     least = 1 if noised_below(mechanism) else mechanism.k or 1
     large = [units >= least for units in counted.counts]
     table = counted.keys.loc[large].reset_index(drop=True)
-    found = _public(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
+    found = _displayed(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
     table = table.assign(**found)
     table = table.loc[table["count"].notna()]
     for column in question.by:
@@ -169,6 +169,18 @@ def _answered(ask: Callable[[], Answer]) -> Answer:
         f"the frame could not be counted ({problem}): give the columns named in unit, by and order_by plain dtypes, "
         "and see that their text is valid Unicode."
     )
+
+
+def _displayed(mechanism: Mechanism, counts: list[int], *, others: int | None = None) -> dict[str, Any]:
+    """Return what `_public` does, each number as the rule of display shows it."""
+    public, display = _public(mechanism, counts, others=others), mechanism.display
+    if display is not None:
+        count = public["count"]
+        hidden = count.isna()
+        # A suppressed count is displayed, too, so that time and draws are those of every table.
+        values = [shown_as(display, value) for value in np.where(hidden, 0, count.to_numpy(na_value=0)).tolist()]
+        public["count"] = pd.arrays.IntegerArray(np.where(hidden, 0, np.array(values, dtype=np.int64)), hidden)
+    return public
 
 
 def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = None) -> dict[str, Any]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+    from pkdp_pipeline.model.display import Display
     from pkdp_pipeline.releases.derived import ExpectedError
 
 _DELTA = 1e-6
@@ -333,37 +334,42 @@ class Release:
         promise = f"ε = {rounded_up(epsilon, 4)}" if epsilon < math.inf else "no ε"
         head = f"Release(id={self.id!r}, replayed={self.replayed})"
         promise += f" at δ = {_DELTA:g}; against whom, and what it does not protect: certificate.sentence()"
-        return f"{head}\n{_in_words(self.sealed.frame)}\n{promise}"
+        return f"{head}\n{_in_words(self.sealed.frame, self.certificate.mechanism.display)}\n{promise}"
 
     def _repr_html_(self) -> str:
         state = " It was replayed from the ledger." if self.replayed else ""
+        table = _shown(self.sealed.frame, self.certificate.mechanism.display)
         return (
-            f"<div>{_shown(self.sealed.frame)}<p>{escape(self.error.suppression)}</p>"
+            f"<div>{table}<p>{escape(self.error.suppression)}</p>"
             f'{view("statement.html")(self.certificate)}<p style="overflow-wrap:anywhere">'
             f"<small>Release {self.id}.{state}</small></p></div>"
         )
 
 
-def _in_words(table: pd.DataFrame) -> pd.DataFrame:
+def _in_words(table: pd.DataFrame, display: Display | None) -> pd.DataFrame:
     """Return a public table as text: missing, suppressed and noised are told apart, as in every report."""
     keys = key_columns(table.columns)
     words = {name: [key_text(value) for value in table[name].array] for name in keys}
     marked = "exact" in table.columns[len(keys) :]
     exact = table["exact"].array if marked else [True] * len(table)
-    counts = [count_text(value, sure) for value, sure in zip(table["count"].array, exact, strict=True)]
+    counts = [count_text(value, sure, display) for value, sure in zip(table["count"].array, exact, strict=True)]
     return pd.DataFrame({**words, "count": counts}, index=table.index)
 
 
-def count_text(count: Any, exact: Any = True) -> str:
-    """Return a published count as text: the word where it is suppressed, and "≈" before one that is noised."""
+def count_text(count: Any, exact: Any = True, display: Display | None = None) -> str:
+    """Return a published count as text: the word where it is suppressed, "≈" before one that is marked as noised.
+
+    With bands it is the text of the band.
+    """
     if pd.isna(count):
         return "suppressed"
-    return str(count) if exact else f"≈ {count}"
+    text = str(count) if display is None else display.text(int(count))
+    return text if exact else f"≈ {text}"
 
 
-def _shown(table: pd.DataFrame) -> str:
+def _shown(table: pd.DataFrame, display: Display | None) -> str:
     """Return the first rows of a public table as HTML."""
-    shown = _in_words(table.head(fitting(len(table), _MAX_ROWS_SHOWN)))
+    shown = _in_words(table.head(fitting(len(table), _MAX_ROWS_SHOWN)), display)
     more = len(table) - len(shown)
     left = f"<p>… {more} more rows</p>" if more else ""
     with pd.option_context("display.max_colwidth", None):

@@ -29,7 +29,7 @@ from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.hull import hull_atoms
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
-from pkdp_pipeline.theorems.noised_profile import Profile, grid_points, profile_below
+from pkdp_pipeline.theorems.noised_profile import Profile, grid_points, profile_below, profile_with_bends
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
 from pkdp_pipeline.theorems.waiting_pair import Pair, product_above
@@ -133,12 +133,15 @@ class NoisedBelow(Threshold):
         )
         appears = self._appears
         if appears and self.p < 1.0:
-            # A count of 1 beside none appears so often at most; of k - 1 people or more nobody counts with a chance of
-            # at most (1-p)^(k-1). That none is told apart adds what the odds of hiding exceed e^ε by.
-            nobody = 1.0 if self.looks > 1 else math.exp((self._least - 1) * math.log1p(-self.p)) * (1.0 + 1e-9)
+            # A count of 1 beside none appears so often, and hiding tells as much as the odds of it exceed e^ε; that is
+            # all where fewer than k - 1 others may be counted, and of more nobody is with a chance of (1-p)^(k-1).
             ratio = np.exp(np.minimum(epsilons - (self.looks - 1) * self.noise, 700.0))
-            jumps = np.maximum(0.0, 1.0 - ratio * (1.0 - appears) * (1.0 - 1e-12))
-            certified = np.maximum(appears, certified + nobody * appears) + jumps
+            hides = np.maximum(0.0, 1.0 - ratio * (1.0 - appears) * (1.0 - 1e-12))
+            if self.looks > 1:
+                certified += appears + hides
+            else:
+                alone, nobody = np.maximum(appears, hides), (self._least - 1) * math.log1p(-self.p)
+                certified = np.maximum(alone, certified + math.exp(nobody) * (1.0 + 1e-9) * alone)
             # Nobody else may be counted: then a count of 1 appears, or not.
             attained = np.maximum(attained, appears * (1.0 - 1e-12) if self._least > 1 else 0.0)
         return attained, np.minimum(certified, 1.0)
@@ -185,9 +188,9 @@ class NoisedBelow(Threshold):
     def _grid(self) -> Profile:
         """Return the profile on the grid, for those who are merely known the mean over how many of them count."""
         p = max(self.p, _MIN_P)
-        alone = partial(profile_below, p, self.cap, self.noise)
         if self.known == 0:
-            return alone(self.k, self.release_threshold, self.from_one)
+            return profile_with_bends(p, self.cap, self.noise, self.k, self.release_threshold, self.from_one)
+        alone = partial(profile_below, p, self.cap, self.noise)
         if self.active:
             # A higher threshold is post-processing of a lower one, and a release threshold of none.
             best = alone(self._least, None, False)

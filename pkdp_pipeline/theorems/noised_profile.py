@@ -71,6 +71,28 @@ def profile_below(p: float, cap: int | None, noise: float, k: int, release: int 
     return Profile(*kept((points, attained, certified)))
 
 
+@lru_cache(maxsize=256)
+def profile_with_bends(p: float, cap: int | None, noise: float, k: int, release: int | None, from_one: bool) -> Profile:
+    """Return the same at more points: where the chords before and after an interval meet, the profile bends."""
+    profile = profile_below(p, cap, noise, k, release, from_one)
+    x, y = profile.points, profile.certified
+    slopes = np.diff(y) / np.diff(x)
+    before, after = slopes[:-2], slopes[2:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meets = x[1:-2] + (y[2:-1] - y[1:-2] - after * (x[2:-1] - x[1:-2])) / (before - after)
+    inside = (meets > x[1:-2]) & (meets < x[2:-1])
+    steps = np.where(inside, meets - x[1:-2], 0.0)
+    chord, below = y[1:-2] + slopes[1:-1] * steps, y[1:-2] + before * steps
+    bends = inside & (chord > below + 10.0 * SLACK * np.abs(chord))
+    if noise < _MIN_NOISE or not bends.any():
+        return profile
+    added = _Search(k, p, noise, release, from_one, meets[bends])
+    sides = added.sides(math.inf if cap is None else cap)
+    order = np.argsort(np.concatenate([x, meets[bends]]), kind="stable")
+    columns = zip(profile, (meets[bends], *sides), strict=True)
+    return Profile(*kept(np.concatenate(pair)[order] for pair in columns))
+
+
 class _Search:
     """The largest divergences over all numbers of people, at several ε below ε0."""
 

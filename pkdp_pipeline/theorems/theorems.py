@@ -21,6 +21,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_name,
     noised_below,
     within_table,
+    without_display,
 )
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
@@ -36,6 +37,7 @@ _DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (
     ("disjoint_units", "Rule 1", "parts about different people", f"; Proposition 9 of {PAPER}"),
     ("independent_given_habits", "Rule 2", "independent given habits, losses convolved", ""),
+    ("independent_draws", "Rule 12", "secret samples drawn anew, losses convolved", ""),
     ("one_day_protected", "Rule 3", "one day protected", ""),
     ("bounded_dependence", "Rule 4", "bounded dependence on all earlier releases", f"; sharpens Theorem 6 of {PAPER}"),
     ("worst_case_parts", "Rules 5 and 6", "guarantees against any attacker add up", ""),
@@ -115,10 +117,11 @@ class Surviving:
         present = not on_noise and all(leak.tells == "people_present" for leak in leaks)
         private = not on_noise and all(leak.is_private for leak in leaks)
         conditional = self.attacker.secret == "conditional"
+        sampled = self.attacker.sampled is not None
 
         return frozenset(
             key
-            for key in _partial()
+            for key in _partial(sampled)
             if (not leaks or (present and THEOREMS[key].reveals_who) or (private and THEOREMS[key].beside_private))
             and (not dependent or (conditional and _allows_known(THEOREMS[key])))
         )
@@ -157,7 +160,7 @@ class Surviving:
     def obstacle(self) -> str | None:
         """Why theorems on partial knowledge fell away, in words; None where none did."""
         attacker = self.attacker
-        if self.theorems == _partial():
+        if self.theorems == _partial(attacker.sampled is not None):
             return None
         if attacker.dependent is not None:
             return _dependent(attacker)
@@ -178,9 +181,13 @@ def _allows_known(theorem: Theorem) -> bool:
     return "unknown" in theorem.rests_on and "known" not in theorem.rests_on
 
 
-def _partial() -> frozenset[str]:
-    """Return the keys of the theorems that rest on what the attacker does not know."""
-    return frozenset(key for key, theorem in THEOREMS.items() if theorem.against is not None)
+def _partial(sampled: bool) -> frozenset[str]:
+    """Return the keys of the theorems that rest on what the attacker does not know, or on who was drawn alone."""
+    return frozenset(
+        key
+        for key, theorem in THEOREMS.items()
+        if theorem.against is not None and ("sampled" in theorem.rests_on) is sampled
+    )
 
 
 def emptied_by(leakages: Iterable[Leakage], protects: Lives) -> Leakage | None:
@@ -235,6 +242,8 @@ def bounds_of(
     `cells`: how many cells were declared, where that is known.
     """
     mechanism_name(mechanism)
+    if mechanism.display is not None:
+        return _displayed(mechanism, attacker, protects, cells)
     whole, mechanism = mechanism, within_table(mechanism, cells)
     if protects == "value" and (isinstance(mechanism, Count) or mechanism.totals):
         return _total(mechanism, attacker)
@@ -285,6 +294,27 @@ def bounds_of(
         obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
     depended = cells if depends else None
     return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles), cells=depended)
+
+
+def _displayed(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, cells: int | None) -> Applicable:
+    """Theorem R: what is shown is a function of the table suppressed below the first boundary, or behind the noise.
+
+    Theorem A's worst attacker looks at the first cutoff only, which is shown; others may need more of the table.
+    """
+    plain = without_display(mechanism)
+    applicable = bounds_of(plain, attacker, protects, cells)
+    kept = ("thresholding", "histogram_presence") if plain.noise is None else ()
+    partial = tuple(
+        applied if applied.bound.theorem in kept and not attacker.p_min else replace(applied, attack=None)
+        for applied in applicable.partial
+    )
+    obstacles = applicable.obstacles
+    if plain.k == 1 and mechanism.k is None and mechanism.display is not None:
+        obstacles = (
+            f"counts shown {mechanism.display.words} tell a zero from small counts, so that whoever is alone in a cell "
+            "is told apart: give k, so that zero and small counts look alike",
+        )
+    return replace(applicable, partial=partial, obstacles=obstacles)
 
 
 def _reached(mechanism: Count, attacker: AttackerModel) -> Reached:

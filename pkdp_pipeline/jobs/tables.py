@@ -350,7 +350,7 @@ class ReleaseTable(Table):
     )
     below: Literal["suppress", "noise"] = Field(
         default="suppress",
-        description='What becomes of a count below k: hidden, or with "noise" published with noise and marked in a '
+        description='A count below k is hidden, or with "noise" published with noise and marked in a '
         "column exact, while counts from k on are exact. Needs k and noise; release_threshold acts on noised ones.",
     )
     protects: Literal["presence", "value"] = Field(

@@ -22,7 +22,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_from_dict, noised_below, value_columns
+from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_from_dict, noised_below
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.sql.spec import Spec, spelled
 
@@ -265,7 +265,7 @@ def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> st
         f"CAST(cell.keys[{position}] AS {kind}) AS {quoted(name)}"
         for position, (name, kind) in enumerate(columns, start=1)
     ]
-    selected += [f"cell.{name} AS {name}" for name in value_columns(spec.mechanism)]
+    selected += [f"cell.{name} AS {name}" for name in ("count", *(("exact",) if spec.below == "noise" else ()))]
     question = literal(spec.to_json())
     return f"SELECT {', '.join(selected)} FROM (SELECT unnest({release}({question})) AS cell)"
 

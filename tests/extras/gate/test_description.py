@@ -54,7 +54,9 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     assert visits["columns"] == {"day": "DATE", "grade": "DOUBLE"}
     assert visits["domains"] == {"Grade": [1.5, 2.0]}
     assert (homes["unit"], homes["k"], homes["period"]) == ("each row", 30, "2013")
-    assert (told["noise"], told["noiseless"]) == (True, False)
+    assert (told["noise"], told["noiseless"], visits["below"]) == (True, False, None)
+    partial = Policy.read(policy | {"budget": {"epsilon": 5.0, "delta": 1e-6, "part": "partial_knowledge"}})
+    assert "smaller ones noised" in describe(partial, look_up(partial, database)[0])["tables"]["visits"]["below"]
     assert told["budgets"] == [{"epsilon": 5.0, "delta": 1e-6, "part": None, "window_days": None}]
     assert (told["units"], told["budgets_hold_for"]) == ([["person"], "each row"], "each privacy unit")
     assert "secret" not in json.dumps(told)

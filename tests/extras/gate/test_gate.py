@@ -227,6 +227,44 @@ def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(path: Path
                 gate.ask(question)
 
 
+BELOW = {"below": "noise", "noise": 1.0, "filter": "country = 'US' OR flag"}
+
+
+def test_small_counts_are_noised_and_the_analyst_sees_which(path: Path, tmp_path: Path) -> None:
+    rules = policy(budget=PARTIAL, ledger=tmp_path / "ledger.sqlite", period="2020")
+    with Gate(path, policy=rules) as gate, gate.connect() as con:
+        release = gate.ask(histogram(k=60, **BELOW))
+        assert [(row[0], row[-1]) for row in rows(release)] == [("US", True), ("NO", False), ("DE", False)]
+        asked = "FROM pkdp_histogram('events', 'country', k := 60, below := 'noise', noise := 1.0, filter := $filter)"
+        answer = con.sql(asked, params={"filter": BELOW["filter"]})
+        assert (answer.columns, answer.fetchall()) == (["country", "count", "exact"], rows(release))
+    with Gate(path, policy=rules) as gate:
+        again = gate.ask(histogram(k=60, **BELOW))
+        assert (again.replayed, again.to_bytes()) == (True, release.to_bytes())
+        with pytest.raises(pkdp.DifferencingError):
+            gate.ask(histogram(**BELOW))  # with the policy's k
+
+
+@pytest.mark.parametrize(
+    ("budget", "question", "match"),
+    [
+        (PARTIAL, histogram(k=20, below="noise"), "give k and noise"),
+        (PARTIAL, histogram(k=19, **BELOW), "at least 20"),
+        (PARTIAL, histogram(**{**BELOW, "below": "hide"}), "below must be one of"),
+        (PARTIAL, histogram(**{**BELOW, "noise": 2.5}), "noise below k must be at most 2, .*leave below out"),
+        (PARTIAL, histogram("flag", **BELOW), "release_threshold"),
+        (PARTIAL, count(k_complement=20, **BELOW), "k_complement"),
+        (WORST, histogram(**BELOW), "leave below out"),
+    ],
+)
+def test_small_counts_are_noised_only_where_the_policy_lets_them_be(
+    path: Path, budget: dict[str, Any], question: dict[str, Any], match: str
+) -> None:
+    error = BudgetExceededError if budget is WORST else ArgumentError
+    with Gate(path, policy=policy(budget=budget)) as gate, pytest.raises(error, match=match):
+        gate.ask(question)
+
+
 def test_a_ledger_remembers_when_the_gate_is_opened_again(path: Path, tmp_path: Path) -> None:
     rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020")
     with Gate(path, policy=rules) as gate:

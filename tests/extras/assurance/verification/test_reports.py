@@ -28,6 +28,8 @@ def computed_once():
     patch.setattr(pages, "promise_of", functools.cache(pages.promise_of))
     patch.setattr(attacking, "enumerated_schedule", functools.cache(attacking.enumerated_schedule))
     patch.setattr(forms, "_drawn", drawn)
+    for form in ("json", "html", "md"):
+        page(form=form)
     yield
     patch.undo()
 

@@ -170,14 +170,19 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     import duckdb
     import pyarrow as pa
 
-    taken = set()
-    for former in _registered(connection):
-        try:
-            connection.remove_function(former)
-        except duckdb.InvalidInputException:  # only the connection that registered a function can remove it
-            taken.add(former)
-    suffixes = ("", *(f"_{number}" for number in range(2, len(taken) + 3)))
-    suffix = next(free for free in suffixes if taken.isdisjoint(name + free for name in INTERNAL))
+    with closing(connection.cursor()) as cursor:  # whose errors end no transaction
+        for number in itertools.count(1):
+            suffix = f"_{number}" if number > 1 else ""
+            try:
+                # Nobody can call it so. To list all functions takes as long as the rest of an installation.
+                cursor.execute(f"SELECT {INTERNAL[0]}{suffix}()")
+            except duckdb.CatalogException:
+                break  # there is none
+            except duckdb.BinderException:
+                with suppress(duckdb.InvalidInputException):  # only who registered functions can remove them
+                    for name in INTERNAL:
+                        connection.remove_function(name + suffix)
+                    break
     used = {name: name + suffix for name in INTERNAL}
 
     def releases() -> Releases:
@@ -229,30 +234,6 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     create("pkdp_certified", _certified, _CERTIFIED, "DOUBLE")
     create("pkdp_published", lambda _: _entries(releases().published()), {"call": "BIGINT"}, _ENTRY)
     return used
-
-
-def _registered(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Yield what is registered in the database: the names have no number, or the next ones (`_create_functions`).
-
-    A cursor is asked, whose errors end no transaction: DuckDB says of a call without arguments whether nobody can
-    make it, or nobody like this. To list all functions takes as long as all the rest of an installation.
-    """
-    import duckdb
-
-    with closing(connection.cursor()) as cursor:
-        for number in itertools.count(1):
-            registered = False
-            for name in INTERNAL:
-                try:
-                    numbered = name if number == 1 else f"{name}_{number}"
-                    cursor.execute(f"SELECT {numbered}()")
-                except duckdb.CatalogException:
-                    continue
-                except duckdb.BinderException:
-                    registered = True
-                    yield numbered
-            if not registered:
-                return
 
 
 def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> str:

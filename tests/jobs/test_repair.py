@@ -190,7 +190,7 @@ def first(offers, kind: str = "change"):
 @pytest.mark.parametrize(
     ("releases", "attacker", "edits"),
     one_in(
-        3,
+        6,
         [
             (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
             (

@@ -32,6 +32,8 @@ from pkdp_pipeline.model.evidence import (
 )
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
+pytestmark = pytest.mark.usefixtures("short_grid")
+
 NOISE = GeometricNoise(0.5)
 TABLE, COUNT = Histogram(k=50), Count()
 NOISED, NOISED_COUNT = Histogram(noise=NOISE), Count(noise=NOISE)
@@ -83,7 +85,9 @@ def test_noised_releases_of_different_days_without_evidence_add_up_in_the_worst_
     assert book.total().worst_case.parameters[0] == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize("evidence", [OneDayProtected(), DisjointUnits(), IndependentGivenHabits()])
+@pytest.mark.parametrize(
+    "evidence", [OneDayProtected(), DisjointUnits(), pytest.param(IndependentGivenHabits(), marks=pytest.mark.slow)]
+)
 def test_days_add_up_by_the_evidence_declared(evidence):
     book = Book(Terms(evidence=(evidence,)))
     for day in (1, 2):
@@ -375,7 +379,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=few(100, 4), deadline=None)
+@settings(max_examples=few(100, 2), deadline=None)
 def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
     book = Book()
     for kind, *rest in steps:

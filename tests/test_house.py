@@ -73,8 +73,8 @@ LINES = {
     "theorems": 4_179,
     "composition": 2_159,
     "certificates": 1_551,
-    # Counts exact from k on and noised below, at every door: a column of marks beside the counts, tables of databases,
-    # words and checks (ledger, sql, jobs, cli, the gate).
+    # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
+    # databases, words and checks (ledger, sql, jobs, cli, the gate).
     "ledger": 3_428,
     "engines": 2_102,
     "releases": 1_623,

@@ -17,6 +17,7 @@
 -- unknown, unknown_max, known                  whom the attacker knows: numbers of people
 -- influence                                    'passive' (default) or 'active'
 -- independent_cells                            whether a person's cells are independent of one another; false by default
+-- sampled                                      a secret sample: the most that anybody's chance to be drawn is
 -- total_known                                  true: the exact number of people is published, or known
 --
 -- Guarantee: the number that pkdp.certify(…).epsilon(delta) gives, rounded outward. Where nothing can be certified
@@ -26,12 +27,12 @@ CREATE OR REPLACE MACRO pkdp_epsilon(
     delta := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
     p_max := NULL, p_min := NULL, p_max_between := NULL, unknown := NULL, unknown_max := NULL, known := NULL,
     influence := NULL, cells_per_unit := NULL, independent_cells := NULL, total_known := NULL,
-    below := NULL
+    below := NULL, sampled := NULL
 ) AS
 -- Whole numbers stand within coalesce, which makes a text of a quoted one: DuckDB would round '20.7' to a k of 21.
 pkdp_certified(
     'epsilon', delta, mechanism, coalesce(k, NULL), coalesce(k_complement, NULL), noise,
     coalesce(release_threshold, NULL), below, coalesce(cells_per_unit, NULL), protects, p_max, p_min, p_max_between,
     coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL), influence, independent_cells,
-    total_known
+    sampled, total_known
 );

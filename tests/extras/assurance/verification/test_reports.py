@@ -28,6 +28,8 @@ def computed_once():
     patch.setattr(pages, "promise_of", functools.cache(pages.promise_of))
     patch.setattr(attacking, "enumerated_schedule", functools.cache(attacking.enumerated_schedule))
     patch.setattr(forms, "_drawn", drawn)
+    for form in ("json", "html", "md"):
+        page(form=form)
     yield
     patch.undo()
 
@@ -50,6 +52,7 @@ def halved(value):
         ("noisy", 3, "public"),
         ("pure", None, "public"),
         ("found", None, "public"),
+        ("below", None, "public"),
     ],
 )
 @pytest.mark.parametrize("with_ledger", [False, True])
@@ -71,6 +74,42 @@ def checked(folder, document, key, **asked):
     assert not found.passed, str(found)
     assert outcome(found, key).outcome == "fail", str(found)
     return found
+
+
+ALTERED_MARKS = [
+    (("releases", 0, "table", "exact", 2), True, "releases.tables"),  # a count below k
+    (("releases", 0, "table", "exact", 1), None, "releases.tables"),
+    (("releases", 0, "table", "counts", 3), None, "releases.tables"),
+    (("series", 0, "exact", 2, 0), False, "releases.tables"),
+    (("series", 0, "exact", 0), [True], "releases.tables"),
+]
+
+
+@pytest.mark.parametrize(("where", "to", "key"), ALTERED_MARKS)
+def test_altered_marks_of_exact_counts_are_found(tmp_path, where, to, key):
+    checked(tmp_path, altered(report("below"), *where, to=to), key, draws=100)
+
+
+def test_marks_that_only_the_ledger_knows_are_compared_with_it(tmp_path):
+    document = altered(report("below"), "series", 0, "exact", 0, 0, to=False)
+    checked(tmp_path, document, "ledger.series", draws=100, ledger=ledger("below"))
+    unmarked = report("below")
+    del unmarked["releases"][0]["table"]["exact"]
+    checked(tmp_path, unmarked, "releases.tables", draws=100)
+
+
+def test_noised_counts_are_never_shown_as_exact_ones(tmp_path):
+    document = report("below")
+    (table,) = (release["table"] for release in document["releases"])
+    shown = dict(zip((key[0] for key in table["keys"]), zip(table["counts"], table["exact"], strict=True), strict=True))
+    assert shown["Ås"] == (37, True)
+    assert not shown["Secretville"][1]
+    for form, noised in (("html", "≈&nbsp;"), ("md", "≈ ")):
+        text = page("below", None, form=form)
+        assert "Counts of at least 20 are exact; smaller ones, with ≈ before them, have noise: within ±3 in" in text
+        # Two noised cells in the table of the release, and in each of three periods.
+        assert text.count(noised) >= 8
+        assert text.count("37") >= 4
 
 
 ALTERED = [
@@ -123,14 +162,18 @@ ALTERED = [
     [case for case in ALTERED if case[2] != "report.content"]
     + one_in(3, [case for case in ALTERED if case[2] == "report.content"]),
 )
-def test_what_was_altered_is_found(tmp_path, path, to, key):
+def test_what_was_altered_is_found(tmp_path, request, path, to, key):
+    if not key.endswith("enumerated"):
+        request.getfixturevalue("unattacked")
     checked(tmp_path, altered(report(), *path, to=to), key)
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_errors_of_noise_are_computed_again(tmp_path):
     checked(tmp_path, altered(report("noisy"), "releases", 0, "error", "bound_95", to=1), "report.content")
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_a_total_below_one_of_its_parts_is_found_in_the_report_of_a_day(tmp_path):
     document = report(day=2)
     assert document["promises"][0]["name"] != "everything published"
@@ -150,6 +193,7 @@ def about_another_attacker():
     return document
 
 
+@pytest.mark.usefixtures("unattacked")
 class TestWithTheLedger:
     """What is consistent in itself is found where the ledger says otherwise."""
 
@@ -218,6 +262,7 @@ class TestWithTheLedger:
         (("releases", 0, "table", "columns"), ["street"], "releases.tables"),
     ],
 )
+@pytest.mark.usefixtures("unattacked")
 def test_texts_that_do_not_fit_are_found(tmp_path, path, to, key):
     checked(tmp_path, altered(report(), *path, to=to), key)
 
@@ -230,11 +275,13 @@ def test_texts_that_do_not_fit_are_found(tmp_path, path, to, key):
         (("series", 0, "name"), "private at any ε"),
     ],
 )
+@pytest.mark.usefixtures("unattacked")
 def test_copied_texts_that_promise_are_found(tmp_path, path, to):
     checked(tmp_path, altered(report(), *path, to=to), "report.texts")
 
 
 @pytest.mark.parametrize("form", ["html", "md"])
+@pytest.mark.usefixtures("unattacked")
 def test_a_page_is_what_its_content_renders_to_and_nothing_else(tmp_path, form):
     genuine = page(form=form)
     found = verify(written(tmp_path, genuine, f"report.{form}"), draws=100)
@@ -270,6 +317,7 @@ def test_a_total_that_leaves_releases_out_is_found_although_all_of_it_is_compute
         checked(tmp_path, forged, "report.total")
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_the_last_point_of_pure_noise_is_compared_with_a_pair_whose_delta_is_zero(tmp_path):
     document = report("pure")
     assert document["ledger"]["total"]["worst_case"] == document["lead"]["named"] == {"epsilon": 1.5, "delta": 0.0}
@@ -278,6 +326,7 @@ def test_the_last_point_of_pure_noise_is_compared_with_a_pair_whose_delta_is_zer
     checked(tmp_path, altered(document, "lead", "named", "epsilon", to=halved), "report.content")
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_json_that_is_spelled_otherwise_is_not_ours(tmp_path):
     checked(tmp_path, page() + "\n", "report.page", draws=100)
 

@@ -66,6 +66,7 @@ FACES = {"__init__", "duckdb"}
 DRAWS = {("extras/report", "extras/assurance")}
 #: Lines of code of each folder, without docstrings, comments and blank lines, at most: **these numbers only fall**. A
 #: change that needs more takes it from another folder, or says here why it adds more than it removes.
+#: Noise on counts below k: marks of which counts are exact are verified, audited, drawn and planned for.
 LINES = {
     ".": 335,
     "schemas": 23,
@@ -83,11 +84,11 @@ LINES = {
     "cli": 1_686,
     "duckdb": 13,
     "extras": 2,
-    "extras/assurance": 3_801,
+    "extras/assurance": 3_884,
     "extras/connect": 1_551,
     "extras/gate": 1_693,
-    "extras/plan": 2_460,
-    "extras/report": 3_714,
+    "extras/plan": 2_522,
+    "extras/report": 3_787,
     "extras/start": 681,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_929,

@@ -112,6 +112,12 @@ class NoisedBelow(Threshold):
         below = np.flatnonzero(epsilons < start)
         if len(below):
             end = self._from_noise_on(np.array([start]))
+            # At ε0 itself, where the sampler's leeway is all that is missing: no event is likelier than 1, so a profile
+            # falls by at most the difference of the e^ε, of which 2e-15 stands for the rounding of both.
+            rise = np.exp(start) * (2e-15 - np.expm1(epsilons[below] - start) * (1.0 + 1e-9))
+            attained[below], certified[below] = end[0][0], np.minimum(1.0, end[1][0] + rise)
+            below = below[epsilons[below] < start * (1.0 - 1e-13)]
+        if len(below):
             low, high = self._below_noise(epsilons[below], float(end[0][0]), float(end[1][0]))
             attained[below], certified[below] = low, high
         return np.minimum(attained, certified), certified

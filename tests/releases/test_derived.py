@@ -358,3 +358,62 @@ def test_a_column_that_the_result_has_itself_is_left_out_or_refused(name):
     assert whole(derived.rollup(table, pkdp.Histogram(k=10), "a", declared=True)["count"]) == [25]
     with pytest.raises(pkdp.ArgumentError, match=f"by-column '{name}' has the name of a column"):
         derived.rollup(table, pkdp.Histogram(k=10), name, declared=True)
+
+
+@st.composite
+def noised_below(draw):
+    """Return true counts, and what is published of them: exact from k on, smaller ones noised, some left out."""
+    k, found = draw(st.integers(2, 6)), draw(st.booleans())
+    release = draw(st.integers(0, 8)) if found or draw(st.booleans()) else None
+    mechanism = pkdp.Histogram(k=k, noise=NOISE, below="noise_from_1" if found else "noise", release_threshold=release)
+    cells = draw(st.lists(st.sampled_from(CELLS), min_size=1, max_size=3, unique=True))
+    true = {cell: draw(st.sampled_from([0, 1, k - 1, k, 12])) for cell in cells}
+    noise = {cell: draw(st.integers(-20, 20)) for cell in cells}
+    shown = {}
+    for cell, people in true.items():
+        hidden = people < k and (people + noise[cell] < (-99 if release is None else release) or (found and not people))
+        shown[cell] = None if hidden else people if people >= k else people + noise[cell]
+    rows = {cell: value for cell, value in shown.items() if value is not None or not found}
+    table = table_of(rows)
+    marks = [None if value is None else true[cell] >= k for cell, value in rows.items()]
+    return true, noise, mechanism, table.assign(exact=pd.array(marks, dtype="boolean")), not found
+
+
+@given(noised_below(), st.sampled_from([["a"], ["b"], ["a", "b"], []]), st.integers(1, 7))
+@settings(max_examples=few(200, 20), deadline=None)
+def test_true_totals_and_shares_are_within_what_noised_cells_leave_open(drawn, by, base):
+    true, noise, mechanism, table, declared = drawn
+    keys = [tuple(None if pd.isna(part) else part for part in row) for row in table[["a", "b"]].itertuples(index=False)]
+    places = [["a", "b"].index(name) for name in by]
+    shown, exact = dict(zip(keys, whole(table["count"]), strict=True)), dict(zip(keys, table["exact"], strict=True))
+
+    def group(cell):
+        return tuple(cell[place] for place in places)
+
+    totals = derived.rollup(table, mechanism, by, declared=declared)
+    rounded = derived.rounded(table, mechanism, base, by, declared=declared)
+    deviation = derived.expected_error(mechanism).standard_deviation
+    for row in range(len(totals)):
+        key = tuple(None if pd.isna(totals[name][row]) else totals[name][row] for name in by)
+        cells = [cell for cell in true if group(cell) == key]
+        people = sum(true[cell] for cell in cells)
+        for frame in (totals, rounded):
+            least, most = whole(frame["least"])[row], whole(frame["most"])[row]
+            assert least <= people
+            assert most is None or people <= most
+        count = whole(totals["count"])[row]
+        if count is not None and declared:
+            # What is wrong with the estimate is the noise of the cells that are marked as noised, and nothing else.
+            noised = [cell for cell in cells if not exact[cell]]
+            assert count - people == sum(noise[cell] for cell in noised)
+            assert totals["error"][row] == pytest.approx(deviation * math.sqrt(len(noised)))
+        if count is not None and all(exact.get(cell) is True for cell in cells) and declared:
+            assert whole(totals["least"])[row] == people == whole(totals["most"])[row]
+    shares = derived.shares(table, mechanism, by or None, declared=declared)
+    for place, cell in enumerate(keys):
+        people = sum(true[other] for other in true if group(other) == group(cell))
+        if people:
+            share, (least, most) = true[cell] / people, (shares[name][place] for name in ("least", "most"))
+            assert pd.isna(least) or least <= share + 1e-12
+            assert pd.isna(most) or share - 1e-12 <= most
+        assert shown[cell] is None or exact[cell] == (true[cell] >= mechanism.k)

@@ -154,9 +154,8 @@ def limits(plan: Plan) -> tuple[Limit, ...]:
         listed.append(Limit("unknown", attacker.unknown, least))
     if threshold_of(choice.certificate) is None:
         return tuple(listed)
-    if {"histogram_between", "noised_below_between"} & set(
-        keys_of(choice.certificate)
-    ) and attacker.p_max_between is not None:
+    between = {"histogram_between", "noised_below_between"} & set(keys_of(choice.certificate))
+    if between and attacker.p_max_between is not None:
         goal = {name: value for name, value in question.goal.items() if name != "protects"}
         most = largest_p_max_between(choice.mechanism, attacker, **goal)
         listed.append(Limit("p_max_between", attacker.p_max_between, most))

@@ -55,16 +55,24 @@ def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, 
         declared_cells=declared,
     )
     ways = by_way(found)
-    assert set(ways) == {"k", "noise_and_k"} | ({"noise"} if declared else set())
+    once = {"noise_below_k"} if days == 1 else set()
+    assert set(ways) == {"k", "noise_and_k"} | once | ({"noise"} if declared else set())
     for one in found:
         certificate = certify(one.mechanism, attacker, protects=protects)
         whole = certificate if days == 1 else compose([(certificate, days)], evidence)
         assert whole.delta(epsilon) == one.together.delta(epsilon) <= delta
-        assert one.against_anyone == (one.way != "k")
+        assert one.against_anyone == (one.way not in ("k", "noise_below_k"))
         assert 0.0 <= one.outcome.suppressed_people <= one.outcome.suppressed_cells <= 1.0
         assert one.outcome.basis == TOWNS.basis
         # Noticeably less noise fails, and what is shown is what is certified.
-        if one.mechanism.noise is not None:
+        if one.way == "noise_below_k":
+            fewer = replace(one.mechanism, k=one.mechanism.k - 1)
+            assert certify(fewer, attacker, protects=protects).delta(epsilon) > delta
+            assert one.mechanism.k >= ways["k"].mechanism.k
+            if protects == "presence" and declared:
+                assert one.mechanism.k <= ways["k"].mechanism.k + 1
+                assert one.mechanism.noise.epsilon == pytest.approx(epsilon, rel=1e-3)
+        elif one.mechanism.noise is not None:
             shown = re.search(r"noise of epsilon ([^, ;]+)", one.words)[1]
             assert float(shown) == one.mechanism.noise.epsilon
             less = GeometricNoise(1.001 * one.mechanism.noise.epsilon)
@@ -93,7 +101,7 @@ def test_an_easier_target_costs_less():
 def test_shares_are_not_known_without_counts():
     for one in choices(ATTACKER, epsilon=1.0, delta=1e-6):
         assert one.outcome.basis == "Nothing was said about the counts."
-        if one.way == "noise":
+        if one.way in ("noise", "noise_below_k"):
             assert one.outcome.suppressed_people == 0.0
         else:
             assert one.outcome.suppressed_cells is None
@@ -109,9 +117,29 @@ def test_the_words_of_each():
     assert found["noise"].words == (
         "counts with noise of epsilon 1, off by 0.851 on average, nothing suppressed; against anyone at all."
     )
+    assert found["noise_below_k"].words == (
+        "exact counts from k = 30 on, smaller ones with noise of epsilon 1, off by 0.221 on average, "
+        "nothing suppressed; against the declared attacker only."
+    )
     assert found["noise_and_k"].words.startswith(
         "counts with noise of epsilon 1, off by 0.851 on average, published from"
     )
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_noise_below_k_costs_nothing_for_one_release(declared):
+    found = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS, declared_cells=declared))
+    hidden, noised = found["k"], found["noise_below_k"]
+    assert noised.mechanism.k == hidden.mechanism.k == 30
+    assert noised.mechanism.noise == GeometricNoise(1.0)
+    assert noised.mechanism.below == ("noise" if declared else "noise_from_1")
+    assert (noised.mechanism.release_threshold is None) == declared
+    assert noised.together.delta(1.0) <= 1e-6
+    assert noised.outcome.suppressed_people < hidden.outcome.suppressed_people
+    assert noised.outcome.mean_absolute_error < found["noise_and_k"].outcome.mean_absolute_error
+    # Several releases, and several cells of one person, are not offered it.
+    week = choices(ATTACKER, epsilon=1.0, delta=1e-6, days=7, evidence=IndependentGivenHabits())
+    assert "noise_below_k" not in by_way(week)
 
 
 def test_noise_is_shown_so_that_it_can_be_typed():

@@ -316,7 +316,7 @@ def _tables() -> tuple[Case, ...]:
 def _noised() -> tuple[Case, ...]:
     noise = Histogram(noise=GeometricNoise(1.5))
     thresholds, below = replace(noise, k=2, release_threshold=4), replace(noise, k=3, below="noise")
-    found = replace(below, release_threshold=2, below="noise_from_1")
+    undeclared = replace(below, release_threshold=2, below="noise_from_1")
     strong, weak = (Histogram(noise=GeometricNoise(epsilon)) for epsilon in (0.5, 1.0))
     alone: dict[str, Any] = {"layout": _ALL_SHOWN, "copies": 1, "effort": 1.0}
     single: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
@@ -327,7 +327,7 @@ def _noised() -> tuple[Case, ...]:
         _case("whole table, noise", weak, others=(2,), epsilons=(1.0,), options=_DECLARED, **alone),
         _case("histogram, k, noise, release_threshold", thresholds, others=(1,), **both),
         _case("histogram, noised below k", below, _ACTIVE, epsilons=(0.5, 1.6), options=_DECLARED),
-        _case("histogram, noised below k, cells found", found, _RARE, epsilons=(0.5, 1.6)),
+        _case("histogram, noised below k, cells found", undeclared, _RARE, epsilons=(0.5, 1.6)),
         _case("histogram, noise", noise, others=(0, 3), options=_DECLARED, **both),
         _case("histogram, more noise", strong, others=(3,), epsilons=(0.5,), options=_DECLARED, **single),
         _case("histogram, noise, value", noise, options=_DECLARED, **value),

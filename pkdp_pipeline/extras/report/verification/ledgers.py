@@ -120,8 +120,8 @@ def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
             tables[printable(entry.period)].append(Release.from_bytes(entry.content).table)
     rows = 0
     for place, series in enumerate(document["series"]):
-        for at, (period, counts) in enumerate(zip(series["periods"], series["counts"], strict=True)):
-            shown = counts if "exact" not in series else list(zip(counts, series["exact"][at], strict=True))
+        for number, (period, counts) in enumerate(zip(series["periods"], series["counts"], strict=True)):
+            shown = counts if "exact" not in series else list(zip(counts, series["exact"][number], strict=True))
             row = dict(zip(series["cells"], shown, strict=True))
             if not any(_shows(table, row, complete=not series["more_cells"]) for table in tables[period]):
                 raise BrokenError(

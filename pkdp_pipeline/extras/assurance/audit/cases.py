@@ -114,8 +114,7 @@ class Case:
         """Return the arguments of the publishing call about frames with these cells."""
         mechanism = self.mechanism
         given = {"k": mechanism.k, "noise": mechanism.noise, "release_threshold": mechanism.release_threshold}
-        if noised_below(mechanism):
-            given["below"] = "noise"
+        given |= {"below": "noise"} if noised_below(mechanism) else {}
         if isinstance(mechanism, Count):
             # The number of everybody, or of those whom a filter keeps.
             arguments = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
@@ -180,25 +179,21 @@ def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Cr
 
 def _named(mechanism: Mechanism) -> str:
     said = [] if mechanism.noise is None else [f"noise = {mechanism.noise.epsilon:g}"]
-    said += [f"{name} = {value}" for name, value in mechanism_to_dict(mechanism).items() if isinstance(value, int)]
-    said += [f"below = {mechanism.below}"] if noised_below(mechanism) else []
+    fields = mechanism_to_dict(mechanism).items()
+    said += [f"{name} = {value}" for name, value in fields if isinstance(value, int) or name == "below"]
     return ", ".join([mechanism_name(mechanism), *said])
 
 
 def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Case:
-    """Return the case of one mechanism and attacker, on plain frames.
-
-    Raises `NotCertifiableError` if nothing is certified about it.
-    """
+    """Return the case of one mechanism and attacker, on plain frames; `NotCertifiableError` if there is none."""
     certificate = certify(mechanism, attacker, protects=protects)
     # Two points of the curve, and where the noise leaves nothing.
     points, bound = {0.5, 1.0}, certificate.worst_case_bound
     if bound is not None and 0.0 < bound.parameters[0] <= 8.0:
         points.add(bound.parameters[0])
     histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
-    cells_found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
-    if noised_below(mechanism):
-        cells_found = mechanism.below == "noise_from_1"
+    noised_late = mechanism.noise is None or mechanism.release_threshold is not None
+    cells_found = mechanism.k is not None and noised_late and mechanism.below != "noise"
     cells_each = cells_per_unit(mechanism)
     # With noise people have rows in more cells than count.
     more = 2 if cells_each > 1 and mechanism.noise is not None else 0
@@ -316,7 +311,6 @@ def _tables() -> tuple[Case, ...]:
 def _noised() -> tuple[Case, ...]:
     noise = Histogram(noise=GeometricNoise(1.5))
     thresholds, below = replace(noise, k=2, release_threshold=4), replace(noise, k=3, below="noise")
-    undeclared = replace(below, release_threshold=2, below="noise_from_1")
     strong, weak = (Histogram(noise=GeometricNoise(epsilon)) for epsilon in (0.5, 1.0))
     alone: dict[str, Any] = {"layout": _ALL_SHOWN, "copies": 1, "effort": 1.0}
     single: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
@@ -327,7 +321,7 @@ def _noised() -> tuple[Case, ...]:
         _case("whole table, noise", weak, others=(2,), epsilons=(1.0,), options=_DECLARED, **alone),
         _case("histogram, k, noise, release_threshold", thresholds, others=(1,), **both),
         _case("histogram, noised below k", below, _ACTIVE, epsilons=(0.5, 1.6), options=_DECLARED),
-        _case("histogram, noised below k, cells found", undeclared, _RARE, epsilons=(0.5, 1.6)),
+        _case("histogram, noised, cells found", replace(below, release_threshold=2, below="noise_from_1"), _RARE),
         _case("histogram, noise", noise, others=(0, 3), options=_DECLARED, **both),
         _case("histogram, more noise", strong, others=(3,), epsilons=(0.5,), options=_DECLARED, **single),
         _case("histogram, noise, value", noise, options=_DECLARED, **value),

@@ -20,7 +20,9 @@ from pkdp_pipeline.extras.report.figures.losses import draw_guarantee, draw_spen
 from pkdp_pipeline.extras.report.figures.style import (
     DASHED,
     dress,
+    in_figures,
     is_narrow,
+    likely,
     literal,
     need_matplotlib,
     put_periods,
@@ -266,16 +268,14 @@ def draw_counts(
     noised = {row: count for row, count in published.items() if table.exact is not None and not table.exact[row]}
     solid = {row: count for row, count in published.items() if row not in noised}
     bars = axes.barh(list(solid), list(solid.values()), height=0.66, **look)
-    axes.bar_label(bars, list(map(_in_figures, solid.values())), padding=5, **_LABEL)
+    axes.bar_label(bars, list(map(in_figures, solid.values())), padding=5, **_LABEL)
     look |= {"color": "none", "linestyle": DASHED}
     axes.barh(list(noised), list(noised.values()), height=0.66, **look)
     for row, count in noised.items():
-        ends = _likely(count, k, margin)
+        place = max(count, *(ends := likely(count, k, margin))), row
         axes.plot(ends, (row, row), color=style.INK, linewidth=1.2, marker="|", markersize=6, zorder=5)
-        place = max(count, *ends), row
-        clear = {"facecolor": style.SURFACE, "edgecolor": "none", "pad": 0.5}  # of the threshold's line
-        look = {"textcoords": "offset points", "va": "center", "bbox": clear}
-        axes.annotate(f"≈ {_in_figures(count)}", place, (5, 0), **look, **_LABEL)
+        look = {"va": "center", "bbox": {"facecolor": style.SURFACE, "edgecolor": "none", "pad": 0.5}, **_LABEL}
+        axes.annotate(f"≈ {in_figures(count)}", place, (5, 0), textcoords="offset points", **look)
     # Suppressed cells all have their word at the same place: at zero, or past a threshold that is near to it.
     past_k = k is not None and 2 * k < high + 0.14 * span
     start = k if k is not None and past_k else 0
@@ -294,16 +294,6 @@ def draw_counts(
 
 
 _LABEL: dict[str, Any] = {"color": style.INK, "fontsize": style.SMALL, "zorder": 6}
-
-
-def _in_figures(count: int) -> str:
-    return f"{count:,}".replace("-", "−")
-
-
-def _likely(count: float, k: int | None, margin: int) -> tuple[float, float]:
-    """Return between which numbers a count below `k` is in 95 % of cases, given its noised value."""
-    most = max(0, (k or 1) - 1)
-    return float(min(max(count - margin, 0), most)), float(max(min(count + margin, most), 0))
 
 
 def _say_nothing(axes: Axes) -> None:
@@ -370,8 +360,7 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
         for period, marks in enumerate(series.exact or ()):
             if marks[cell] is False:
                 look: dict[str, Any] = {"color": lines[-1].get_color(), "zorder": 5, "label": "_noised"}
-                ends = _likely(float(values[period, cell]), k, margin)
-                axes.plot((places[period], places[period]), ends, linewidth=0.8, **look)
+                axes.plot([places[period]] * 2, likely(float(values[period, cell]), k, margin), linewidth=0.8, **look)
                 hollow = {"marker": lines[-1].get_marker(), "markersize": 4.2, "markerfacecolor": style.SURFACE}
                 axes.plot(places[period], values[period, cell], **hollow, **look)
     # From above as the lines end.

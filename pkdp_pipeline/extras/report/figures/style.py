@@ -246,3 +246,14 @@ def put_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
     look: dict[str, Any] = {"labelcolor": colours, "fontsize": SMALL, "frameon": False, "borderpad": 0.0}
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": below}
     axes.legend(artists, texts, **look, **place, borderaxespad=0.0, ncols=columns)
+
+
+def in_figures(count: int) -> str:
+    """Return a count as it is written, with a minus sign."""
+    return f"{count:,}".replace("-", "−")
+
+
+def likely(count: float, k: int | None, margin: int) -> tuple[float, float]:
+    """Return between which numbers a count below `k` is in 95 % of cases, given its noised value."""
+    most = max(0, (k or 1) - 1)
+    return float(min(max(count - margin, 0), most)), float(max(min(count + margin, most), 0))

@@ -479,6 +479,7 @@ def test_the_public_names_are_these():
         "largest_p_max",
         "largest_p_max_between",
         "read_release",
+        "rule",
         "smallest_k",
         "smallest_noise",
         "smallest_release_threshold",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         BoundedParticipation,
         BoundedSensitivity,
         DisjointUnits,
+        IndependentDraws,
         IndependentGivenHabits,
         OncePerUnit,
         OneDayProtected,
@@ -86,6 +87,7 @@ __all__ = [
     "Explanation",
     "GeometricNoise",
     "Histogram",
+    "IndependentDraws",
     "IndependentGivenHabits",
     "InputCheckError",
     "Leakage",
@@ -137,7 +139,7 @@ _NAMES = {
     "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
-        "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
+        "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
     "model.display": "Bands PerturbationTable RandomRounding Rounding",
     "model.mechanisms": "Count GeometricNoise Histogram",

@@ -42,6 +42,38 @@ under eq_bigr do rewrite IH mulr_sumr; rewrite exchange_big; apply: eq_bigr => i
 by rewrite mulr_sumr; apply: eq_bigr => r _; rewrite mulrCA.
 Qed.
 
+(* The mean over records of a sum, *)
+Lemma record_mean_sum (I : finType) Ds (g : I -> seq U -> R) :
+  record_mean Ds (fun records => \sum_i g i records) = \sum_i record_mean Ds (g i).
+Proof.
+elim: Ds g => [|D Ds IH] g //=; rewrite [RHS]exchange_big; apply: eq_bigr => r _.
+by rewrite IH mulr_sumr.
+Qed.
+
+(* and of a multiple. *)
+Lemma record_mean_mulr Ds g (x : R) : record_mean Ds (fun records => g records * x) = record_mean Ds g * x.
+Proof.
+elim: Ds g => [|D Ds IH] g //=; rewrite mulr_suml; apply: eq_bigr => r _.
+by rewrite IH mulrA.
+Qed.
+
+(* Only as many records as there are people matter. *)
+Lemma record_mean_sized Ds g h : (forall records, size records = size Ds -> g records = h records) ->
+  record_mean Ds g = record_mean Ds h.
+Proof.
+elim: Ds g h => [|D Ds IH] g h eq_gh /=; first exact: eq_gh.
+by apply: eq_bigr => r _; congr (_ * _); apply: IH => t size_t; apply: eq_gh; rewrite /= size_t.
+Qed.
+
+(* The law of what a random map makes of a function of the records. *)
+Lemma push_record_law (T Y : finType) (g : seq U -> T) (K : T -> Y -> R) Ds y :
+  push K (record_law g Ds) y = record_mean Ds (fun records => K (g records) y).
+Proof.
+rewrite /push /record_law; under eq_bigr do rewrite -record_mean_mulr.
+rewrite -record_mean_sum; apply: eq_record_mean => records /=; rewrite (bigD1 (g records)) //= eqxx mul1r.
+by rewrite big1 ?addr0 // => t; rewrite eq_sym => /negbTE ->; rewrite mul0r.
+Qed.
+
 Variables a b : U.
 Hypothesis a_b : a != b.
 
@@ -83,24 +115,26 @@ rewrite mulr0 add0r (bigD1 r) /= ?r_a // (negbTE r_a) (negbTE r_b) /= eqxx mulr1
 by move=> i /andP[/andP[/negbTE i_a /negbTE i_b] /negbTE i_r]; rewrite i_a i_b /= i_r mulr0.
 Qed.
 
-(* To reveal one person after another only helps: what bounds the divergence of all that is then left bounds it. *)
-Lemma reveal (Y : finType) (g g' : seq U -> Y) c lo hi (B : R) Ds : lo <= hi ->
+(* To reveal one person after another only helps: what bounds the divergence of all that is then left bounds it. What is
+   shown of the records may be random. *)
+Lemma reveal_random (Y : finType) (g g' : seq U -> Y -> R) c lo hi (B : R) Ds : lo <= hi ->
   (forall i, (i < size Ds)%N -> told_between lo hi (nth (fun _ => 0) Ds i)) ->
+  let law h Es (y : Y) := record_mean Es (fun records => h records y) in
   (forall slots, size slots = size Ds -> all (slot_allowed lo hi) slots ->
-     hockey c (record_law g (map slot_law slots)) (record_law g' (map slot_law slots)) <= B) ->
-  hockey c (record_law g Ds) (record_law g' Ds) <= B.
+     hockey c (law g (map slot_law slots)) (law g' (map slot_law slots)) <= B) ->
+  hockey c (law g Ds) (law g' Ds) <= B.
 Proof.
-move=> le_lo_hi told ends; suff step before after : all (slot_allowed lo hi) before ->
+move=> le_lo_hi told law ends; suff step before after : all (slot_allowed lo hi) before ->
     (forall i, (i < size after)%N -> told_between lo hi (nth (fun _ => 0) after i)) ->
     (size before + size after = size Ds)%N ->
-    hockey c (record_law g (map slot_law before ++ after)) (record_law g' (map slot_law before ++ after)) <= B.
+    hockey c (law g (map slot_law before ++ after)) (law g' (map slot_law before ++ after)) <= B.
   exact: (step [::] Ds).
 elim: after before => [|D after IH] before ok told_after size_all.
   by rewrite cats0; apply: ends => //; rewrite -size_all addn0.
 have [w [q [w_ge0 w_1 q_in eq_D]]] := law_of_slots le_lo_hi (told_after 0%N isT).
 pose E i := slot_law (if (i == a) || (i == b) then inr q else inl i).
-have mixture (h : seq U -> Y) : record_law h (map slot_law before ++ D :: after)
-    =1 fun y => \sum_i w i * record_law h (map slot_law before ++ E i :: after) y.
+have mixture (h : seq U -> Y -> R) : law h (map slot_law before ++ D :: after)
+    =1 fun y => \sum_i w i * law h (map slot_law before ++ E i :: after) y.
   by move=> y; apply: record_mean_affine.
 rewrite (eq_hockey c (mixture g) (mixture g')).
 apply: (le_trans (hockey_convex c _ _ w_ge0)); rewrite -[leRHS]mul1r -w_1 mulr_suml.
@@ -108,6 +142,15 @@ apply: ler_sum => i _; apply: ler_wpmul2l => //; rewrite /E -cat_rcons -map_rcon
 - by rewrite all_rcons ok andbT; case: ifP => //= /norP[-> ->].
 - by move=> j lt_j; apply: (told_after j.+1).
 by rewrite size_rcons addSnnS.
+Qed.
+
+Lemma reveal (Y : finType) (g g' : seq U -> Y) c lo hi (B : R) Ds : lo <= hi ->
+  (forall i, (i < size Ds)%N -> told_between lo hi (nth (fun _ => 0) Ds i)) ->
+  (forall slots, size slots = size Ds -> all (slot_allowed lo hi) slots ->
+     hockey c (record_law g (map slot_law slots)) (record_law g' (map slot_law slots)) <= B) ->
+  hockey c (record_law g Ds) (record_law g' Ds) <= B.
+Proof.
+by move=> le told; apply: (reveal_random (g := fun t y => (g t == y)%:R) (g' := fun t y => (g' t == y)%:R) le told).
 Qed.
 
 (* The chances of those who are a or b; and all records, when some of these coins show a. *)

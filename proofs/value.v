@@ -336,7 +336,7 @@ have in_01 : all (fun q => 0 <= q <= 1) m.2.
   by apply: sub_all in_0p => q /andP[-> q_le]; case/andP: p_01 => _; apply: le_trans.
 set P := seen _ m.2; have P_ge0 u : 0 <= P u by apply: mean_ge0 => // tosses; apply: ler0n.
 have P_1 : \sum_u P u = 1.
-  have [_ <-] := weight_seen (R := R) n k m.2; rewrite /weight; apply: eq_bigl => u; by rewrite inE.
+  rewrite -[RHS](weight_all m.2 (fun x => release_1 R n k x.+1)) /weight; apply: eq_bigl => u; by rewrite inE.
 apply: (@le_trans _ _ (b * (\sum_u Num.max 0 (s * P u - t * P u))
     + (1 - b) * \sum_u Num.max 0 (s * P u - t * seen (@release R n k) m.2 u))).
   rewrite !mulr_sumr -big_split; apply: ler_sum => u _ /=; rewrite le_maxl; apply/andP; split.

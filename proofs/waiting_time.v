@@ -46,6 +46,13 @@ elim: ps g => [|p ps IH] g //= /andP[/andP[p_ge0 p_le1] in_01] g_ge0.
 by apply: addr_ge0; apply: mulr_ge0; rewrite ?subr_ge0 ?p_ge0 ?p_le1 //; apply: IH => *; rewrite ?in_01 ?g_ge0.
 Qed.
 
+(* Larger functions have larger means. *)
+Lemma mean_le ps g h : all (fun p => 0 <= p <= 1) ps -> (forall tosses, g tosses <= h tosses) -> mean ps g <= mean ps h.
+Proof.
+elim: ps g h => [|p ps IH] g h //= /andP[/andP[p_ge0 p_le1] in_01] le_gh.
+by apply: ler_add; apply: ler_wpmul2l; rewrite ?subr_ge0 //; apply: IH.
+Qed.
+
 (* The mean of a sum. *)
 Lemma mean_sum (I : finType) (A : pred I) ps (g : I -> seq bool -> R) :
   mean ps (fun t => \sum_(i | A i) g i t) = \sum_(i | A i) mean ps (g i).
@@ -255,12 +262,16 @@ by apply: big1 => y; rewrite !inE eq_sym => /negbTE ->.
 Qed.
 
 (* All laws here have weight 1. *)
-Lemma weight_seen n k ps : weight (seen (release n k) ps) setT = 1 /\ weight (seen (release n k \o succn) ps) setT = 1.
+Lemma weight_all (T : finType) (K : nat -> T -> R) ps : (forall x, \sum_y K x y = 1) -> weight (seen K ps) setT = 1.
 Proof.
-have one x : \sum_(y in setT) release n k x y = 1.
-  rewrite (bigD1 (thresholded n k x)) //= /release eqxx big1 ?addr0 // => y /andP[_].
-  by rewrite eq_sym => /negbTE ->.
-by split; rewrite /weight /seen /mean_count -mean_sum /= (eq_mean _ (fun _ => one _)) mean_const.
+move=> K_1; rewrite /weight /seen /mean_count -mean_sum (eq_mean _ (h := fun _ => 1)) ?mean_const // => tosses.
+by rewrite -[RHS](K_1 (successes tosses)); apply: eq_bigl => y; rewrite inE.
+Qed.
+
+Lemma release_1 n k x : \sum_y release n k x y = 1.
+Proof.
+rewrite (bigD1 (thresholded n k x)) //= /release eqxx big1 ?addr0 // => y.
+by rewrite eq_sym => /negbTE ->.
 Qed.
 
 Lemma weight_waiting_all n p t m : (n < m)%N -> weight (waiting n p t) [set w : 'I_n.+2 | (w < m.+1)%N] = 1.
@@ -269,44 +280,60 @@ move=> lt_nm; rewrite weight_waiting -[RHS](mean_const (nseq n p)); apply: mean_
 by rewrite size_nseq => size_tosses; rewrite (leq_trans (wait_size _ _)) // size_tosses.
 Qed.
 
-(* Theorem A, that it is the least such bound: at every c it is reached, in the first order by m people for some m, *)
-Lemma theorem_A_reached_present c p n k : 0 <= c -> (0 < k)%N -> 0 <= p <= 1 -> exists2 m, (m <= n)%N &
-  hockey c (seen (release n k \o succn) (nseq m p)) (seen (release n k) (nseq m p))
-  = hockey c (waiting n p k.-1) (waiting n p k).
+(* The least such bound is no smaller for any release that tells whether the count is at least k: at every c, in the
+   first order some number m of people reaches it, *)
+Lemma told_reaches_present c p n k (K : nat -> option 'I_n.+2 -> R) : 0 <= c -> (0 < k)%N -> 0 <= p <= 1 ->
+  (forall x, \sum_y K x y = 1) -> (forall x, \sum_(y in [set~ None]) K x y = (k <= x)%N%:R) ->
+  exists2 m, (m <= n)%N & hockey c (waiting n p k.-1) (waiting n p k)
+                          <= hockey c (seen (K \o succn) (nseq m p)) (seen K (nseq m p)).
 Proof.
-move=> c_ge0 k_gt0 p_01.
+move=> c_ge0 k_gt0 p_01 K_1 told.
 have waiting_ge0 t w : 0 <= waiting n p t w.
   by apply: mean_ge0 => [|tosses]; rewrite ?ler0n // all_nseq p_01 orbT.
-have [m0 /= reached] := hockey_initial c_ge0 (waiting_ge0 k.-1) (waiting_ge0 k)
+have [m0 /= ->] := hockey_initial c_ge0 (waiting_ge0 k.-1) (waiting_ge0 k)
   (fun v w le_vw => arrives_ratio n p_01 (leq_pred k) le_vw).
-suff [m le_mn le_H] : exists2 m, (m <= n)%N & hockey c (waiting n p k.-1) (waiting n p k)
-    <= hockey c (seen (release n k \o succn) (nseq m p)) (seen (release n k) (nseq m p)).
-  exists m => //; apply: le_anti; rewrite le_H andbT.
-  have [||le_A _] := theorem_A c k_gt0 p_01 (ps := nseq m p) (n := n); rewrite ?size_nseq //.
-  by rewrite all_nseq; case/andP: p_01 => ->; rewrite lexx orbT.
-rewrite {}reached; case: m0 => [|m].
+case: m0 => [|m].
   by exists 0%N => //; rewrite /weight !big1 ?mulr0 ?subrr ?hockey_ge0 // => w; rewrite inE.
 have [le_mn|lt_nm] := leqP m n; last first.
-  exists 0%N => //; rewrite !weight_waiting_all //; have [one one'] := weight_seen n k (nseq 0 p).
-  have := event_le_hockey c (seen (release n k \o succn) (nseq 0 p)) (seen (release n k) (nseq 0 p)) setT.
-  by rewrite one one'.
-exists m => //; rewrite -(weight_published p le_mn (release_published n k)).
-rewrite -(@weight_published _ p _ k.-1 (release n k \o succn) le_mn) ?event_le_hockey // => x.
-by rewrite release_published; case: k k_gt0.
+  exists 0%N => //; rewrite !weight_waiting_all //.
+  have := event_le_hockey c (seen (K \o succn) (nseq 0 p)) (seen K (nseq 0 p)) setT.
+  by rewrite !weight_all // => x; apply: K_1.
+exists m => //; rewrite -(weight_published p le_mn told).
+rewrite -(@weight_published _ p _ k.-1 (K \o succn) le_mn) ?event_le_hockey // => x.
+by rewrite told; case: k k_gt0 told.
 Qed.
 
 (* and in the second order. *)
+Lemma told_reaches c p n k (K : nat -> option 'I_n.+2 -> R) : 0 < c -> (0 < k)%N -> 0 <= p <= 1 ->
+  (forall x, \sum_y K x y = 1) -> (forall x, \sum_(y in [set~ None]) K x y = (k <= x)%N%:R) ->
+  (exists2 m, (m <= n)%N & hockey c (waiting n p k.-1) (waiting n p k)
+                           <= hockey c (seen (K \o succn) (nseq m p)) (seen K (nseq m p))) /\
+  (exists2 m, (m <= n)%N & hockey c (waiting n p k) (waiting n p k.-1)
+                           <= hockey c (seen K (nseq m p)) (seen (K \o succn) (nseq m p))).
+Proof.
+move=> c_gt0 k_gt0 p_01 K_1 told; split; first by apply: told_reaches_present => //; apply: ltW.
+have [|m le_mn reached] := @told_reaches_present c^-1 p n k K _ k_gt0 p_01 K_1 told; first by rewrite invr_ge0 ltW.
+exists m => //; rewrite (hockey_other_order _ _ c_gt0) [leRHS](hockey_other_order _ _ c_gt0).
+have all_w : setT = [set w : 'I_n.+2 | (w < n.+2)%N] by apply/setP => w; rewrite !inE ltn_ord.
+rewrite !weight_all // ?all_w ?weight_waiting_all // => [|x]; last exact: K_1.
+by rewrite ler_add2l ler_pmul2l.
+Qed.
+
+(* Theorem A, that it is the least such bound: at every c it is reached, in each order by m people for some m. *)
 Theorem theorem_A_reached c p n k : 0 < c -> (0 < k)%N -> 0 <= p <= 1 ->
   (exists2 m, (m <= n)%N & hockey c (seen (release n k \o succn) (nseq m p)) (seen (release n k) (nseq m p))
                            = hockey c (waiting n p k.-1) (waiting n p k)) /\
   (exists2 m, (m <= n)%N & hockey c (seen (release n k) (nseq m p)) (seen (release n k \o succn) (nseq m p))
                            = hockey c (waiting n p k) (waiting n p k.-1)).
 Proof.
-move=> c_gt0 k_gt0 p_01; split; first by apply: theorem_A_reached_present => //; apply: ltW.
-have [|m le_mn reached] := @theorem_A_reached_present c^-1 p n k _ k_gt0 p_01; first by rewrite invr_ge0 ltW.
-exists m => //; rewrite (hockey_other_order _ _ c_gt0) reached (hockey_other_order _ (waiting n p k.-1) c_gt0).
-have all_w : setT = [set w : 'I_n.+2 | (w < n.+2)%N] by apply/setP => w; rewrite !inE ltn_ord.
-by have [-> ->] := weight_seen n k (nseq m p); rewrite all_w !weight_waiting_all.
+move=> c_gt0 k_gt0 p_01; have in_0p m : all (fun q => 0 <= q <= p) (nseq m p).
+  by rewrite all_nseq lexx; case/andP: p_01 => -> _; rewrite orbT.
+have [[m le_m le_H] [m' le_m' le_H']] :=
+  told_reaches c_gt0 k_gt0 p_01 (@release_1 n k) (@release_published n k).
+have size_le j : (j <= n)%N -> (size (nseq j p) <= n)%N by rewrite size_nseq.
+have [A _] := theorem_A c k_gt0 p_01 (in_0p m) (size_le m le_m).
+have [_ A'] := theorem_A c k_gt0 p_01 (in_0p m') (size_le m' le_m').
+by split; [exists m | exists m'] => //; apply: le_anti; rewrite ?le_H ?le_H' ?A ?A'.
 Qed.
 
 End WaitingTime.

@@ -262,6 +262,8 @@ def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
     """Return what is assumed about the attacker, one plain sentence each; `leaking` says what is about leakages."""
     if THEOREMS[theorem].against is None:
         return (NOTHING_ASSUMED,)
+    if attacker.sampled is not None:
+        return (f"The attacker is {against(theorem, attacker)}.", *THEOREMS[theorem].assumes)
     return (
         _independence(attacker),
         f"The attacker is {against(theorem, attacker)}.",
@@ -298,7 +300,7 @@ def suppression(mechanism: Mechanism) -> str:
     subject = "The count is" if isinstance(mechanism, Count) else "Every cell is"
     steps = []
     if noised_below(mechanism):
-        steps.append(f"published exactly when it is at least {mechanism.k}, and otherwise marked")
+        steps.append(f"published as counted where it is at least {mechanism.k}; a smaller one is marked")
     elif mechanism.k is not None:
         steps.append(f"published only when it is at least {mechanism.k}")
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:

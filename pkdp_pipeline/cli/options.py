@@ -84,6 +84,7 @@ _HELP = {
     "p_max_between": "Told that a person is in one of two cells of a histogram, how sure which, at most.",
     "unknown": "At least this many people are unknown to the attacker.",
     "unknown_max": "At most this many people are unknown to the attacker.",
+    "sampled": "A secret sample: everybody was drawn independently with at most this chance.",
     "known": "People the attacker knows or controls.",
     "influence": "passive: known for other reasons; active: known to be there, or put there.",
     "dependent": "The larger unit whose records depend on one another, such as household.",
@@ -93,6 +94,7 @@ _HELP = {
     "k_complement": "Published only when the rest is at least this.",
     "noise": "The epsilon of two-sided geometric noise.",
     "release_threshold": "Published only when the noisy count reaches this.",
+    "below": "A count below k: hidden, or noised and marked, while counts from k on are exact.",
     "cells_per_unit": "The most cells a person may be in; with noise, that many of hers are counted.",
 }
 
@@ -283,7 +285,7 @@ def mechanism_flags(mechanism: Mechanism) -> list[str]:
     given = ((field.name, getattr(mechanism, field.name)) for field in fields(mechanism))
     usual = {field.name: field.default for field in fields(mechanism)}
     values = ((name, value.epsilon if isinstance(value, GeometricNoise) else value) for name, value in given)
-    return [word for name, value in values if value != usual[name] for word in _typed(name, exactly(value))]
+    return [word for name, value in values if value != usual[name] for word in _typed(name, _written(value))]
 
 
 def evidence_flags(evidence: Iterable[Evidence]) -> list[str]:
@@ -325,6 +327,10 @@ def _evidence(text: str, also: str) -> dict[str, object]:
 _NUMBERS: dict[str, Callable[[str], float]] = {"times": int, "epsilon": float, "delta": share}
 
 
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else exactly(value)
+
+
 def _typed(name: str, value: str) -> list[str]:
     return [f"--{name.replace('_', '-')}", value]
 
@@ -341,7 +347,7 @@ def attacker_flags(attacker: AttackerModel) -> list[str]:
         elif value is True:
             words.append(_typed(field.name, "")[0])
         elif value != field.default:
-            words += _typed(field.name, value if isinstance(value, str) else exactly(value))
+            words += _typed(field.name, _written(value))
     return words
 
 
@@ -355,7 +361,8 @@ def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
                 options[field.name] = Annotated[float | None, of_share(_HELP[field.name])], None
             else:
                 name = f"--{field.name.replace('_', '-')}" if hint is bool else None
-                words = "KIND" if field.name == "secret" else choices  # longer ones leave no room for names
+                # Longer ones leave no room for names, and what cells from the data imply is not to be asked for.
+                words = {"secret": "KIND", "below": "suppress|noise"}.get(field.name, choices)
                 options[field.name] = flag(hint if choices is None else str, default, _HELP[field.name], words, name)
     return options
 

@@ -13,6 +13,7 @@ from pkdp_pipeline.composition.schedule import (
     bounded_dependence,
     bounded_participation,
     disjoint_units,
+    independent_draws,
     independent_given_habits,
     one_day_protected,
     without_evidence,
@@ -23,7 +24,7 @@ from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
 from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import Speech, Worded, listed
-from pkdp_pipeline.theorems import Applied
+from pkdp_pipeline.theorems import THEOREMS, Applied
 from pkdp_pipeline.theorems.worst_case import Leaked
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
@@ -33,6 +34,7 @@ _REGISTRY: dict[frozenset[str], Rule] = {
     frozenset({"disjoint_units"}): disjoint_units,
     frozenset({"independent_given_habits"}): independent_given_habits,
     frozenset({"independent_given_habits", "bounded_participation"}): independent_given_habits,
+    frozenset({"independent_draws"}): independent_draws,
     frozenset({"one_day_protected"}): one_day_protected,
     frozenset({"one_day_protected", "bounded_participation"}): one_day_protected,
     frozenset({"bounded_dependence"}): bounded_dependence,
@@ -59,6 +61,7 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
             "the parts protect different things: a part that hides which cell a person is in says nothing about "
             "whether she is there. Certify all parts with the same protects."
         )
+    _check_draws(parts, _keys(evidence))
     total = RULES[_keys(evidence)](parts, evidence)
     if len(parts) == 1 and parts[0].times == 1 and total.partial:
         total = replace(total, partial=_as_certified(parts[0], total.partial[0].bound.theorem))
@@ -68,6 +71,26 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
         excepted = bool(same_people(parts, ()).partial)
         raise NoEvidenceError(Worded(partial(_unsummed, reason, declared, excepted)))
     return total
+
+
+_DRAWS = frozenset({"independent_draws", "disjoint_units", "same_table"})
+"""Evidence under which certificates of secret samples add up."""
+
+
+def _check_draws(parts: tuple[Part, ...], keys: frozenset[str]) -> None:
+    """Raise `NoEvidenceError` where several releases of samples are added up by what says nothing about draws."""
+    drawn = [part for part in parts if any("sampled" in THEOREMS[key.theorem].rests_on for key in part.bounds)]
+    if "independent_draws" in keys and len(drawn) < len(parts):
+        raise NoEvidenceError(
+            "independent draws are about releases of secret samples, and some of these are none: certify all of them "
+            "with sampled in the attacker, or declare evidence about people's records."
+        )
+    if drawn and keys and not keys & _DRAWS:
+        raise NoEvidenceError(
+            "releases of secret samples add up by their draws: what is declared says nothing of these. Declare "
+            "pkdp.IndependentDraws() where each is of a sample of its own; releases of one sample, or of a panel, are "
+            "published as one table."
+        )
 
 
 def _as_certified(part: Part, theorem: str) -> tuple[Applied, ...]:
@@ -167,7 +190,9 @@ def _tells(part: Part) -> frozenset[frozenset[str]]:
     return part.totals_known if isinstance(part.mechanism, Histogram) else frozenset({frozenset[str]()})
 
 
-_COVER_PERIODS = frozenset({"disjoint_units", "independent_given_habits", "one_day_protected", "bounded_dependence"})
+_COVER_PERIODS = frozenset(
+    {"disjoint_units", "independent_given_habits", "independent_draws", "one_day_protected", "bounded_dependence"}
+)
 """Evidence that says how the records of different periods depend on one another."""
 
 Publication = tuple[str | None, str | None, str | None]

@@ -38,6 +38,11 @@ def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Tota
     return _whole(rule, parts, most, convolved(rule, parts, None if most is None else most * at_once(parts)))
 
 
+def independent_draws(parts: Parts, evidence: Sequence[Evidence]) -> Total:
+    """Convolve the losses of all parts, each of a secret sample of its own."""
+    return _whole("independent_draws", parts, None, convolved("independent_draws", parts, None))
+
+
 def _laws(
     part: Part, apart: tuple[type[Bound], ...] = (), *, hulls: bool = False
 ) -> tuple[tuple[Directions, int], ...]:

@@ -20,6 +20,7 @@ from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.attacker import beside_groups
 from pkdp_pipeline.model.keys import Domain, sort_rank
+from pkdp_pipeline.model.mechanisms import noised_below, value_columns
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units
 from pkdp_pipeline.releases.release import Release
@@ -240,8 +241,9 @@ def check_output(release: Release, requested: ReleaseTable, *, rows: int | None 
 
 def _schema(release: Release, requested: ReleaseTable) -> list[str]:
     table, problems = release.sealed.cells, []
-    if [name for name, _ in table.columns] != [*(requested.by or ()), "count"]:
-        problems.append("its columns must be the by-columns and count")
+    own = value_columns(requested.mechanism)
+    if [name for name, _ in table.columns] != [*(requested.by or ()), *own]:
+        problems.append(f"its columns must be the by-columns and {' and '.join(own)}")
     elif not table.counted:
         problems.append("count must hold whole numbers")
     certificate = release.certificate
@@ -272,26 +274,29 @@ def _file(release: Release) -> list[str]:
 
 
 def _counts(table: Sequence[Sequence[Key]], requested: ReleaseTable, rows: int | None) -> list[str]:
-    mechanism, published = requested.mechanism, [count for *_, count in table if count is not None]
-    smallest, problems = min(published, default=math.inf), []
-    if mechanism.noise is None:
-        # Without k, a cell that was found has somebody in it; one that was declared may be empty.
-        least = mechanism.k or (1 if requested.by is not None and requested.domain is None else 0)
-        if smallest < least:
-            problems.append("no cell may be under k")
-        if rows is not None and sum(published) > rows:
-            problems.append("its cells must not add up to more than the rows that were read")
-    elif mechanism.release_threshold is not None and smallest < mechanism.release_threshold:
+    mechanism, place, problems = requested.mechanism, len(requested.by or ()), []
+    marked, found = noised_below(mechanism), requested.by is not None and requested.domain is None
+    numbers = [(row[place], row[-1] if marked else mechanism.noise is None) for row in table]
+    exact = [count for count, mark in numbers if count is not None and mark is True]
+    noised = [count for count, mark in numbers if count is not None and mark is False]
+    # Without k, a cell that was found has somebody in it; one that was declared may be empty.
+    if min(exact, default=math.inf) < (mechanism.k or int(found)):
+        problems.append("no cell may be under k")
+    if rows is not None and sum(exact) > rows:
+        problems.append("its cells must not add up to more than the rows that were read")
+    if mechanism.release_threshold is not None and min(noised, default=math.inf) < mechanism.release_threshold:
         problems.append("no cell may be under the release threshold")
-    if requested.by is not None and requested.domain is None and len(published) < len(table):
+    if found and len(exact) + len(noised) < len(table):
         problems.append("a cell that is suppressed must be left out where no domain is declared")
+    if marked and any(mark is not None if count is None else type(mark) is not bool for count, mark in numbers):
+        problems.append("each count that is published, and no other, must be marked as exact or noised")
     return problems
 
 
 def _cells(table: Sequence[Sequence[Key]], requested: ReleaseTable) -> list[str]:
     if requested.by is None:
         return []
-    cells: list[tuple[Key, ...]] = [tuple(cell) for *cell, _ in table]
+    cells = [tuple(row[: len(requested.by)]) for row in table]
     if requested.domain is not None:
         declared = Domain.parse(requested.by, requested.domain)
         return [] if cells == list(declared.cells) else ["its cells must be those of the domain, in its order"]

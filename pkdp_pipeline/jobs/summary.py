@@ -75,7 +75,7 @@ def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> 
     ]
     table = published_table(release, len(release.sealed.rows))
     words = withheld(table, json.loads(release.certificate.to_json()), tables)
-    counts = [word if count is None else str(count) for count, word in zip(table.counts, words, strict=True)]
+    counts = [word or text for word, text in zip(words, table.words, strict=True)]
     number = fitting(len(counts), most)
     rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]
     return [*table.columns, "count"], rows, len(counts) - number

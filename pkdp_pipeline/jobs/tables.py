@@ -348,6 +348,11 @@ class ReleaseTable(Table):
     release_threshold: int | None = Field(
         default=None, description="With noise: published only when the noisy count is at least this.", examples=[80]
     )
+    below: Literal["suppress", "noise"] = Field(
+        default="suppress",
+        description='A count below k is hidden, or with "noise" published with noise and marked in a '
+        "column exact, while counts from k on are exact. Needs k and noise; release_threshold acts on noised ones.",
+    )
     protects: Literal["presence", "value"] = Field(
         default="presence",
         description='Whether a person is there, or which cell she is in. With "value", a count of '
@@ -383,6 +388,7 @@ class ReleaseTable(Table):
         """The mechanism this release runs."""
         noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
         same: dict[str, Any] = {"k": self.k, "noise": noise, "release_threshold": self.release_threshold}
+        same["below"] = self.below
         if self.by is not None:
             histogram = Histogram(**same, cells_per_unit=1 if self.cells_per_unit is None else self.cells_per_unit)
             return histogram.of_found_cells() if self.domain is None else histogram

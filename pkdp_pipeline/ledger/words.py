@@ -15,7 +15,7 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, kind_of
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, kind_of, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
@@ -68,8 +68,10 @@ def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
     if kind_of(mechanism, protects) == "total":
         return "exact total"
     kind = "count" if isinstance(mechanism, Count) else "histogram"
-    details = []
-    if mechanism.k is not None:
+    details, marked = [], noised_below(mechanism)
+    if marked:
+        details += [f"exact from k = {mechanism.k}", "noised below"]
+    elif mechanism.k is not None:
         details.append(f"k = {mechanism.k}")
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         details.append(f"k of the rest = {mechanism.k_complement}")
@@ -77,7 +79,7 @@ def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
         details.append(f"up to {cells_per_unit(mechanism)} cells a person")
     if mechanism.release_threshold is not None:
         details.append(f"shown from {mechanism.release_threshold}")
-    if mechanism.noise is not None:
+    if mechanism.noise is not None and not marked:
         return ", ".join((f"noisy {kind}", *details))
     return ", ".join((kind if details else f"exact {kind}", *details))
 
@@ -89,7 +91,7 @@ def noise_words(mechanism: Mechanism) -> str:
 
 def attacker_words(attacker: AttackerModel) -> str:
     """Return what is declared about the attacker, as it is written."""
-    names = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max")
+    names = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "sampled")
     stated = [(name, getattr(attacker, name)) for name in names]
     listed = [f"{name} = {exactly(value)}" for name, value in stated if value is not None]
     if attacker.known:

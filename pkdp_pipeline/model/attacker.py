@@ -61,6 +61,10 @@ class AttackerModel:
     independent_cells : bool, default False
         For a `Histogram` without noise whose people may be in several cells: given everybody's habits, which the
         attacker may know, a person's cells are independent of one another, and `p_max` holds told all her other cells.
+    sampled : float in [0, 1], optional
+        The data are a secret sample: everybody in the population was drawn independently with at most this chance, and
+        the attacker, who may know every record of the population, does not know who was drawn. `known` is then how many
+        of those drawn the attacker knows. Excludes `p_max`, `p_min`, `p_max_between`, `unknown` and `unknown_max`.
 
     Raises
     ------
@@ -84,9 +88,10 @@ class AttackerModel:
     dependent: str | None = None
     secret: Secret = "record"
     independent_cells: bool = False
+    sampled: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("p_max", "p_min", "p_max_between"):
+        for name in ("p_max", "p_min", "p_max_between", "sampled"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, probability(name, value))
@@ -114,6 +119,22 @@ class AttackerModel:
                 f"independent_cells must be True or False, not {type(self.independent_cells).__name__}."
             )
         self._check_dependence()
+        self._check_sample()
+
+    def _check_sample(self) -> None:
+        if self.sampled is None:
+            return
+        for name in ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "dependent"):
+            if getattr(self, name) is not None:
+                raise ArgumentError(
+                    f"sampled beside {name}: somebody who does not know the draw may know every record, and nothing "
+                    f"else is assumed. Leave {name} out, or sampled where the draw is no secret."
+                )
+        if self.leakage or self.independent_cells:
+            raise ArgumentError(
+                "sampled beside leakage or independent_cells: what leaks may tell who was drawn. Leave them out, or "
+                "sampled."
+            )
 
     def _check_dependence(self) -> None:
         choice("secret", self.secret, ("record", "conditional"))
@@ -163,6 +184,7 @@ class AttackerModel:
         return (
             all(map(at_most, ("p_max", "p_max_between", "unknown_max", "known")))
             and all(map(at_least, ("p_min", "unknown", "independent_cells")))
+            and (at_most("sampled") if other.sampled is not None else self.sampled is None or other == AttackerModel())
             and (self.influence in ("passive", other.influence) or self.known == 0)
             and own <= theirs
             and all(leak.is_private for leak in theirs - own)
@@ -197,7 +219,9 @@ class AttackerModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; what is rarely declared only where it is set."""
-        return written(self, {"leakage": [], "dependent": None, "secret": "record", "independent_cells": False})
+        return written(
+            self, {"leakage": [], "dependent": None, "secret": "record", "independent_cells": False, "sampled": None}
+        )
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:

@@ -195,7 +195,8 @@ class Context:
         listed = list(self.facts())
         if self.period is None:
             # Theorem C reveals who is in the table in its proof, so totals of them may stand beside it.
-            totals = ", exact totals aside" if theorems == ("histogram_between",) else ""
+            beside_totals = theorems in (("histogram_between",), ("noised_below_between",))
+            totals = ", exact totals aside" if beside_totals else ""
             if leaks:
                 totals = f", {', '.join(leaks)} aside"
             listed.append(f"This holds only if nothing else is published about these people{totals}.")

@@ -90,6 +90,22 @@ class IndependentGivenHabits(Evidence):
 
 
 @dataclass(frozen=True, slots=True)
+class IndependentDraws(Evidence):
+    """Every release is of a sample of its own, drawn independently of all others.
+
+    Of attackers with `sampled`, who know every record and not who was drawn. Nothing is needed about people: their
+    losses add up as those of independent mechanisms. A panel, whose people are asked again, is one draw: it is false.
+    *Source*: `docs/composition.md`, rule 12.
+    """
+
+    key: ClassVar[str] = "independent_draws"
+    if_false: ClassVar[str] = "a sample is used twice"
+    holds: ClassVar[str] = "each release is of a secret sample of its own"
+    covers_periods: ClassVar[bool] = True
+    sentence: ClassVar[str] = "Every release is of a sample of its own, drawn independently of all others."
+
+
+@dataclass(frozen=True, slots=True)
 class OneDayProtected(Evidence):
     """The declared numbers hold for a person's record in one release given all her others, past and future.
 
@@ -116,6 +132,7 @@ class BoundedDependence(Evidence):
 
     Evidence about pairs of releases, or about consecutive ones, is not enough: where the third day is the
     exclusive or of the first two, every two days are independent and three exact counts have δ = 1.
+    `pkdp_pipeline.theory.bounded_dependence` computes it from a model of what people do.
 
     Parameters
     ----------
@@ -285,6 +302,7 @@ _REGISTRY: dict[str, type[Evidence]] = {
     for kind in (
         DisjointUnits,
         IndependentGivenHabits,
+        IndependentDraws,
         OneDayProtected,
         BoundedDependence,
         BoundedParticipation,

@@ -50,7 +50,7 @@ MAX_CELLS_PER_UNIT = 100
 
 
 Below = Literal["suppress", "noise", "noise_from_1"]
-"""What becomes of a count below k; "noise_from_1" leaves out a count of 0, as where cells are found in the data."""
+"""The fate of a count below k; "noise_from_1" leaves out a count of 0, as where cells are found in the data."""
 
 
 def check_steps(mechanism: Any) -> None:
@@ -63,8 +63,8 @@ def check_steps(mechanism: Any) -> None:
     object.__setattr__(mechanism, "release_threshold", _release_threshold(mechanism.release_threshold, noise))
     if choice("below", mechanism.below, get_args(Below)) != "suppress" and (mechanism.k is None or noise is None):
         raise ArgumentError(
-            f"below={mechanism.below!r} publishes counts from k on exactly and smaller ones with noise: give both, as "
-            "in k=30, noise=pkdp.GeometricNoise(1.0), or leave below out."
+            f"below={mechanism.below!r} publishes counts from k on exactly and smaller ones with noise: give k and "
+            "noise as well, or leave below out."
         )
 
 
@@ -175,7 +175,7 @@ class Count:
         What is shown of every number that is published; without `k` and noise its first boundary takes the place of
         `k`.
     below : {"suppress", "noise"}, default "suppress"
-        What becomes of a count below `k`. "noise": counts from `k` on are published exactly and without noise, smaller
+        The fate of a count below `k`. "noise": counts from `k` on are published exactly and without noise, smaller
         ones with it, and marked; `release_threshold` acts on the noised ones only. Needs `k` and `noise`.
 
     Raises
@@ -221,7 +221,7 @@ class Histogram:
         What is shown of every number that is published; without `k` and noise its first boundary takes the place of
         `k`.
     below : {"suppress", "noise", "noise_from_1"}, default "suppress"
-        What becomes of a cell below `k`. "noise": cells from `k` on are published exactly and without noise, smaller
+        The fate of a cell below `k`. "noise": cells from `k` on are published exactly and without noise, smaller
         ones with it, and marked; `release_threshold` acts on the noised ones only. "noise_from_1" is that where cells
         are found in the data: one that nobody is in has no row. Needs `k` and `noise`.
     cells_per_unit : int, default 1

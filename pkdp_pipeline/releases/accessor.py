@@ -37,7 +37,7 @@ attacker : AttackerModel, optional
 k, noise, release_threshold : optional
     See `Count` and `Histogram`.
 below : {"suppress", "noise"}, default "suppress"
-    What becomes of a count below `k`: hidden, or published with `noise` and marked in a column ``exact``, while counts
+    A count below `k` is hidden, or published with `noise` and marked in a column ``exact``, while counts
     from `k` on are exact. Without a `domain` it needs `release_threshold`, which then acts on the noised ones only.
 display : Rounding, Bands, RandomRounding or PerturbationTable, optional
     What is shown of every published count, after `k` or in its place.

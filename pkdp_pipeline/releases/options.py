@@ -196,6 +196,12 @@ class AttackerTable(_ValueTable):
         default=None, description="At least this many people of whom the attacker knows nothing more.", examples=[1000]
     )
     unknown_max: int | None = Field(default=None, description="At most this many such people.", examples=[100000])
+    sampled: float | None = Field(
+        default=None,
+        description="The data are a secret sample: everybody was drawn independently with at most this chance. Excludes "
+        "the numbers above; known counts drawn people.",
+        examples=[0.1],
+    )
     known: int = Field(default=0, description="People the attacker knows, or controls.", examples=[10])
     influence: Literal["passive", "active"] = Field(
         default="passive", description='"active": the attacker chooses what the known people do.'
@@ -307,6 +313,12 @@ class _IndependentGivenHabits(_EvidenceTable):
     kind: Literal["independent_given_habits"] = Field(description="Which evidence this is.")
 
 
+class _IndependentDraws(_EvidenceTable):
+    """Every release is of a secret sample of its own, drawn independently of all others."""
+
+    kind: Literal["independent_draws"] = Field(description="Which evidence this is.")
+
+
 class _OneDayProtected(_EvidenceTable):
     """The declared numbers hold for a person's record of one day given all her others, past and future."""
 
@@ -337,6 +349,7 @@ class _OncePerUnit(_EvidenceTable):
 Declared = Annotated[
     _DisjointUnits
     | _IndependentGivenHabits
+    | _IndependentDraws
     | _OneDayProtected
     | _BoundedDependence
     | _BoundedParticipation

@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, mechanism_from_dict
+from pkdp_pipeline.model.mechanisms import (
+    Count,
+    Mechanism,
+    cells_per_unit,
+    key_columns,
+    mechanism_from_dict,
+    noised_below,
+)
 from pkdp_pipeline.model.spelling import key_text
 from pkdp_pipeline.model.wording import fitting
+from pkdp_pipeline.releases.release import Release, count_text
 from pkdp_pipeline.releases.within import check_same_people, hidden_bounds
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.derived import ExpectedError
-    from pkdp_pipeline.releases.release import Release
 
 SUPPRESSED = "suppressed"
 """The word in the place of a count that is not published, where nothing else tells more of it."""
@@ -40,23 +47,34 @@ class PublishedTable:
         None where the count is suppressed.
     more : int
         Rows that are left out here for their number; they are in the files.
+    exact : tuple of (bool or None), optional
+        Where small counts are noised: whether each count is exact, None where it is suppressed.
     """
 
     columns: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
     counts: tuple[int | None, ...]
     more: int = 0
+    exact: tuple[bool | None, ...] | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The counts as text: "≈" stands before a noised one, where others are exact."""
+        exact = self.exact or [True] * len(self.counts)
+        return tuple(count_text(count, sure) for count, sure in zip(self.counts, exact, strict=True))
 
 
 def published_table(release: Release, most: int = MAX_ROWS) -> PublishedTable:
     """Return a public table as text, with about `most` rows."""
-    rows = release.sealed.rows
-    number = fitting(len(rows), most)
+    rows, names = release.sealed.rows, key_columns(name for name, _ in release.sealed.cells.columns)
+    number, place = fitting(len(rows), most), len(names)
+    marked = noised_below(release.certificate.mechanism)
     return PublishedTable(
-        columns=tuple(key_text(name) for name, _ in release.sealed.cells.columns[:-1]),
-        keys=tuple(tuple(map(key_text, cell)) for *cell, _ in rows[:number]),
-        counts=tuple(count for *_, count in rows[:number]),
+        columns=tuple(map(key_text, names)),
+        keys=tuple(tuple(map(key_text, row[:place])) for row in rows[:number]),
+        counts=tuple(row[place] for row in rows[:number]),
         more=len(rows) - number,
+        exact=tuple(row[-1] for row in rows[:number]) if marked else None,
     )
 
 
@@ -116,14 +134,19 @@ def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules
     subject, steps = "a cell" if by else "the count", []
     if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
         steps.append(f"a person is counted in at most {cells} cells")
-    if rules.k is not None:
+    marked = noised_below(rules)
+    if marked:
+        steps.append(f"{subject} of at least k = {rules.k} is exact, and a smaller one is marked")
+    elif rules.k is not None:
         steps.append(f"{subject} is published only when it is at least k = {rules.k}")
     if (complement := getattr(rules, "k_complement", None)) is not None:
         steps.append(f"{subject} is published only when the rest is at least {complement}")
     if rules.noise is not None:
-        steps.append(f"two-sided geometric noise with epsilon = {rules.noise.epsilon!r} is added")
+        where_added = " to marked ones" if marked else ""
+        steps.append(f"two-sided geometric noise with epsilon = {rules.noise.epsilon!r} is added{where_added}")
     if rules.release_threshold is not None:
-        steps.append(f"it is shown only when the noisy number is at least {rules.release_threshold}")
+        shown = "a marked one" if marked else "it"
+        steps.append(f"{shown} is shown only when the noisy number is at least {rules.release_threshold}")
     counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
     return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
 
@@ -140,9 +163,10 @@ def selected_from(error: ExpectedError) -> int | None:
 def noise_sentence(error: ExpectedError) -> str:
     """Return how far noise may have moved the published counts."""
     least = selected_from(error)
+    which = "Numbers with ≈ have noise" if "a smaller one is marked" in error.suppression else "With noise"
     if least is None:
-        return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
+        return f"{which}: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
     return (
-        f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
+        f"{which}: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
         f"those near {least} lean high."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import weakref
@@ -21,7 +22,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import MECHANISMS, mechanism_from_dict
+from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_from_dict, noised_below
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.sql.spec import Spec, spelled
 
@@ -33,7 +34,7 @@ INTERNAL = ("pkdp_plan", "pkdp_release", "pkdp_certified", "pkdp_published")
 #: The macros, each in a file of its name in ``sql/duckdb``.
 MACROS = ("pkdp_histogram", "pkdp_count", "pkdp_delta", "pkdp_epsilon", "pkdp_releases")
 
-_CELL = {"keys": "VARCHAR[]", "count": "BIGINT"}
+_CELL = {"keys": "VARCHAR[]", "count": "BIGINT", "exact": "BOOLEAN"}
 _ENTRY = {
     "id": "VARCHAR",
     "table_name": "VARCHAR",
@@ -49,6 +50,7 @@ _MECHANISM = {
     "k_complement": "BIGINT",
     "noise": "DOUBLE",
     "release_threshold": "BIGINT",
+    "below": "VARCHAR",
     "cells_per_unit": "BIGINT",
 }
 _ATTACKER = {
@@ -60,6 +62,7 @@ _ATTACKER = {
     "known": "BIGINT",
     "influence": "VARCHAR",
     "independent_cells": "BOOLEAN",
+    "sampled": "DOUBLE",
 }
 _CERTIFIED = (
     {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}
@@ -187,7 +190,8 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
         spec = Spec.read(text)
         return _planned(spec, releases().plan(spec), used["pkdp_release"])
 
-    arrow = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR[]": pa.list_(pa.string())}
+    arrow = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
+    arrow["VARCHAR[]"] = pa.list_(pa.string())
 
     def create(
         name: str, answer: Callable[..., Any], parameters: Mapping[str, str], kind: str | Mapping[str, str]
@@ -227,27 +231,43 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     return used
 
 
-def _registered(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    rows = connection.execute(
-        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'scalar' "
-        "AND regexp_full_match(function_name, $pattern)",
-        {"pattern": rf"({'|'.join(INTERNAL)})(_\d+)?"},
-    ).fetchall()
-    return [row[0] for row in rows]
+def _registered(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Yield what is registered in the database: the names have no number, or the next ones (`_create_functions`).
+
+    A cursor is asked, whose errors end no transaction: DuckDB says of a call without arguments whether nobody can
+    make it, or nobody like this. To list all functions takes as long as all the rest of an installation.
+    """
+    import duckdb
+
+    with closing(connection.cursor()) as cursor:
+        for number in itertools.count(1):
+            registered = False
+            for name in INTERNAL:
+                try:
+                    numbered = name if number == 1 else f"{name}_{number}"
+                    cursor.execute(f"SELECT {numbered}()")
+                except duckdb.CatalogException:
+                    continue
+                except duckdb.BinderException:
+                    registered = True
+                    yield numbered
+            if not registered:
+                return
 
 
 def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> str:
-    """Return the SELECT that a table macro runs: the typed key columns and ``count``.
+    """Return the SELECT that a table macro runs: the typed key columns, ``count``, and ``exact`` where it is marked.
 
     The types of `columns` come from a closed list, never from a user. `release` is the function that publishes or
     replays: it is volatile, so DuckDB calls it when the statement runs, and not under EXPLAIN.
     """
-    keys = [
-        f"CAST(cell.keys[{position}] AS {kind}) AS {quoted(name)}, "
+    selected = [
+        f"CAST(cell.keys[{position}] AS {kind}) AS {quoted(name)}"
         for position, (name, kind) in enumerate(columns, start=1)
     ]
+    selected += [f"cell.{name} AS {name}" for name in ("count", *(("exact",) if spec.below == "noise" else ()))]
     question = literal(spec.to_json())
-    return f"SELECT {''.join(keys)}cell.count AS count FROM (SELECT unnest({release}({question})) AS cell)"
+    return f"SELECT {', '.join(selected)} FROM (SELECT unnest({release}({question})) AS cell)"
 
 
 def _guarded(answer: Callable[[], Any]) -> Any:
@@ -264,10 +284,16 @@ def _guarded(answer: Callable[[], Any]) -> Any:
 
 def _cells(release: Release) -> list[dict[str, Any]]:
     table = release.table
-    keys = [spelled(table.iloc[:, position].array) for position in range(table.shape[1] - 1)]
+    keys = [spelled(table.iloc[:, position].array) for position in range(len(key_columns(table.columns)))]
     counts: list[int | None] = [None if count is pd.NA else int(count) for count in table["count"].array]
     rows: Iterable[tuple[str | None, ...]] = zip(*keys, strict=True) if keys else [()] * len(counts)
-    return [{"keys": list(cell), "count": count} for cell, count in zip(rows, counts, strict=True)]
+    marks: list[bool | None] = [None] * len(counts)
+    if noised_below(release.certificate.mechanism):
+        marks = [None if exact is pd.NA else bool(exact) for exact in table["exact"].array]
+    return [
+        {"keys": list(cell), "count": count, "exact": exact}
+        for cell, count, exact in zip(rows, counts, marks, strict=True)
+    ]
 
 
 def _entries(published: Iterable[tuple[str, Release]]) -> list[dict[str, Any]]:

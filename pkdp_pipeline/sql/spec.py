@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import positive_real
+from pkdp_pipeline.model.arguments import choice, positive_real
 from pkdp_pipeline.model.keys import canonical_key, json_key
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.releases.options import Table
@@ -57,6 +57,8 @@ class Spec(Table):
         See `Histogram` and `Count`.
     noise : float, optional
         The ε of `GeometricNoise`.
+    below : {"suppress", "noise"}, optional
+        See `Histogram`.
     filter : str, optional
         A condition in SQL.
     domain : str, optional
@@ -79,6 +81,7 @@ class Spec(Table):
     filter: str | None = None
     noise: float | None = None
     release_threshold: int | None = None
+    below: str | None = None
     domain: str | None = None
     protects: str | None = None
     period: str | None = None
@@ -105,6 +108,8 @@ class Spec(Table):
             return _names(name, value)
         if name == "noise":
             return positive_real("noise", value)
+        if name == "below":
+            return choice("below", value, ("suppress", "noise"))
         if name == "count" and value is not True:
             raise ValueError("count must be true, or left out.")
         if name in ("k", "k_complement", "release_threshold", "cells_per_unit") and type(value) is not int:
@@ -171,10 +176,11 @@ class Spec(Table):
     def mechanism(self) -> Count | Histogram:
         """Return the mechanism that is asked for."""
         noise = None if self.noise is None else GeometricNoise(self.noise)
+        steps: dict[str, Any] = {"k": self.k, "noise": noise, "release_threshold": self.release_threshold}
+        steps["below"] = self.below or "suppress"
         if self.histogram is not None:
-            several = 1 if self.cells_per_unit is None else self.cells_per_unit
-            return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold, cells_per_unit=several)
-        return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
+            return Histogram(**steps, cells_per_unit=1 if self.cells_per_unit is None else self.cells_per_unit)
+        return Count(**steps, k_complement=self.k_complement)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.formal import UNCHECKED, Formal
 
-Knowledge = Literal["known", "p_max", "p_max_between", "unknown"]
+Knowledge = Literal["known", "p_max", "p_max_between", "sampled", "unknown"]
 """The attacker's fields on which a theorem's number can rest."""
 
 PAPER = 'D. Desfontaines, E. Mohammadi, E. Krahmer and D. Basin, "Differential privacy with partial knowledge"'
@@ -34,7 +34,7 @@ class Theorem:
         Its other assumptions, as plain sentences.
     protection : str
         The extent of its protection, where that is not what the mechanism says.
-    rests_on : tuple of {"known", "p_max", "p_max_between", "unknown"}
+    rests_on : tuple of {"known", "p_max", "p_max_between", "sampled", "unknown"}
         The fields that its number rests on. One that rests on ``unknown`` but not on ``known`` lets the attacker know
         everybody else.
     averages : bool

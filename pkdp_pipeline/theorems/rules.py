@@ -20,6 +20,7 @@ from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
+from pkdp_pipeline.theorems.sampled_rules import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 
 
@@ -314,6 +315,7 @@ RECORDS = (
         rule=_behind_both,
     ),
     *noised_below_records(_THRESHOLD, _PRESENCE, _VALUE, _BETWEEN),
+    *SAMPLED,
     *IN_A_BOX,
     *WITHOUT_A_THRESHOLD,
     *(

@@ -37,6 +37,7 @@ _DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (
     ("disjoint_units", "Rule 1", "parts about different people", f"; Proposition 9 of {PAPER}"),
     ("independent_given_habits", "Rule 2", "independent given habits, losses convolved", ""),
+    ("independent_draws", "Rule 12", "secret samples drawn anew, losses convolved", ""),
     ("one_day_protected", "Rule 3", "one day protected", ""),
     ("bounded_dependence", "Rule 4", "bounded dependence on all earlier releases", f"; sharpens Theorem 6 of {PAPER}"),
     ("worst_case_parts", "Rules 5 and 6", "guarantees against any attacker add up", ""),
@@ -116,10 +117,11 @@ class Surviving:
         present = not on_noise and all(leak.tells == "people_present" for leak in leaks)
         private = not on_noise and all(leak.is_private for leak in leaks)
         conditional = self.attacker.secret == "conditional"
+        sampled = self.attacker.sampled is not None
 
         return frozenset(
             key
-            for key in _partial()
+            for key in _partial(sampled)
             if (not leaks or (present and THEOREMS[key].reveals_who) or (private and THEOREMS[key].beside_private))
             and (not dependent or (conditional and _allows_known(THEOREMS[key])))
         )
@@ -158,7 +160,7 @@ class Surviving:
     def obstacle(self) -> str | None:
         """Why theorems on partial knowledge fell away, in words; None where none did."""
         attacker = self.attacker
-        if self.theorems == _partial():
+        if self.theorems == _partial(attacker.sampled is not None):
             return None
         if attacker.dependent is not None:
             return _dependent(attacker)
@@ -179,9 +181,13 @@ def _allows_known(theorem: Theorem) -> bool:
     return "unknown" in theorem.rests_on and "known" not in theorem.rests_on
 
 
-def _partial() -> frozenset[str]:
-    """Return the keys of the theorems that rest on what the attacker does not know."""
-    return frozenset(key for key, theorem in THEOREMS.items() if theorem.against is not None)
+def _partial(sampled: bool) -> frozenset[str]:
+    """Return the keys of the theorems that rest on what the attacker does not know, or on who was drawn alone."""
+    return frozenset(
+        key
+        for key, theorem in THEOREMS.items()
+        if theorem.against is not None and ("sampled" in theorem.rests_on) is sampled
+    )
 
 
 def emptied_by(leakages: Iterable[Leakage], protects: Lives) -> Leakage | None:

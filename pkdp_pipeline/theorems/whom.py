@@ -114,6 +114,15 @@ def _groups(attacker: AttackerModel) -> str:
     return listed(list(map(repr, attacker.groups)))
 
 
+def sampled(attacker: AttackerModel) -> str:
+    """Say whom a release of a secret sample holds against."""
+    knows = "" if not attacker.known else f" but for at most {_people(attacker.known)}"
+    return (
+        f"anyone who does not know who was drawn into the sample{knows}, each person independently with a chance of at "
+        f"most {percent(attacker.sampled)}. The attacker may know everybody's record"
+    )
+
+
 def in_several_cells(attacker: AttackerModel) -> str:
     """Say whom a histogram holds against in which people may be in several cells."""
     return (

@@ -7,7 +7,8 @@
 -- Returns a BIGINT (the table: a column count), NULL where it is suppressed. A person with several rows satisfies the
 -- condition when any of them does.
 --
--- table_name, filter, noise, release_threshold, period, missing_unit: as of pkdp_histogram. Without filter: all people.
+-- table_name, filter, noise, release_threshold, below, period, missing_unit: as of pkdp_histogram. Without filter: all
+-- people. With below := 'noise' the table says in a column exact whether the count is exact; the scalar cannot.
 -- k                  published only when at least k people satisfy the condition
 -- k_complement       published only when at least so many people do not; takes the number of people as public
 -- protects           'value': the exact number of all people, published as what an attacker is declared to know
@@ -20,19 +21,19 @@
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
-    period := NULL, missing_unit := NULL
+    period := NULL, missing_unit := NULL, below := NULL
 ) AS TABLE
-SELECT NULL::BIGINT AS count;
+SELECT NULL::BIGINT AS count, NULL::BOOLEAN AS exact;
 
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
-    period := NULL, missing_unit := NULL
+    period := NULL, missing_unit := NULL, below := NULL
 ) AS (
-    FROM pkdp_count(
+    SELECT count FROM pkdp_count(
         table_name,
         filter := filter, k := k, k_complement := k_complement, noise := noise, release_threshold := release_threshold,
-        protects := protects, period := period, missing_unit := missing_unit
+        protects := protects, period := period, missing_unit := missing_unit, below := below
     )
 );
 
@@ -40,10 +41,11 @@ CREATE OR REPLACE MACRO pkdp_count(
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
-    period := NULL, missing_unit := NULL
+    period := NULL, missing_unit := NULL, below := NULL
 ) AS TABLE
 FROM query(pkdp_plan(to_json({
     count: true, "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
     release_threshold: release_threshold, protects: protects, period: period, missing_unit: missing_unit,
+    below: below,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR));

@@ -4,9 +4,11 @@
 --     FROM pkdp_histogram('events', ['country', 'flag'], k := 20, filter := 'age >= 18 AND country <> ''NO''');
 --     FROM pkdp_histogram('events', 'country', k := 20, domain := ['US', 'NO', 'DE'], undeclared := 'absent');
 --     FROM pkdp_histogram('events', 'country', k := 5, noise := 0.1, release_threshold := 30, period := '2013-W01');
+--     FROM pkdp_histogram('events', 'country', k := 30, noise := 1.0, below := 'noise', domain := ['US', 'NO', 'DE']);
 --
 -- Returns one row per published cell: the by-columns, under their own names and types (an ENUM, which lists values that
--- nobody may have, as VARCHAR), and count (BIGINT; NULL where a declared cell is suppressed).
+-- nobody may have, as VARCHAR), count (BIGINT; NULL where a declared cell is suppressed) and, only with below := 'noise',
+-- exact (BOOLEAN: whether the count is exact).
 --
 -- table_name         a table or view in the catalog: 'events', 'schema.events' or 'database.schema.events'. Temporary
 --                    tables, registered frames, Python variables, files and what is not committed are not read.
@@ -20,6 +22,9 @@
 --                    rows [('US', true), ('NO', false)], or a struct of lists {country: ['US', 'NO'], flag: [true]}, of
 --                    which all combinations are cells. Without it, only cells that reach k appear.
 -- release_threshold  a cell is published only when its noised count reaches it
+-- below              'suppress' (default) or 'noise': what becomes of a cell below k. With 'noise', cells from k on are
+--                    exact and smaller ones noised, and marked; release_threshold acts on the noised ones only, and is
+--                    needed without a domain
 -- protects           'presence' (default) or 'value': whether somebody is there, or only in which cell
 -- period             the period the data are about: a text or a DATE
 -- missing_unit       'error' or 'drop': what happens to rows without a person
@@ -40,13 +45,13 @@ CREATE OR REPLACE MACRO pkdp_histogram(
     table_name, by_columns,
     k := NULL, filter := NULL, noise := NULL, domain := NULL, release_threshold := NULL, protects := NULL,
     period := NULL, missing_unit := NULL, one_cell := NULL, order_by := NULL, undeclared := NULL,
-    cells_per_unit := NULL
+    cells_per_unit := NULL, below := NULL
 ) AS TABLE
 -- pkdp_plan writes, when a statement is bound, the SELECT that calls pkdp_release when the statement runs.
 FROM query(pkdp_plan(to_json({
     "table": table_name, histogram: by_columns, k: k, filter: filter, noise: noise,
     domain: to_json(domain)::VARCHAR, release_threshold: release_threshold, protects: protects, period: period,
     missing_unit: missing_unit, one_cell: one_cell, order_by: order_by, undeclared: undeclared,
-    cells_per_unit: cells_per_unit,
+    cells_per_unit: cells_per_unit, below: below,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR));

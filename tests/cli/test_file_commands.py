@@ -75,6 +75,36 @@ def test_declared_cells_are_published_in_their_order(visits):
     assert json.loads(done.stdout)["columns"] == {"stadt": ["Trier", "Köln", "Mainz"], "count": [None, 60, None]}
 
 
+def test_small_counts_are_noised_and_marked(visits, tmp_path):
+    cells = ["--cell", "Trier", "--cell", "Köln", "--noise", "1", "--below", "noise", "--undeclared", "absent"]
+    out = tmp_path / "table.parquet"
+    done = run("histogram", visits, "--by", "stadt", "--unit", "person", *K, *cells, *FORM, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert "Numbers with ≈ have noise" in done.stdout
+    release = pkdp.read_release(out)
+    assert release.table["exact"].tolist() == [False, True]
+    assert f"≈ {release.table['count'].iloc[0]}" in done.stdout
+    assert "≈ 60" not in done.stdout
+    printed = run("histogram", visits, "--by", "stadt", "--unit", "person", *K, *cells, *FORM, "--json")
+    columns = json.loads(printed.stdout)["columns"]
+    assert (columns["count"][1], columns["exact"]) == (60, [False, True])
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["--k", "20", "--cell", "Bonn"], "give k and noise"),
+        (["--noise", "1", "--cell", "Bonn"], "give k and noise"),
+        (["--k", "20", "--noise", "1"], "release"),
+        (["--k", "20", "--noise", "1", "--cell", "Bonn", "--cells-per-unit", "2"], "in one cell"),
+    ],
+)
+def test_small_counts_are_noised_only_where_that_is_whole(visits, words, match):
+    failed = run("histogram", visits, "--by", "stadt", "--unit", "person", "--below", "noise", *words, *FORM)
+    assert failed.exit_code == 2
+    assert match in " ".join(failed.stderr.split())
+
+
 def test_noise_and_a_release_threshold_imply_k_1(visits):
     asked = ["--by", "stadt", "--unit", "person", "--noise", "1", "--release-threshold", "20", *FORM]
     done = run("histogram", visits, *asked, "--json")

@@ -32,13 +32,16 @@ def sealed(table: pd.DataFrame, mechanism) -> Release:
     return Release.seal(table, made.certificate)
 
 
-def cells(towns, counts) -> pd.DataFrame:
-    return pd.DataFrame({"town": pd.array(towns, dtype="string"), "count": pd.array(counts, dtype="Int64")})
+def cells(towns, counts, exact=None) -> pd.DataFrame:
+    table = pd.DataFrame({"town": pd.array(towns, dtype="string"), "count": pd.array(counts, dtype="Int64")})
+    return table if exact is None else table.assign(exact=pd.array(exact, dtype="boolean"))
 
 
 TOWNS = {"by": "town", "k": 5}
 NOISY = {"by": "town", "k": 5, "noise": {"epsilon": 0.5}, "release_threshold": 8}
 DECLARED = {**TOWNS, "domain": ["Ås", "Bø"]}
+MARKED = {**DECLARED, "noise": {"epsilon": 0.5}, "below": "noise"}
+HIDING = {**TOWNS, "noise": {"epsilon": 0.5}, "below": "noise", "release_threshold": 3}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,9 @@ DECLARED = {**TOWNS, "domain": ["Ås", "Bø"]}
         (TOWNS, cells([], []), 0),
         (DECLARED, cells(["Ås", "Bø"], [None, 5]), 5),
         (NOISY, cells(["Bø"], [8]), 1),
+        (MARKED, cells(["Ås", "Bø"], [-2, 5], [False, True]), 5),
+        (HIDING, cells(["Bø", "Ås"], [3, 6], [False, True]), 6),
+        ({**MARKED, "release_threshold": 3}, cells(["Ås", "Bø"], [None, 5], [None, True]), 5),
         ({"k": 5}, pd.DataFrame({"count": pd.array([5], dtype="Int64")}), 5),
         ({"k": 5}, pd.DataFrame({"count": pd.array([None], dtype="Int64")}), 0),
     ],
@@ -65,6 +71,14 @@ def test_what_is_as_asked_for_passes(keys, table, rows):
         ({"k": 5}, pd.DataFrame({"count": pd.array([4], dtype="Int64")}), None, "no cell may be under k"),
         (NOISY, cells(["Bø"], [7]), None, "no cell may be under the release threshold"),
         (TOWNS, cells(["Bø"], [None]), None, "must be left out"),
+        (MARKED, cells(["Ås", "Bø"], [-2, 4], [False, True]), None, "no cell may be under k"),
+        (MARKED, cells(["Ås", "Bø"], [9, 7], [False, True]), 6, "not add up to more than the rows"),
+        (MARKED, cells(["Ås", "Bø"], [9, 7]), None, "by-columns and count and exact"),
+        (MARKED, cells(["Ås", "Bø"], [9, 7], [None, True]), None, "marked as exact or noised"),
+        (MARKED, cells(["Ås", "Bø"], [None, 7], [False, True]), None, "marked as exact or noised"),
+        (HIDING, cells(["Bø"], [2], [False]), None, "no cell may be under the release threshold"),
+        (HIDING, cells(["Bø"], [None], [None]), None, "must be left out"),
+        (TOWNS, cells(["Bø"], [5], [True]), None, "by-columns and count"),
         (TOWNS, cells(["Bø", "Ås"], [5, 6]), 10, "not add up to more than the rows"),
         (TOWNS, cells(["Ås", "Bø"], [5, 6]), None, "sorted by the by-columns"),
         (TOWNS, cells([None, "Bø"], [5, 6]), None, "sorted by the by-columns"),
@@ -130,6 +144,7 @@ def test_declared_cells_of_every_kind_pass(job_file, basic, column, domain):
         "",
         'domain = ["Ås", "Bø", "Secretville", "nowhere"]',
         "noise = { epsilon = 2.0 }\nrelease_threshold = 6",
+        'noise = { epsilon = 2.0 }\nrelease_threshold = 6\nbelow = "noise"',
     ],
 )
 def test_releases_of_jobs_pass(job_file, basic, change):
@@ -144,7 +159,9 @@ def test_a_defect_charges_nothing_and_writes_nothing(job_file, basic, monkeypatc
 
     job = load_job(job_file(basic))
     sound = public_table._public
-    monkeypatch.setattr(public_table, "_public", lambda *arguments, **names: sound(*arguments, **names) - 4)
+    monkeypatch.setattr(
+        public_table, "_public", lambda *arguments: {name: values - 4 for name, values in sound(*arguments).items()}
+    )
     with pytest.raises(RuntimeError, match="no cell may be under k"):
         run_job(job, DAY)
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:

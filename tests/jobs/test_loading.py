@@ -43,7 +43,28 @@ def test_every_key_of_a_release_reaches_its_mechanism(job_file, basic):
         "k = 3\nk_complement = 2\nnoise = { epsilon = 1 }\nrelease_threshold = 9\nwhere = \"town == 'Ås'\"",
     )
     job = load_job(job_file(release))
-    assert job.release[0].mechanism == Count(k=3, k_complement=2, noise=GeometricNoise(1.0), release_threshold=9)
+    noised = {"noise": GeometricNoise(1.0), "release_threshold": 9}
+    assert job.release[0].mechanism == Count(k=3, k_complement=2, **noised)
+    below = basic.replace("k = 5", 'k = 3\nnoise = { epsilon = 1 }\nrelease_threshold = 9\nbelow = "noise"')
+    assert load_job(job_file(below)).release[0].mechanism == Histogram(k=3, **noised, below="noise").of_found_cells()
+
+
+@pytest.mark.parametrize(
+    ("release", "match"),
+    [
+        ('k = 5\ndomain = ["Ås"]', "give k and noise"),
+        ('noise = { epsilon = 1 }\ndomain = ["Ås"]', "give k and noise"),
+        ("k = 5\nnoise = { epsilon = 1 }", "needs release_threshold"),
+        ('k = 5\nnoise = { epsilon = 1 }\ndomain = ["Ås"]\ncells_per_unit = 2', "in one cell"),
+        ('k = 5\nnoise = { epsilon = 1 }\ndomain = ["Ås"]\nby = "exact"', "rename"),
+    ],
+)
+def test_small_counts_are_noised_only_where_that_is_whole(job_file, basic, release, match):
+    keys = basic.replace("k = 5", f'below = "noise"\n{release}')
+    if "by = " in release:
+        keys = keys.replace('by = "town"\n', "")
+    with pytest.raises(ConfigError, match=match):
+        load_job(job_file(keys))
 
 
 def test_every_rule_for_rows_reaches_the_request(job_file, basic):

@@ -94,6 +94,26 @@ def test_a_table_of_something_else_stops_a_run_before_it_charges(job, ask):
     assert not Path(job.ledger).exists()
 
 
+NOISED = 'k = 5\nbelow = "noise"\nnoise = { epsilon = 0.5 }\ndomain = ["Ås", "Bø", "Secretville"]'
+
+
+def test_which_counts_are_exact_is_a_column_of_booleans(job_file, basic, ask):
+    text = basic + 'duckdb = "public.duckdb"\n'
+    job = load_job(job_file(text.replace("k = 5", NOISED)))
+    table = run_job(job, DAY).releases[0].release.table
+    assert ask("SELECT town, count, exact FROM people_by_town") == list(table.itertuples(index=False, name=None))
+    assert table["exact"].tolist() == [True, True, False]
+    kinds = ask("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'people_by_town'")
+    assert kinds[2:] == [("count", "BIGINT"), ("exact", "BOOLEAN"), ("release_id", "VARCHAR")]
+    check_outputs(job)
+    for other in (text, text.replace("k = 5", NOISED.replace('below = "noise"', "release_threshold = 9"))):
+        with pytest.raises(ConfigError, match="drop it, so that pkdp backfill"):
+            check_outputs(load_job(job_file(other)))
+    ask("DROP TABLE people_by_town")
+    assert run_job(job, DAY).replayed
+    assert ask("SELECT count, exact FROM people_by_town")[2] == (table["count"].iloc[2], False)
+
+
 def test_a_release_without_rows_leaves_only_its_entry(job, ask):
     write(job, DAY, release({"town": ["Ås"]}, [7]))
     nothing = seal(pd.DataFrame({"town": pd.Series([], dtype="str"), "count": pd.array([], dtype="Int64")}))

@@ -13,7 +13,7 @@ from public_releases import plain, release, releases, rows
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.extras.connect import databases
 from pkdp_pipeline.extras.connect.databases import in_postgres
-from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
 from pkdp_pipeline.jobs.outputs.tables import replace_period
 
@@ -63,6 +63,18 @@ def test_a_day_is_replaced_as_a_whole_and_restored_by_writing_again(ask, job):
         ("visits", "people_by_town", revised.id, revised.certificate.sentence())
     ]
     check_outputs(job)
+
+
+def test_which_counts_are_exact_is_a_column_of_booleans(ask, job_file, basic, postgres_url, monkeypatch):
+    monkeypatch.setenv("PKDP_PUBLIC", postgres_url)
+    noised = 'k = 5\nbelow = "noise"\nnoise = { epsilon = 0.5 }\ndomain = ["Ås", "Bø", "Secretville"]'
+    job = load_job(job_file(basic.replace("k = 5", noised) + OUTPUT))
+    table = run_job(job, DAY).releases[0].release.table
+    held = ask('SELECT town, count, exact, pg_typeof(exact)::text FROM "Stats".people_by_town')
+    assert held == [(*row, "boolean") for row in table.itertuples(index=False, name=None)]
+    check_outputs(job)
+    with pytest.raises(ConfigError, match="drop it, so that pkdp backfill"):
+        check_outputs(load_job(job_file(basic + OUTPUT)))
 
 
 def test_a_reader_sees_the_old_day_until_the_new_one_is_whole(ask, job, postgres_url, monkeypatch):

@@ -190,7 +190,7 @@ def first(offers, kind: str = "change"):
 @pytest.mark.parametrize(
     ("releases", "attacker", "edits"),
     one_in(
-        2,
+        3,
         [
             (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
             (
@@ -454,7 +454,7 @@ def test_comments_and_layout_stay(text, path, value, made):
 def test_one_of_several_budgets_is_named(tmp_path, few_kinds):
     budgets = "budget = [{ epsilon = 9.0, delta = 0.0 }, { epsilon = 1.0, delta = 0.0, window_days = 3 }]\n"
     path = written(tmp_path, job(ADULTS + "noise = { epsilon = 0.5 }\n", attacker="", terms=budgets))
-    asked = [offer.words for offer in check(path, DAYS[:4]) if offer.edits and offer.edits[0].path[0] == "budget"]
+    asked = [offer.words for offer in check(path, DAYS[:3]) if offer.edits and offer.edits[0].path[0] == "budget"]
     assert asked == ["budget[2].epsilon = 1.5 instead of 1.0"]
 
 

@@ -57,6 +57,21 @@ def test_the_description_says_each_step(job_file, basic):
         assert words in text
 
 
+def test_noised_counts_stand_apart_from_exact_ones(job_file, basic):
+    noised = 'k = 5\nbelow = "noise"\nnoise = { epsilon = 0.5 }\ndomain = ["Ås", "Bø", "Secretville"]'
+    job = load_job(job_file(basic.replace("k = 5", noised)))
+    result = run_job(job, date(2020, 1, 1))
+    text = result.summary.read_text(encoding="utf-8")
+    noisy = result.releases[0].release.table["count"].iloc[2]
+    assert f"| Ås | 7 |\n| Bø | 5 |\n| Secretville | ≈ {noisy} |" in text
+    for words in ("of at least k = 5 is exact", "added to marked ones", "Numbers with ≈ have noise: 95 %"):
+        assert words in text
+    (csv,) = result.summary.parent.glob("*.parquet")
+    assert pd.read_parquet(csv).columns.tolist() == ["period", "town", "count", "exact"]
+    again = run_job(job, date(2020, 1, 1))
+    assert (again.replayed, again.summary.read_text(encoding="utf-8")) == (True, text)
+
+
 def test_a_declared_number_is_not_rounded_down(job_file, basic):
     job = load_job(job_file(basic.replace("k = 5", "k = 5\nnoise = { epsilon = 1.0000004 }\nrelease_threshold = 9")))
     assert "epsilon = 1.0000004 " in describe(job, job.release[0])

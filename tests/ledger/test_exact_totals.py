@@ -637,11 +637,11 @@ def step(ledger, kind, attacker, what):
         ledger.give_back(reserved)
 
 
-@examples(quick=6, full=400)
+@examples(quick=3, full=400)
 def test_whatever_happens_nothing_is_claimed_that_a_total_takes(examples):
     """Requests, revisions, new certificates, reservations left and given back: in any order."""
 
-    @given(st.lists(STEPS, max_size=8))
+    @given(st.lists(STEPS, max_size=8 if examples > 100 else 4))
     @settings(max_examples=examples, deadline=None, database=None)
     def run(steps):
         with pkdp.Ledger.open(":memory:", dataset="census") as ledger:

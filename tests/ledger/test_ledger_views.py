@@ -106,6 +106,8 @@ def test_mechanisms_in_words():
     assert mechanism_words(Count(k=5, k_complement=7)) == "count, k = 5, k of the rest = 7"
     noised = Histogram(k=5, noise=GeometricNoise(0.1), release_threshold=40)
     assert mechanism_words(noised) == "noisy histogram, k = 5, shown from 40"
+    below = Histogram(k=5, noise=GeometricNoise(1.0), release_threshold=40, below="noise")
+    assert mechanism_words(below) == "histogram, exact from k = 5, noised below, shown from 40"
     assert (noise_words(noised), noise_words(Count())) == ("ε = 0.1", "none")
     assert attacker_words(AttackerModel(p_max=0.1, known=3, influence="active")) == "p_max = 0.1, known = 3 (active)"
     assert attacker_words(AttackerModel()) == "anyone at all"

@@ -25,6 +25,7 @@ from pkdp_pipeline.releases.publish import Publication, publish
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 SURE = pkdp.AttackerModel(p_max=0.1, p_min=0.05, unknown=1000)
 NOISE = pkdp.GeometricNoise(1.0)
+BELOW = {"k": 10, "noise": NOISE, "below": "noise"}
 
 
 def people(**cells: int) -> pd.DataFrame:
@@ -293,6 +294,12 @@ def test_two_suppressed_counts_are_the_same_release():
     one = people(a=3).pkdp.count("c == 'a'", unit="u", attacker=ATTACKER, k=10)
     other = people(b=30).pkdp.count("c == 'a'", unit="u", attacker=ATTACKER, k=10)
     assert one.to_bytes() == other.to_bytes()
+    noised = {**BELOW, "unit": "u", "attacker": ATTACKER, "release_threshold": 900}
+    for further in ({}, {"domain": ["z", "b", "a"]}):
+        one, other = (
+            people(b=30, **cells).pkdp.histogram("c", **noised, **further) for cells in ({}, {"a": 3, "z": 7})
+        )
+        assert one.to_bytes() == other.to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -456,6 +463,39 @@ def test_noise_is_drawn_once_for_a_request(ledger):
     kwargs = {"unit": "u", "attacker": SURE, "noise": pkdp.GeometricNoise(1e-6), "ledger": ledger, "period": "2020"}
     first = people(a=12).pkdp.count(**kwargs)
     assert people(a=500).pkdp.count(**kwargs).value == first.value
+
+
+def test_noised_small_counts_are_stored_as_they_were_drawn(ledger, tmp_path):
+    terms = {"unit": "u", "attacker": ATTACKER, "by": "c", "domain": ["a", "b", "z"], **BELOW}
+    wide = {**terms, "noise": pkdp.GeometricNoise(1e-6), "target": None}
+    first = people(a=12, b=3).pkdp.histogram(**wide, ledger=ledger, period="2020-01-01")
+    assert (first.table["exact"].tolist(), first.table["count"].iloc[0]) == ([True, False, False], 12)
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:
+        with pytest.warns(UserWarning, match="was not read"):
+            again = people(a=500, z=9).pkdp.histogram(**wide, ledger=other, period="2020-01-01")
+        assert (again.replayed, again.to_bytes(), again.verify()) == (True, first.to_bytes(), True)
+        # Exact counts beside them are noiseless: neither fresh noise nor corrected data may follow.
+        for change in ({"revise": True}, {"noise": pkdp.GeometricNoise(2e-6)}, {"below": "suppress"}):
+            with pytest.raises(pkdp.DifferencingError):
+                people(a=500).pkdp.histogram(**{**wide, **change}, ledger=other, period="2020-01-01")
+        assert [entry.release_id for entry in other.entries(given_back=True)] == [first.id]
+
+
+def test_a_ledger_adds_noised_small_counts_up_as_noise(tmp_path):
+    terms = {"unit": "u", "attacker": ATTACKER, "by": "c", "domain": ["a", "b"], **BELOW, "k": 30}
+    budget = pkdp.Budget(2.5, 1e-6, part="partial_knowledge")
+    with pkdp.Ledger.open(
+        tmp_path / "ledger.sqlite", dataset="people", evidence=pkdp.IndependentGivenHabits(), budget=budget
+    ) as ledger:
+        for day in ("2020-01-01", "2020-01-02"):
+            release = people(a=40, b=3).pkdp.histogram(**terms, ledger=ledger, period=day)
+        alone = pkdp.certify(release.certificate.mechanism, ATTACKER)
+        both = pkdp.compose([(alone, 2)], pkdp.IndependentGivenHabits())
+        assert ledger.total().delta(1.0) == both.delta(1.0) > 0.1 > alone.delta(1.0)
+        assert ledger.total().epsilon(1e-6) >= 2.0 * NOISE.epsilon
+        with pytest.raises(pkdp.BudgetExceededError):
+            people(a=40, b=3).pkdp.histogram(**terms, ledger=ledger, period="2020-01-03")
+        assert len(list(ledger.entries())) == 2
 
 
 def test_a_ledger_refuses_what_cannot_stand_beside_before_data_are_read(ledger):
@@ -807,6 +847,7 @@ with pkdp.Ledger.open(sys.argv[1], dataset="people") as ledger:
 """
 
 
+@pytest.mark.slow  # the next test lets the other be first
 def test_a_revision_is_never_another_callers_table(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with pkdp.Ledger.open(path, dataset="people") as ledger:

@@ -74,6 +74,17 @@ def test_every_parameter_reaches_certify(con):
     ) == pkdp.certify(pkdp.Histogram(k=30), between, protects="value").delta(1.0)
 
 
+def test_noise_below_k_promises_what_hiding_does_and_less_below_its_own_epsilon(con):
+    noised = pkdp.Histogram(k=30, noise=pkdp.GeometricNoise(0.8), below="noise")
+    attacker = pkdp.AttackerModel(p_max=0.1)
+    asked = "pkdp_delta('histogram', k := 30, noise := 0.8, below := 'noise', p_max := 0.1, epsilon := {})"
+    hidden = one(con, "pkdp_delta('histogram', k := 30, p_max := 0.1, epsilon := 1)")
+    assert one(con, asked.format(1)) == pkdp.certify(noised, attacker).delta(1.0) == pytest.approx(hidden, rel=1e-6)
+    assert one(con, asked.format(0.5)) > 0.1
+    with pytest.raises(duckdb.InvalidInputException, match="give k and noise"):
+        one(con, "pkdp_delta('histogram', k := 30, below := 'noise', p_max := 0.1, epsilon := 1)")
+
+
 def test_where_nothing_is_certified_nothing_is_promised(con):
     assert one(con, "pkdp_delta('histogram', k := 1, p_max := 0.1, epsilon := 1)") == 1.0
     assert one(con, "pkdp_epsilon('histogram', k := 1, p_max := 0.1, delta := 1e-6)") == math.inf

@@ -286,6 +286,51 @@ def test_what_is_suppressed_is_null(con):
     assert con.sql("SELECT pkdp_count('events', filter := 'flag', k := 5, k_complement := 51)").fetchall() == [(None,)]
 
 
+def test_small_counts_are_noised_and_a_column_says_which_are_exact(con):
+    cells = "FROM pkdp_histogram('events', 'country', k := 34, noise := 1.0, below := 'noise', domain := ['NO', 'US'],"
+    cells += " undeclared := 'absent')"
+    result = con.sql(cells)
+    assert (result.columns, list(map(str, result.types))) == (
+        ["country", "count", "exact"],
+        ["VARCHAR", "BIGINT", "BOOLEAN"],
+    )
+    rows = result.fetchall()
+    assert [(country, exact) for country, _, exact in rows] == [("NO", False), ("US", True)]
+    assert rows[1][1] == 34
+    assert con.sql(cells).fetchall() == rows
+    assert releases(con) == 1
+    again(con)
+    hidden = (
+        "FROM pkdp_histogram('events', 'country', k := 34, noise := 1.0, below := 'noise', release_threshold := 999)"
+    )
+    assert con.sql(hidden).fetchall() == [("US", 34, True)]
+    again(con)
+    count = "pkdp_count('events', filter := 'flag', k := 60, noise := 1.0, below := 'noise')"
+    ((number, exact),) = con.sql(f"FROM {count}").fetchall()
+    assert (con.sql(f"SELECT {count}").fetchall(), exact) == ([(number,)], False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ("'country', domain := ['US'], below := 'noise', k := 20", "give k and noise"),
+        ("'country', domain := ['US'], below := 'noise', noise := 1.0", "give k and noise"),
+        ("'country', domain := ['US'], below := 'hide', k := 20, noise := 1.0", "below must be one of"),
+        ("'country', domain := ['US'], below := 1, k := 20, noise := 1.0", "below must be one of"),
+        ("'country', below := 'noise', k := 20, noise := 1.0", "needs release_threshold"),
+        ("'exact', domain := [true], below := 'noise', k := 20, noise := 1.0", "rename the column"),
+        (
+            "'country', domain := ['US'], below := 'noise', k := 20, noise := 1.0, cells_per_unit := 2",
+            "Leave below out",
+        ),
+    ],
+)
+def test_small_counts_are_noised_only_where_that_is_whole(con, arguments, match):
+    con.execute("CREATE VIEW marked AS SELECT uid, country, flag AS exact FROM events")
+    refused(con, f"FROM pkdp_histogram('marked', {arguments})", f"ArgumentError: .*{match}")
+    assert releases(con) == 0
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

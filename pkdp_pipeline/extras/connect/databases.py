@@ -120,6 +120,7 @@ class _DuckDBStore:
     key = _DUCKDB
     text = "VARCHAR"
     whole = "BIGINT"
+    boolean = "BOOLEAN"
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
         self._connection = connection
@@ -179,21 +180,13 @@ class _DuckDBStore:
     def is_real(self, kind: str) -> bool:
         return kind == "DOUBLE"
 
-    def insert(
-        self,
-        table: str,
-        period: date,
-        columns: Sequence[tuple[PublicColumn, str]],
-        counts: Sequence[int | None],
-        release_id: str,
-    ) -> None:
+    def insert(self, table: str, period: date, columns: Sequence[tuple[PublicColumn, str]], release_id: str) -> None:
         import duckdb
         import pyarrow as pa
 
-        keys = [column.arrow for column, _ in columns]
-        rows = pa.table([*keys, pa.array(counts, pa.int64())], names=[f"c{place}" for place in range(len(keys) + 1)])
+        rows = pa.table([column.arrow for column, _ in columns], names=[f"c{place}" for place in range(len(columns))])
         self._connection.register(_ROWS, rows)
-        listed = [*(f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)), f"c{len(columns)}"]
+        listed = [f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)]
         into = f"INSERT INTO {self.place(table)} SELECT $1::DATE, {', '.join(listed)}, $2 FROM {_ROWS}"
         with suppress(duckdb.DataError):  # which would quote a key
             self.run(into, period, release_id)
@@ -276,6 +269,7 @@ class _PostgresStore:
     key = _POSTGRES
     text = "text"
     whole = "bigint"
+    boolean = "boolean"
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str, *, writing: bool) -> None:
         self._connection = connection
@@ -338,19 +332,12 @@ class _PostgresStore:
     def is_real(self, kind: str) -> bool:
         return kind == _NUMBERS[-1]
 
-    def insert(
-        self,
-        table: str,
-        period: date,
-        columns: Sequence[tuple[PublicColumn, str]],
-        counts: Sequence[int | None],
-        release_id: str,
-    ) -> None:
-        keys = [map(_plain, column.values) for column, _ in columns]
+    def insert(self, table: str, period: date, columns: Sequence[tuple[PublicColumn, str]], release_id: str) -> None:
+        values = [map(_plain, column.values) for column, _ in columns]
         statement = f"COPY {self.place(table)} FROM STDIN".encode()
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for *cell, counted in zip(*keys, counts, strict=True):
-                copy.write_row((period, *cell, counted, release_id))
+            for row in zip(*values, strict=True):
+                copy.write_row((period, *row, release_id))
 
 
 def _plain(value: Any) -> Any:

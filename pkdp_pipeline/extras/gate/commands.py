@@ -174,6 +174,7 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
         ("may be named", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
         ("smallest k", f"{table['k']}: no count below it is ever published, without noise"),
         *((("with noise", table["k_with_noise"]),) if table["k_with_noise"] else ()),
+        *((("below k", table["below"]),) if table["below"] else ()),
         *((("the total", _TOTAL),) if table["total"] else ()),
         ("period", table["period"]),
         ("several cells", _SEVERAL[table["one_cell"]].format(", ".join(table["order_by"] or ()))),

@@ -47,7 +47,9 @@ def describe(policy: Policy, tables: Mapping[str, PermittedTable]) -> dict[str, 
 
 
 def _table(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -> dict[str, Any]:
-    table, with_noise = permitted.policy, None
+    table, with_noise, below = permitted.policy, None, None
+    if policy.budget and not _worst_case_budgets(policy):
+        below = 'with k, noise and below = "noise" counts from k on are exact, and smaller ones noised and marked'
     if policy.budget:
         histograms = f" and histograms by {', '.join(table.domains)} alone" if table.domains else ""
         with_noise = f"counts{histograms} need no k beside noise: every one of them is answered, with its noise"
@@ -56,6 +58,7 @@ def _table(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -
         "columns": {column: type_name(kind) for column, kind in permitted.columns.items()},
         "k": table.k,
         "k_with_noise": with_noise,
+        "below": below,
         "domains": {column: [json_key(value) for value in values] for column, values in table.domains.items()},
         "period": policy.period_of(table),
         "protects": table.protects,

@@ -46,6 +46,7 @@ _THRESHOLD = (
     " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "
     "them out, which a histogram can by columns with public values, or add a release_threshold well above k.)"
 )
+_EXACT = " (With below = 'noise' counts from k on are exact, so the noise does not count for them: leave below out.)"
 _UNCERTIFIED = (
     "Not certifiable in time: the promise of the answer was not computed within the seconds that the policy allows. "
     "Nothing was read or charged. Ask for other thresholds, or ask the curator for more time."
@@ -149,8 +150,8 @@ class Gate:
         ----------
         question : dict or JSON text
             ``{"table": "events", "histogram": "country", "k": 20}``, with a column or a list of columns, or
-            ``{"table": "events", "count": true, "k": 20}``. Further keys are filter, noise, release_threshold and, of
-            a count, k_complement and protects; unknown keys are errors.
+            ``{"table": "events", "count": true, "k": 20}``. Further keys are filter, noise, release_threshold, below
+            and, of a count, k_complement and protects; unknown keys are errors.
 
         Returns
         -------
@@ -263,7 +264,10 @@ class Gate:
                 return publish(counted, publication, trusted=False)
             except REFUSALS as error:
                 exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)
-                raise type(error)(worded_for(error, ANALYST) + (_THRESHOLD if exact else "")) from None
+                hint = _THRESHOLD if exact else ""
+                if spec.below == "noise":
+                    hint = _EXACT if any("worst_case" in budget.measures for budget in self._budgets) else ""
+                raise type(error)(worded_for(error, ANALYST) + hint) from None
             except (TemporaryError, LedgerError, UnfinishedError, MemoryError):
                 raise  # says nothing about the table
             except Exception as error:

@@ -314,10 +314,12 @@ def permitted(
     if spec.histogram is not None:
         by = tuple(column_named("histogram", name, table.columns, lacking=NOT_OFFERED) for name in spec.histogram)
         domain = _domain(table, by, policy.limits.cells)
-    alone = (by is None or domain is not None) and spec.k is None and spec.k_complement is None
-    if spec.noise is not None and alone:
-        _check_pure_noise(table, spec.noise, budgets)
-    elif spec.k is None and not total:
+    # Small counts that are noised are as open as those without k, and need one above which others are exact.
+    below = spec.below == "noise"
+    alone = (by is None or domain is not None) and spec.k is None and spec.k_complement is None and not below
+    if spec.noise is not None and (alone or below):
+        _check_noise_alone(table, spec.noise, budgets, below=below)
+    if spec.k is None and not total and not (spec.noise is not None and alone):
         spec = spec.model_copy(update={"k": table.policy.k})
     decided = {
         "protects": spec.protects if by is None else table.policy.protects,
@@ -358,16 +360,19 @@ def _check_numbers(table: PermittedTable, spec: Spec, *, noise: bool) -> None:
         )
 
 
-def _check_pure_noise(table: PermittedTable, noise: float, budgets: Sequence[Budget]) -> None:
+def _check_noise_alone(table: PermittedTable, noise: float, budgets: Sequence[Budget], *, below: bool) -> None:
     """Refuse noise that would show small counts nearly as they are, which no threshold holds back here.
 
     A budget for the worst case refuses it by itself; one for partial knowledge alone does not.
     """
     most = min(budget.epsilon for budget in budgets)
     if noise > most and not any("worst_case" in budget.measures for budget in budgets):
+        which, way = "below k", "leave below out"
+        if not below:
+            which, way = "without k", f"k = {table.policy.k} as well"
         raise ArgumentError(
-            f"noise without k must be at most {exactly(most)}, the smallest ε of the policy's budgets: a larger ε is "
-            f"less noise, and small counts would show through it. Write a smaller one, or k = {table.policy.k} as well."
+            f"noise {which} must be at most {exactly(most)}, the smallest ε of the policy's budgets: a larger ε is "
+            f"less noise, and small counts would show through it. Write a smaller one, or {way}."
         )
 
 

@@ -93,6 +93,8 @@ class Series:
         For each period and cell; None where nothing is published about it.
     more_cells, more_periods : int
         How many are left out here: the cells published least often, the oldest periods.
+    exact : tuple of tuple of (bool or None), optional
+        Where small counts are noised: whether each count is exact, None where nothing is published.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Series:
     counts: tuple[tuple[int | None, ...], ...]
     more_cells: int = 0
     more_periods: int = 0
+    exact: tuple[tuple[bool | None, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.ledger.words import amount, budget_words
+from pkdp_pipeline.model.mechanisms import noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.explain import DELTA
@@ -93,6 +94,8 @@ def _sections(explained: Explanation) -> Iterator[tuple[str, Sequence[str], Tabl
             f"Expected error of the noise: {error.mean_absolute:.3g} on average, standard deviation "
             f"{error.standard_deviation:.3g}; it is within ±{error.bound_95} in 95 % of cases."
         )
+    if noised_below(explained.mechanism):
+        noise += f" Counts of at least {explained.mechanism.k} have none, and are marked as exact."
     yield "Published", [explained.error.suppression, noise], []
     if explained.scenarios:
         rows = [(scenario.words, scenario.verdict) for scenario in explained.scenarios]

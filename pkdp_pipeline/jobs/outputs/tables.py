@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.model.keys import Key, canonical_key
+from pkdp_pipeline.model.mechanisms import value_columns
 from pkdp_pipeline.model.spelling import folded
 from pkdp_pipeline.releases.release import Release
 
@@ -30,7 +31,7 @@ _OWN = ("period", "count", "release_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicColumn:
-    """One key column.
+    """One column of a release: of keys, of counts, or of which counts are exact.
 
     Parameters
     ----------
@@ -38,9 +39,9 @@ class PublicColumn:
         ``text``, ``boolean``, ``integer``, ``natural`` (above a signed 64-bit integer), ``decimal``, ``real``,
         ``date``, ``timestamp`` or ``instant``.
     arrow : pyarrow.ChunkedArray
-        The keys as the release's file has them.
+        The values as the release's file has them.
     values : tuple
-        Canonical keys, None where missing.
+        The same as canonical keys, None where missing.
     digits, scale : int
         Of decimals: all digits, and those behind the point.
     nanoseconds : bool
@@ -63,13 +64,14 @@ class TableStore(Protocol):
     ----------
     key : str
         The key that names it in the job file.
-    text, whole : str
-        Its types of texts and of 64-bit integers, as `columns` returns them.
+    text, whole, boolean : str
+        Its types of texts, of 64-bit integers and of booleans, as `columns` returns them.
     """
 
     key: str
     text: str
     whole: str
+    boolean: str
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows."""
@@ -84,7 +86,7 @@ class TableStore(Protocol):
         """Return names and types of a table's columns; None where there is none, none of them for a view."""
 
     def type_of(self, column: PublicColumn) -> str:
-        """Return the type that holds a key column, or raise `ConfigError` where there is none."""
+        """Return the type that holds a column, or raise `ConfigError` where there is none."""
 
     def wider(self, existing: str, wanted: str) -> str | None:
         """Return the type that holds what both hold; None where values would not stay what they are."""
@@ -92,15 +94,8 @@ class TableStore(Protocol):
     def is_real(self, kind: str) -> bool:
         """Return whether a type is that of floats."""
 
-    def insert(
-        self,
-        table: str,
-        period: date,
-        columns: Sequence[tuple[PublicColumn, str]],
-        counts: Sequence[int | None],
-        release_id: str,
-    ) -> None:
-        """Add rows; each key column comes with the table's type."""
+    def insert(self, table: str, period: date, columns: Sequence[tuple[PublicColumn, str]], release_id: str) -> None:
+        """Add rows; each column comes with the table's type."""
 
 
 def check_names(job: Job, key: str, *, longest: int, reserved: Sequence[str] = ()) -> None:
@@ -136,7 +131,7 @@ def check_tables(store: TableStore, job: Job) -> None:
             _check_dataset(store, job, release.name)
         columns = store.columns(release.name)
         if columns is not None:
-            _check_shape(store, release.name, release.by or (), columns)
+            _check_shape(store, release.name, release.by or (), value_columns(release.mechanism), columns)
             _check_rows(store, release.name, registered=registry is not None)
 
 
@@ -149,11 +144,10 @@ def replace_period(store: TableStore, job: Job, day: date, releases: Sequence[tu
     for name, release in releases:
         _check_dataset(store, job, name)
         table = store.place(name)
-        columns = _key_columns(release)
-        types = _fitted(store, name, columns)
+        columns = _columns(release)
+        types = _fitted(store, name, columns, value_columns(release.certificate.mechanism))
         store.run(f"DELETE FROM {table} WHERE period = $1", day)
-        counts = [canonical_key(value) for value in release.table["count"].array]
-        store.insert(name, day, list(zip(columns, types, strict=True)), counts, release.id)
+        store.insert(name, day, list(zip(columns, types, strict=True)), release.id)
         store.run(f"DELETE FROM {store.place(REGISTRY)} WHERE name = $1 AND period = $2", name, day)
         certificate = release.certificate
         store.run(
@@ -190,9 +184,12 @@ def _check_dataset(store: TableStore, job: Job, name: str) -> None:
             )
 
 
-def _check_shape(store: TableStore, table: str, by: Sequence[str], existing: Mapping[str, str]) -> None:
-    expected = ["period", *by, "count", "release_id"]
+def _check_shape(
+    store: TableStore, table: str, by: Sequence[str], own: Sequence[str], existing: Mapping[str, str]
+) -> None:
+    expected = ["period", *by, *own, "release_id"]
     types = {"period": "DATE", "count": store.whole, "release_id": store.text}
+    types |= {"exact": store.boolean} if "exact" in own else {}
     keys = [kind for name, kind in existing.items() if name in by]
     if (
         list(existing) != expected
@@ -221,15 +218,18 @@ def _check_rows(store: TableStore, table: str, *, registered: bool) -> None:
         )
 
 
-def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn]) -> list[str]:
-    """Create the table or widen its columns, so that it holds these keys; return the types of its key columns."""
+def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn], own: Sequence[str]) -> list[str]:
+    """Create the table or widen its key columns, so that it holds these values; return the types of its columns.
+
+    `own`: those of the columns that hold no keys, which come last.
+    """
     wanted = [store.type_of(column) for column in columns]
     existing = store.columns(table)
     if existing is None:
-        keys = {column.name: kind for column, kind in zip(columns, wanted, strict=True)}
-        _create(store, table, {"period": "DATE", **keys, "count": store.whole, "release_id": store.text})
+        types = {column.name: kind for column, kind in zip(columns, wanted, strict=True)}
+        _create(store, table, {"period": "DATE", **types, "release_id": store.text})
         return wanted
-    _check_shape(store, table, [column.name for column in columns], existing)
+    _check_shape(store, table, [column.name for column in columns[: -len(own)]], own, existing)
     fitted = []
     for column, kind in zip(columns, wanted, strict=True):
         before = existing[column.name]
@@ -250,13 +250,13 @@ def _stays(store: TableStore, table: str, column: PublicColumn, before: str) -> 
     return _exactly_real([*column.values, *(value for (value,) in old)])
 
 
-def _key_columns(release: Release) -> tuple[PublicColumn, ...]:
-    """Return the key columns of a release, in its order, with the types that its Parquet file has."""
+def _columns(release: Release) -> tuple[PublicColumn, ...]:
+    """Return the columns of a release, in its order, with the types that its Parquet file has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(pa.BufferReader(release.to_bytes())).read(use_threads=False)
-    return tuple(_column(name, table.column(place)) for place, name in enumerate(table.column_names[:-1]))
+    return tuple(_column(name, table.column(place)) for place, name in enumerate(table.column_names))
 
 
 def _exactly_real(values: Iterable[Key]) -> bool:

@@ -392,6 +392,15 @@ CASES = [
         ask={"domain": [2, 1, 5], "undeclared": "absent"},
         expected=[(2, 2), (1, 1), (5, None)],
     ),
+    *(
+        Case(
+            name=f"small cells noised, {name}",
+            table=keyed("", pa.array(["b", "a", None, "b"], TEXT), []).table,
+            ask={"noise": pkdp.GeometricNoise(50.0), "k": 3, "below": "noise", "target": None} | ask,
+            expected=None,
+        )
+        for name, ask in (("declared", {"domain": ["z", "b", None, "a"]}), ("found", {"release_threshold": 2}))
+    ),
     Case(
         name="small cells",
         table=keyed("", pa.array(["b", "a", None, "b"], TEXT), []).table,

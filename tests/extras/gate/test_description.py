@@ -6,13 +6,14 @@ import json
 
 import duckdb
 import pytest
-from analyst import kept_workers
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.gate.description import describe, look_up, totals
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.policy import Policy
 from pkdp_pipeline.model.question import EACH_ROW
+
+pytestmark = pytest.mark.usefixtures("workers_inside")
 
 POLICY = {
     "budget": {"epsilon": 5.0, "delta": 1e-6},
@@ -35,8 +36,7 @@ def database(tmp_path_factory):
         )
         connection.execute("CREATE TABLE homes AS SELECT day, secret FROM visits")
     path.chmod(0o600)
-    with kept_workers(path):
-        yield path
+    return path
 
 
 @pytest.fixture
@@ -54,7 +54,9 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     assert visits["columns"] == {"day": "DATE", "grade": "DOUBLE"}
     assert visits["domains"] == {"Grade": [1.5, 2.0]}
     assert (homes["unit"], homes["k"], homes["period"]) == ("each row", 30, "2013")
-    assert (told["noise"], told["noiseless"]) == (True, False)
+    assert (told["noise"], told["noiseless"], visits["below"]) == (True, False, None)
+    partial = Policy.read(policy | {"budget": {"epsilon": 5.0, "delta": 1e-6, "part": "partial_knowledge"}})
+    assert "smaller ones noised" in describe(partial, look_up(partial, database)[0])["tables"]["visits"]["below"]
     assert told["budgets"] == [{"epsilon": 5.0, "delta": 1e-6, "part": None, "window_days": None}]
     assert (told["units"], told["budgets_hold_for"]) == ([["person"], "each row"], "each privacy unit")
     assert "secret" not in json.dumps(told)

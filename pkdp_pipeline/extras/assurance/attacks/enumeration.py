@@ -1,9 +1,10 @@
 """The exact divergence of one attacker: the joint law of everything that is seen, in both lives, enumerated.
 
 A mechanism is written down from its definition. The steps, in every cell: count, suppress below `k` (and near the whole
-population), add noise, suppress below `release_threshold`. A suppressed cell looks the same whatever the reason, and
-like a cell nobody is in. All numbers are balls that enclose the truth; chances are the exact values of their floats.
-Nothing here uses `pkdp_pipeline.theorems`: what is enumerated has to be independent of what is certified.
+population), add noise, suppress below `release_threshold`; where small counts are noised, those from `k` on are shown
+as they are, and marked. A suppressed cell looks the same whatever the reason, and like a cell nobody is in. All
+numbers are balls that enclose the truth; chances are the exact values of their floats. Nothing here uses
+`pkdp_pipeline.theorems`: what is enumerated has to be independent of what is certified.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import flint
 
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, noised_below
 
 BITS = 320
 """Precision of balls."""
@@ -44,26 +45,35 @@ class Cell:
         ε0.
     release : int, optional
         Noisy counts below are suppressed.
+    exact : int, optional
+        Counts from here on are shown without noise, and can be told from noisy ones.
     """
 
     least: int = 0
     most: int | None = None
     noise: float | None = None
     release: int | None = None
+    exact: int | None = None
 
     def shows(self, counts: Any) -> Any:
         """Return whether a true count, or each of an array, reaches the noise, or the public."""
         return counts >= self.least if self.most is None else (counts >= self.least) & (counts <= self.most)
 
+    def noises(self, count: int) -> bool:
+        """Return whether a true count is shown with noise, if at all."""
+        return bool(self.shows(count)) and (self.exact is None or count < self.exact)
+
 
 def cell_of(mechanism: Mechanism, population: int) -> Cell:
     """Return what `mechanism` does to each of its cells; `population` is public and matters to `k_complement` only."""
     complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    least = int(mechanism.below == "noise_from_1") if noised_below(mechanism) else mechanism.k or 0
     return Cell(
-        least=mechanism.k or 0,
+        least=least,
         most=None if complement is None else population - complement,
         noise=None if mechanism.noise is None else mechanism.noise.epsilon,
         release=mechanism.release_threshold,
+        exact=mechanism.k if noised_below(mechanism) else None,
     )
 
 
@@ -246,7 +256,7 @@ def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_tota
     alpha = (-flint.arb(step.noise)).exp()
     # One cell after the other goes through its noise; what lies on the right of it is still a true count.
     for index, least in enumerate(base):
-        reached = [x for x in range(least, least + 2 + max(counts[index] for counts in others)) if step.shows(x)]
+        reached = [x for x in range(least, least + 2 + max(counts[index] for counts in others)) if step.noises(x)]
         low, high = (reached[0], reached[-1]) if reached else (0, 0)
         lines: dict[tuple[Any, ...], dict[int, Any]] = {}
         for state, weight in current.items():
@@ -273,13 +283,15 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -
     bottom = min(low, top - 1)
     first = bottom + 1 if step.release is None else max(step.release, bottom + 1)
     above = max(top, first)
-    weights = [law[x] if x in law and step.shows(x) else flint.arb(0) for x in range(low, top + 1)]
+    weights = [law[x] if x in law and step.noises(x) else flint.arb(0) for x in range(low, top + 1)]
     left, right = list(weights), [flint.arb(0)] * len(weights)
     for index in range(1, len(weights)):
         left[index] = left[index - 1] * alpha + weights[index]
         right[-1 - index] = (right[-index] + weights[-index]) * alpha
     share = (1 - alpha) / (1 + alpha)
     shown: dict[Hashable, Any] = {o: share * (left[o - low] + right[o - low]) for o in range(first, above)}
+    if step.exact is not None:
+        shown |= {("exact", x): weight for x, weight in law.items() if x >= step.exact}
     shown["above"] = left[-1] * alpha ** (above - top) / (1 + alpha)
     if step.release is None or step.release <= bottom:
         below = (weights[0] + right[0]) * alpha ** (low - bottom) / (1 + alpha)

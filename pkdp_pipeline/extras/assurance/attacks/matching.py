@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -245,6 +246,30 @@ def _in_two_cells(
                 yield (Group(people=people, chances=shape),), (), k - in_first, k - in_second
 
 
+def _noised_below(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    """Yield who tells most of a threshold alone, and few people, or as many as noised values show, for what is below.
+
+    From the noise's ε on noised values tell nothing.
+    """
+    mechanism, attacker = certificate.mechanism, certificate.attacker
+    assert mechanism.k is not None
+    assert mechanism.noise is not None
+    exact_only = replace(mechanism, noise=None, release_threshold=None, below="suppress")
+    yield from matching(replace(certificate, mechanism=exact_only), epsilon)
+    release = mechanism.release_threshold or 0
+    means = (0,) if epsilon >= mechanism.noise.epsilon else (0, release, (release + mechanism.k) // 2)
+    if certificate.protects == "value":
+        for known, controlled, *_ in _in_two_cells(attacker, mechanism.k, histogram_shapes(attacker, "value", 2)):
+            yield from _both(Crowd(cells=2, known=known, controlled=controlled, second=1))
+        return
+    ends = counted_shapes(attacker)
+    for known, controlled, _ in _knowing(attacker, mechanism.k, ends[0]):
+        for mean in dict.fromkeys(means):
+            people = _capped(attacker, math.ceil(max(0, mean - sum(controlled)) / ends[0][0])) if ends[0][0] else 0
+            for unknown in _filled(attacker, ends[0], ends[-1], people):
+                yield from _both(Crowd(cells=1, unknown=unknown, known=known, controlled=controlled))
+
+
 def _anywhere(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
     """Yield who tells most of a table in which people may be in every cell."""
     del epsilon
@@ -296,6 +321,10 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "histogram_value": _value,
         "histogram_between": _value,
         "noisy_between": _value,
+        "noised_below": _noised_below,
+        "noised_below_presence": _noised_below,
+        "noised_below_value": _noised_below,
+        "noised_below_between": _noised_below,
         "cell_counting": _anywhere,
         "noisy_cell_counting": _anywhere,
         "options": _anywhere,

@@ -57,7 +57,8 @@ def simulated(
     Notes
     -----
     The total is not looked at, where the crowd sees it: ignoring what is known tells no more. Where everybody
-    is surely present, or surely not, it says nothing.
+    is surely present, or surely not, it says nothing. Nor are noised counts where larger ones are exact: from the
+    noise's ε on they tell nothing.
 
     *Guarantee*: for any number of draws, by the empirical Bernstein bound (weights are bounded on the event).
     *Rounding*: down.
@@ -182,6 +183,8 @@ def _trials(
 ) -> Iterable[tuple[_Trial, Any]]:
     """Return events, each with a few draws, among which one is to be chosen."""
     cell = cell_of(mechanism, crowd.population)
+    if cell.exact is not None:
+        cell = Cell(least=cell.exact)
     cells = [life for life in (crowd.first, crowd.second) if life is not None]
     singles = (one_cell_trials(cell, crowd, index, epsilon, pilot, generator) for index in cells)
     pairs: Iterable[tuple[_Trial, Any]] = ()

@@ -24,6 +24,7 @@ from pkdp_pipeline.model.mechanisms import (
     cells_per_unit,
     mechanism_name,
     mechanism_to_dict,
+    noised_below,
 )
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Case:
         """Return the arguments of the publishing call about frames with these cells."""
         mechanism = self.mechanism
         given = {"k": mechanism.k, "noise": mechanism.noise, "release_threshold": mechanism.release_threshold}
+        if noised_below(mechanism):
+            given["below"] = "noise"
         if isinstance(mechanism, Count):
             # The number of everybody, or of those whom a filter keeps.
             arguments = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
@@ -178,6 +181,7 @@ def _in_several_cells(certificate: ReleaseCertificate) -> Iterator[tuple[str, Cr
 def _named(mechanism: Mechanism) -> str:
     said = [] if mechanism.noise is None else [f"noise = {mechanism.noise.epsilon:g}"]
     said += [f"{name} = {value}" for name, value in mechanism_to_dict(mechanism).items() if isinstance(value, int)]
+    said += [f"below = {mechanism.below}"] if noised_below(mechanism) else []
     return ", ".join([mechanism_name(mechanism), *said])
 
 
@@ -193,6 +197,8 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
         points.add(bound.parameters[0])
     histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
     cells_found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
+    if noised_below(mechanism):
+        cells_found = mechanism.below == "noise_from_1"
     cells_each = cells_per_unit(mechanism)
     # With noise people have rows in more cells than count.
     more = 2 if cells_each > 1 and mechanism.noise is not None else 0
@@ -277,6 +283,7 @@ def _counts() -> tuple[Case, ...]:
         _case("count, k_complement", Count(k_complement=2), AttackerModel(p_min=0.9)),
         _case("count, exact", Count(), unsure),
         _case("count, noise", Count(noise=noise), others=(3,), epsilons=(1.2,), effort=5.0),
+        _case("count, noised below k", Count(k=3, noise=noise, below="noise"), _ACTIVE, epsilons=(0.5, 1.3)),
         _case("count, k, noise, release_threshold", both, others=(1,), epsilons=(0.5,)),
     )
 
@@ -308,7 +315,8 @@ def _tables() -> tuple[Case, ...]:
 
 def _noised() -> tuple[Case, ...]:
     noise = Histogram(noise=GeometricNoise(1.5))
-    thresholds = replace(noise, k=2, release_threshold=4)
+    thresholds, below = replace(noise, k=2, release_threshold=4), replace(noise, k=3, below="noise")
+    found = replace(below, release_threshold=2, below="noise_from_1")
     strong, weak = (Histogram(noise=GeometricNoise(epsilon)) for epsilon in (0.5, 1.0))
     alone: dict[str, Any] = {"layout": _ALL_SHOWN, "copies": 1, "effort": 1.0}
     single: dict[str, Any] = {"layout": replace(_BESIDE, companions=(2,)), "effort": 1.0}
@@ -318,6 +326,8 @@ def _noised() -> tuple[Case, ...]:
     return (
         _case("whole table, noise", weak, others=(2,), epsilons=(1.0,), options=_DECLARED, **alone),
         _case("histogram, k, noise, release_threshold", thresholds, others=(1,), **both),
+        _case("histogram, noised below k", below, _ACTIVE, epsilons=(0.5, 1.6), options=_DECLARED),
+        _case("histogram, noised below k, cells found", found, _RARE, epsilons=(0.5, 1.6)),
         _case("histogram, noise", noise, others=(0, 3), options=_DECLARED, **both),
         _case("histogram, more noise", strong, others=(3,), epsilons=(0.5,), options=_DECLARED, **single),
         _case("histogram, noise, value", noise, options=_DECLARED, **value),

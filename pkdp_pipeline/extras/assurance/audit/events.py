@@ -27,7 +27,7 @@ Features = Mapping[str, Any]
 def of_table(outputs: Sequence[Output], own: frozenset[tuple[str, ...]]) -> Features:
     """Return the features of whole outputs; `own` names the cells of the target's copy, spelled as text."""
     features: dict[str, Any] = {
-        "everything": tuple((output.rows, output.form, output.said, output.digest) for output in outputs)
+        "everything": tuple((output.rows, output.exact, output.form, output.said, output.digest) for output in outputs)
     }
     for suffix, output in _numbered(outputs):
         keys, counts = [row[:-1] for row in output.rows], [row[-1] for row in output.rows]
@@ -45,6 +45,9 @@ def of_table(outputs: Sequence[Output], own: frozenset[tuple[str, ...]]) -> Feat
             f"the largest shown count{suffix}": max(shown, default=None),
             f"the smallest shown count{suffix}": min(shown, default=None),
         }
+        if output.exact:
+            features[f"the number of exact counts{suffix}"] = output.exact.count(True)
+            features[f"which counts are exact{suffix}"] = output.exact
     return features
 
 
@@ -55,8 +58,13 @@ def of_cell(outputs: Sequence[Output], keys: Sequence[tuple[str, ...]] | None, s
     """
     features: dict[str, Any] = {}
     by_output = [_statuses(output, keys) for output in outputs]
-    for (suffix, _), (first, *others) in zip(_numbered(outputs), by_output, strict=True):
+    for (suffix, output), (first, *others) in zip(_numbered(outputs), by_output, strict=True):
         features[f"{TARGET}{suffix}"] = first
+        if output.exact:
+            exact = _marks(output, keys)
+            features[f"whether the target's count is exact{suffix}"] = str(exact[0])
+            features[f"the target's count where it is exact{suffix}"] = first if exact[0] else "noised"
+            features[f"all cells beside the target's, and which are exact{suffix}"] = (first, *others, exact)
         if others:
             features[f"the difference of the first two cells{suffix}"] = _difference(first, others[0])
             features[f"the second cell{suffix}"] = others[0]
@@ -97,6 +105,12 @@ def _statuses(output: Output, keys: Sequence[tuple[str, ...]] | None) -> tuple[A
         if keys is None
         else tuple(statuses.get(key, NOTHING) for key in keys)
     )
+
+
+def _marks(output: Output, keys: Sequence[tuple[str, ...]] | None) -> tuple[bool | None, ...]:
+    """Return whether the count of every cell is marked as exact; None where nothing is shown."""
+    marks = {_spelled(row[:-1]): mark for row, mark in zip(output.rows, output.exact, strict=True)}
+    return tuple(marks.values())[:1] or (None,) if keys is None else tuple(map(marks.get, keys))
 
 
 def _spelled(key: tuple[Any, ...]) -> tuple[str, ...]:

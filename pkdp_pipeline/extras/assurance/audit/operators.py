@@ -8,7 +8,7 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.audit.cases import Case
-from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism, noised_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,6 +93,8 @@ class Output:
     ----------
     rows : tuple
         The rows in their order: the keys of each, then its count, `HIDDEN` where it is suppressed.
+    exact : tuple of bool or None
+        Of each row, whether its count is marked as exact; empty where none is marked.
     form : tuple
         Columns, dtypes, index, attributes, the file's own description, the certificate.
     said : tuple of str
@@ -102,6 +104,7 @@ class Output:
     """
 
     rows: tuple[tuple[Any, ...], ...] = ()
+    exact: tuple[bool | None, ...] = ()
     form: tuple[Any, ...] = ()
     said: tuple[str, ...] = ()
     digest: str = ""
@@ -172,8 +175,19 @@ def _of_release(release: Release, *, sealed: bool = True) -> Output:
         repr(release),
     )
     columns = (table.iloc[:, place].tolist() for place in range(table.shape[1]))
-    rows = tuple(tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
-    return Output(rows=rows, form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
+    rows = (tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
+    rows, exact = _apart(rows, release.certificate.mechanism)
+    return Output(rows=rows, exact=exact, form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
+
+
+def _apart(
+    rows: Iterable[tuple[Any, ...]], mechanism: Mechanism
+) -> tuple[tuple[tuple[Any, ...], ...], tuple[bool | None, ...]]:
+    """Return the rows of a public table up to their counts, and the marks of which are exact."""
+    listed = tuple(rows)
+    if not noised_below(mechanism):
+        return listed, ()
+    return tuple(row[:-1] for row in listed), tuple(row[-1] for row in listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -283,7 +297,8 @@ class SqlOperator:
         arguments = "".join(f", {name} := {_sql(value)}" for name, value in given.items())
         result = connection.execute(f"FROM {macro}{arguments})")
         names, types = (tuple(str(column[place]) for column in result.description) for place in (0, 1))
-        return Output(rows=tuple(map(tuple, result.fetchall())), form=(names, *types))
+        rows, exact = _apart(map(tuple, result.fetchall()), self.case.mechanism)
+        return Output(rows=rows, exact=exact, form=(names, *types))
 
 
 Operator = FrameOperator | SqlOperator

@@ -34,7 +34,7 @@ from pkdp_pipeline.ledger.sealed import (
     release_id,
 )
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.mechanisms import Count, Histogram, key_columns, noised_below, value_columns
 from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
@@ -242,6 +242,8 @@ def release_table_claims(table: pd.DataFrame, nested: list[Nested]) -> Iterator[
 def least_shown(certificate: ReleaseCertificate) -> int | None:
     """Return the smallest count that a release shows; None where any whole number may be."""
     mechanism = certificate.mechanism
+    if noised_below(mechanism) and mechanism.release_threshold is not None:
+        return min(mechanism.k or 0, mechanism.release_threshold)
     if mechanism.noise is not None:
         return mechanism.release_threshold
     return max(mechanism.k or 0, 1 if is_found(certificate) else 0)
@@ -311,21 +313,25 @@ def _writer(content: bytes) -> str:
 def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     import pandas as pd
 
-    names, about = list(table.columns), certificate.context
-    cells = None if about is None else about.cells
+    names, about, own = list(table.columns), certificate.context, value_columns(certificate.mechanism)
+    cells, keys = None if about is None else about.cells, names[: -len(own)]
     if isinstance(certificate.mechanism, Count):
-        right = names == ["count"] and cells is None
+        right = not keys and cells is None
     else:
-        right = len(names) > 1 and (about is None or cells in ("declared", "found"))
+        right = bool(keys) and (about is None or cells in ("declared", "found"))
     right = right and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
-    if not right or "count" in map(str.casefold, names[:-1]):
+    if not right or set(own) & set(map(str.casefold, keys)):
         raise BrokenError(
             "The columns must be those of declared or found cells, with different names; a count has none."
         )
     plain = isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))
-    if names[-1] != "count" or table["count"].dtype != pd.Int64Dtype() or not plain:
-        raise BrokenError("The last column must be 'count', of whole numbers (Int64), and the index a plain one.")
-    for name in names[:-1]:
+    if names[len(keys) :] != list(own) or table["count"].dtype != pd.Int64Dtype() or not plain:
+        raise BrokenError(
+            f"The last column must be {own[-1]!r}, counts whole numbers (Int64), and the index a plain one."
+        )
+    if own[-1] == "exact" and table["exact"].dtype != pd.BooleanDtype():
+        raise BrokenError("Whether a count is exact must be true or false (boolean) in every row.")
+    for name in keys:
         stored = table[name].dtype
         if kind_of_dtype(stored) is None or stored != _public_dtype(table[name], cells):
             raise BrokenError(f"A column of cells has the type {stored}, which published values do not have.")
@@ -344,7 +350,7 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
         if len(table) != 1:
             raise BrokenError("A count is published as one number: its table has one row.")
         return "One row."
-    by = list(table.columns[:-1])
+    by = key_columns(table.columns)
     keys = table[by]
     if bool(keys.duplicated().any()):
         raise BrokenError("A cell is named twice.")
@@ -354,6 +360,9 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
         if certificate.cells not in (None, len(table)):
             raise BrokenError("The certificate rests on another number of declared cells than the table has.")
         return f"{len(table)} declared cells, each once; which cells were declared is not in the file."
+    about, mechanism = certificate.context, certificate.mechanism
+    if about is not None and isinstance(mechanism, Histogram) and mechanism.of_found_cells() != mechanism:
+        raise BrokenError("Cells are found in the data, and the certificate is about declared ones.")
     if bool(table["count"].isna().any()):
         raise BrokenError("Cells are found in the data, so a suppressed one has no row; here one has.")
     ordered = keys.sort_values(by=by, na_position="last", ignore_index=True)
@@ -365,11 +374,22 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
 def _counts(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     mechanism = certificate.mechanism
     check_table(table, certificate)
-    least = least_shown(certificate)
+    least = mechanism.release_threshold if noised_below(mechanism) else least_shown(certificate)
     shown = table["count"].dropna()
     suppressing = mechanism.k, getattr(mechanism, "k_complement", None), mechanism.release_threshold
     if len(shown) < len(table) and all(threshold is None for threshold in suppressing):
         raise BrokenError("The mechanism suppresses nothing, and a count is missing.")
+    if noised_below(mechanism):
+        exact = table["exact"].fillna(False).to_numpy(dtype=bool)
+        if bool((table["count"][exact] < mechanism.k).any()):
+            raise BrokenError(f"A count below {mechanism.k} is marked as exact; the mechanism adds noise to it.")
+        if mechanism.release_threshold is None and mechanism.below == "noise" and len(shown) < len(table):
+            raise BrokenError("The mechanism suppresses nothing, and a count is missing.")
+        least_noised = "" if least is None else f" that is {least} or more"
+        return (
+            f"{len(shown)} counts shown: {exact.sum()} are marked as exact, none of them below {mechanism.k}; each of "
+            f"the others is a noised one{least_noised}."
+        )
     if least is None:
         return f"{len(shown)} counts shown; with noise and without a threshold after it, any whole number may be."
     if bool((shown < least).any()):

@@ -156,7 +156,7 @@ def plot_release(release: Release, *, axes: Axes | None = None) -> Axes:
     from pkdp_pipeline.releases.printed import published_table
 
     drawn = new_axes() if axes is None else axes
-    draw_counts(published_table(release), release.certificate.mechanism.k, drawn)
+    draw_counts(published_table(release), release.certificate.mechanism.k, drawn, margin=release.error.bound_95)
     return drawn
 
 
@@ -225,8 +225,10 @@ MAX_CELLS = 8
 """So many cells of a series are drawn: those published most often, and the largest of these."""
 
 
-def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequence[str] = ()) -> None:
-    """Draw the counts of one date as horizontal bars, in the published order.
+def draw_counts(
+    table: PublishedTable, k: int | None, axes: Axes, *, words: Sequence[str] = (), margin: int = 0
+) -> None:
+    """Draw the counts of one date as horizontal bars, in the published order; beside exact ones noised ones are hollow.
 
     Parameters
     ----------
@@ -237,6 +239,8 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
     axes : matplotlib.axes.Axes
     words : sequence of str, optional
         The words in the place of each row's bar, where its count is suppressed.
+    margin : int
+        95 % of the noise of counts below `k` is within it: a line from end to end shows where the counted number is.
     """
     if len(table.keys) != len(table.counts):
         raise ArgumentError("a table must have one count for each key.")
@@ -259,9 +263,19 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
     if low < 0:
         axes.axvline(0.0, color=style.MUTED, linewidth=1.0, zorder=3, label="zero")
     look: dict[str, Any] = {"color": style.ACCENT_SOFT, "edgecolor": style.ACCENT, "linewidth": 1.0, "zorder": 2}
-    bars = axes.barh(list(published), list(published.values()), height=0.66, **look)
-    shown = [f"{count:,}".replace("-", "−") for count in published.values()]
-    axes.bar_label(bars, shown, padding=5, color=style.INK, fontsize=style.SMALL, zorder=6)
+    noised = {row: count for row, count in published.items() if table.exact is not None and not table.exact[row]}
+    solid = {row: count for row, count in published.items() if row not in noised}
+    bars = axes.barh(list(solid), list(solid.values()), height=0.66, **look)
+    axes.bar_label(bars, list(map(_in_figures, solid.values())), padding=5, **_LABEL)
+    look |= {"color": "none", "linestyle": DASHED}
+    axes.barh(list(noised), list(noised.values()), height=0.66, **look)
+    for row, count in noised.items():
+        ends = _likely(count, k, margin)
+        axes.plot(ends, (row, row), color=style.INK, linewidth=1.2, marker="|", markersize=6, zorder=5)
+        place = max(count, *ends), row
+        clear = {"facecolor": style.SURFACE, "edgecolor": "none", "pad": 0.5}  # of the threshold's line
+        look = {"textcoords": "offset points", "va": "center", "bbox": clear}
+        axes.annotate(f"≈ {_in_figures(count)}", place, (5, 0), **look, **_LABEL)
     # Suppressed cells all have their word at the same place: at zero, or past a threshold that is near to it.
     past_k = k is not None and 2 * k < high + 0.14 * span
     start = k if k is not None and past_k else 0
@@ -279,18 +293,34 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes, *, words: Sequ
         _say_nothing(axes)
 
 
+_LABEL: dict[str, Any] = {"color": style.INK, "fontsize": style.SMALL, "zorder": 6}
+
+
+def _in_figures(count: int) -> str:
+    return f"{count:,}".replace("-", "−")
+
+
+def _likely(count: float, k: int | None, margin: int) -> tuple[float, float]:
+    """Return between which numbers a count below `k` is in 95 % of cases, given its noised value."""
+    most = max(0, (k or 1) - 1)
+    return float(min(max(count - margin, 0), most)), float(max(min(count + margin, most), 0))
+
+
 def _say_nothing(axes: Axes) -> None:
     axes.text(0.5, 0.5, "no cell is published", transform=axes.transAxes, ha="center", color=style.MUTED)
 
 
-def draw_series(series: Series, axes: Axes) -> None:
-    """Draw one line for each cell, with gaps where nothing is published about it.
+def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int = 0) -> None:
+    """Draw one line for each cell, with gaps where nothing is published about it; noised counts are hollow marks.
 
     Parameters
     ----------
     series : Series
         `MAX_CELLS` of its cells are drawn.
     axes : matplotlib.axes.Axes
+    k : int, optional
+    margin : int
+        Where small counts are noised: see `draw_counts`.
     """
     if not series.periods:
         raise ArgumentError("series must have a period: nothing has been published yet, so there is nothing to draw.")
@@ -337,6 +367,13 @@ def draw_series(series: Series, axes: Axes) -> None:
             zorder=4,
             label=series.cells[cell],
         )
+        for period, marks in enumerate(series.exact or ()):
+            if marks[cell] is False:
+                look: dict[str, Any] = {"color": lines[-1].get_color(), "zorder": 5, "label": "_noised"}
+                ends = _likely(float(values[period, cell]), k, margin)
+                axes.plot((places[period], places[period]), ends, linewidth=0.8, **look)
+                hollow = {"marker": lines[-1].get_marker(), "markersize": 4.2, "markerfacecolor": style.SURFACE}
+                axes.plot(places[period], values[period, cell], **hollow, **look)
     # From above as the lines end.
     ends = sorted(range(len(drawn)), key=lambda number: -values[known[:, drawn[number]], drawn[number]][-1])
     axes.legend(

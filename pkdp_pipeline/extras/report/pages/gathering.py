@@ -36,6 +36,7 @@ from pkdp_pipeline.ledger.history import History, Spent, spending, spent
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.words import number_of, verify_command
 from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.releases.printed import published_table
 
@@ -70,9 +71,9 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
         How many earlier ones are left out.
     """
     tables = {period: release.table for period, release in releases.items()}
-    counts_of_periods: dict[str, dict[Cell, int | None]] = {
-        period: dict(_rows(table)) for period, table in tables.items()
-    }
+    marked = all(noised_below(release.certificate.mechanism) for release in releases.values())
+    marks_of_periods = {period: dict(_rows(table, "exact")) for period, table in tables.items() if marked}
+    counts_of_periods = {period: dict(_rows(table)) for period, table in tables.items()}
     times_published = Counter(
         cell for cells in counts_of_periods.values() for cell, count in cells.items() if count is not None
     )
@@ -89,17 +90,19 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
         counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in counts_of_periods.values()),
         more_cells=len(ordered) - len(cells),
         more_periods=more_periods,
+        exact=tuple(tuple(map(marks.get, cells)) for marks in marks_of_periods.values()) if marked else None,
     )
 
 
-def _rows(table: pd.DataFrame) -> list[tuple[Cell, int | None]]:
+def _rows(table: pd.DataFrame, of: str = "count") -> list[tuple[Cell, int | None]]:
+    """Return every cell with its count, or with whether it is exact, None where nothing is published."""
     import pandas as pd
 
-    rows: list[tuple[Cell, int | None]] = []
-    for row in table.itertuples(index=False, name=None):
-        *cell, count = row
-        rows.append((tuple(map(_key, cell)), None if pd.isna(count) else int(count)))
-    return rows
+    by = len(key_columns(table.columns))
+    cells = table.iloc[:, :by].itertuples(index=False, name=None) if by else [()] * len(table)
+    kind = bool if of == "exact" else int
+    of_cells = [None if pd.isna(value) else kind(value) for value in table[of].array]
+    return [(tuple(map(_key, cell)), value) for cell, value in zip(cells, of_cells, strict=True)]
 
 
 def _key(value: Any) -> Key:
@@ -132,7 +135,7 @@ def _in_order(tables: Sequence[pd.DataFrame], *, declared: bool) -> list[Cell]:
     import pandas as pd
 
     cells = list(dict.fromkeys(cell for table in reversed(tables) for cell, _ in _rows(table)))
-    keys = [table.iloc[:, :-1] for table in tables]
+    keys = [table[key_columns(table.columns)] for table in tables]
     if declared or all(other.equals(keys[0]) for other in keys[1:]):
         return cells
     columns = range(len(cells[0])) if cells else range(0)

@@ -16,8 +16,10 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
     argued,
     attackers,
     chance,
+    exact_note,
     factor,
     is_about_the_attacker,
+    is_exact,
     leak,
     ledger_total,
     meaning,
@@ -133,13 +135,13 @@ def _published(report: Report) -> Blocks:
     most = _MAX_ROWS[len(releases) - 1] // (2 if long else 1)
     for release in releases:
         note, words = absent_note(release, report), withheld_in(report, release)
-        noise = "" if release.error is None else noise_sentence(release.error)
+        noise = exact_note(release) or ("" if release.error is None else noise_sentence(release.error))
         yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
         table = release.table
         shown = fitting(len(table.counts), most)
         rows = [
-            (*_few_columns(key), word if count is None else f"{count:,}")
-            for key, count, word in zip(table.keys[:shown], table.counts, words, strict=False)
+            (*_few_columns(key), word or f"{'' if is_exact(table.exact, place) else '≈ '}{count:,}")
+            for place, (key, count, word) in enumerate(zip(table.keys[:shown], table.counts, words, strict=False))
         ]
         yield "table", (f"{release.name}, {release.period}", (*_few_columns(table.columns), "count"), rows)
         if more := len(table.counts) + table.more - len(rows):

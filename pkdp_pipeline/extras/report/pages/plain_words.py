@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -268,11 +268,31 @@ def argued(about: About | None) -> str:
     return f"Argued{by}{on}." if by or on else ""
 
 
+def exact_note(release: ReleaseView) -> str:
+    """Return which counts of a table are exact, and how far the noise may have moved the others."""
+    if release.table.exact is None or release.error is None:
+        return ""
+    within = f"within ±{release.error.bound_95} in 95 % of cases"
+    return f"Counts of at least {release.k} are exact; smaller ones, with ≈ before them, have noise: {within}."
+
+
+def is_exact(marks: Sequence[bool | None] | None, place: int) -> bool:
+    """Return whether the count at a place is exact, given the marks where small ones are noised."""
+    return marks is None or bool(marks[place])
+
+
+def margin(release: ReleaseView) -> int:
+    """Return within what the noise of a release is in 95 % of cases."""
+    return 0 if release.error is None else release.error.bound_95
+
+
 def absent_note(release: ReleaseView, report: Report) -> str:
     """Return what a reader of a table has to know about what is not in it; never how much of it there is."""
     certificate, follows = report.promises[release.promise].certificate, ""
     if release.rule.count("published only when") > 1:
         means = "the table does not tell which of the reasons it is, nor whether anybody is there"
+    elif release.table.exact is not None:
+        means = f"there are fewer than {release.k}, possibly none"
     elif release.k is not None and release.error is None:
         means = f"there are fewer than {release.k}, possibly none"
         words = {*withheld_in(report, release)} - {""}

@@ -25,7 +25,7 @@ from pkdp_pipeline.certificates.stronger import (
     surer,
     threshold_of,
 )
-from pkdp_pipeline.extras.report.statement.what_if import people_known
+from pkdp_pipeline.extras.report.statement.what_if import OF_GROUPS, people_known
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.mechanisms import cells_per_unit
 from pkdp_pipeline.theorems import Knowledge
@@ -258,7 +258,7 @@ def _words(field: Knowledge, releases: tuple[ReleaseCertificate, ...], *, each: 
         words = "people whose records the attacker does not know"
     elif field == "p_max_between":
         words = "how sure the attacker can be which of two cells a person is in"
-    elif any({"thresholding", "noisy_thresholding", "thresholding_in_box"} & set(keys_of(leaf)) for leaf in releases):
+    elif any(OF_GROUPS & set(keys_of(leaf)) for leaf in releases):
         words = "how sure the attacker can be that a person is in the group"
     elif all(cells_per_unit(leaf.mechanism) > 1 for leaf in releases):
         words = "how sure the attacker can be of a person's cell, told all her other cells"

@@ -34,6 +34,9 @@ from pkdp_pipeline.theorems import THEOREMS
 
 _KNOWS_CELLS = "knows the cells of"
 
+OF_GROUPS = frozenset({"thresholding", "noisy_thresholding", "thresholding_in_box", "noised_below"})
+"""Theorems on one number of people in a group."""
+
 
 def listed(clauses: Iterable[str]) -> str:
     """Return clauses joined by ``and``, each once."""
@@ -47,7 +50,7 @@ def place(releases: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
 
 
 def _place(keys: tuple[str, ...], the: str) -> str:
-    if {"thresholding", "noisy_thresholding", "thresholding_in_box"} & set(keys):
+    if OF_GROUPS & set(keys):
         other = " or outside it" if "thresholding_complement" in keys else ""
         return f"in {the} group{other}"
     return f"outside {the} group" if "thresholding_complement" in keys else f"in {the} table"
@@ -146,7 +149,7 @@ def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
             f"{percent(other.p_max or 0.0)} instead of between {percent(attacker.p_min or 0.0, up=True)} and "
             f"{percent(attacker.p_max or 0.0)}"
         ]
-    if at_most and ("thresholding" in keys or "noisy_thresholding" in keys):
+    if at_most and OF_GROUPS & {*keys} - {"thresholding_in_box"}:
         clauses.append(f"that another person is in the group: {at_most}")
     if at_most and any(THEOREMS[key].told_absent for key in keys):
         clauses.append(f"of another person's cell, told that it is that or absent: {at_most}")
@@ -155,7 +158,7 @@ def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
     if at_least and "thresholding_complement" in keys:
         clauses.append(f"that another person is outside the group: {at_least} that the person is in it")
     between = _changed(attacker.p_max_between, other.p_max_between)
-    if between and "histogram_between" in keys:
+    if between and {"histogram_between", "noised_below_between"} & set(keys):
         clauses.append(f"which of two cells another person is in: {between}")
     if at_least and "options" in keys:
         clauses.append(f"which options other people did not choose: at least {at_least} for every option")

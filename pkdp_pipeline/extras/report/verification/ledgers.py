@@ -17,6 +17,7 @@ from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import key_columns
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.model.wording import moved
 from pkdp_pipeline.releases.printed import published_table
@@ -119,8 +120,9 @@ def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
             tables[printable(entry.period)].append(Release.from_bytes(entry.content).table)
     rows = 0
     for place, series in enumerate(document["series"]):
-        for period, counts in zip(series["periods"], series["counts"], strict=True):
-            row = dict(zip(series["cells"], counts, strict=True))
+        for at, (period, counts) in enumerate(zip(series["periods"], series["counts"], strict=True)):
+            shown = counts if "exact" not in series else list(zip(counts, series["exact"][at], strict=True))
+            row = dict(zip(series["cells"], shown, strict=True))
             if not any(_shows(table, row, complete=not series["more_cells"]) for table in tables[period]):
                 raise BrokenError(
                     f"series[{place}]: no published release about {period} has these counts.", period=period
@@ -129,19 +131,25 @@ def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
     return f"{rows} periods of series: each is in the ledger."
 
 
-def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -> bool:
-    """Return whether a table has the counts of a row, and, where all cells are said to be in it, no others."""
+def _shows(table: pd.DataFrame, row: dict[str, Any], *, complete: bool) -> bool:
+    """Return whether a table has the counts of a row, and, where all cells are said to be in it, no others.
+
+    Where small counts are noised, each count stands beside whether it is exact.
+    """
     import pandas as pd
 
-    cells: list[tuple[str, str, int | None]] = []
-    for *cell, count in table.itertuples(index=False, name=None):
-        quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in cell])
-        plain = joined([key_text(value) for value in cell])
-        cells.append((plain or "count", quoted or "count", None if pd.isna(count) else int(count)))
+    by, cells = len(key_columns(table.columns)), []
+    nothing = None if len(table.columns) == by + 1 else (None, None)
+    for values in table.itertuples(index=False, name=None):
+        quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in values[:by]])
+        plain = joined([key_text(value) for value in values[:by]])
+        count, *exact = values[by:]
+        public = nothing if pd.isna(count) else (int(count), *map(bool, exact)) if exact else int(count)
+        cells.append((plain or "count", quoted or "count", public))
     # Where the plain names of two cells are the same, a series has the others.
     counts = Counter(plain for plain, _, _ in cells)
     named = [({quoted, plain} if counts[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
     known = {name: count for names, count in named for name in names}
-    if any(known.get(name) != count for name, count in row.items()):
+    if any(known.get(name, nothing) != count for name, count in row.items()):
         return False
-    return not complete or all(count is None or names & set(row) for names, count in named)
+    return not complete or all(count == nothing or names & set(row) for names, count in named)

@@ -33,7 +33,7 @@ from pkdp_pipeline.extras.report.pages.published import promise_of
 from pkdp_pipeline.ledger.words import budget_words
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.mechanisms import Count, noised_below
 from pkdp_pipeline.model.spelling import joined, printable
 from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
@@ -229,8 +229,10 @@ def _tables(document: dict[str, Any], promised: Promised) -> tuple[str, dict[str
 def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertificate | None) -> Iterator[str]:
     """Yield which rules a release's table breaks, then its question. Without a certificate, the table's shape alone."""
     columns, keys, counts = (release["table"][name] for name in ("columns", "keys", "counts"))
+    marks = release["table"].get("exact")
     if not len(keys) == len(counts) == len(set(map(tuple, keys))) or any(len(key) != len(columns) for key in keys):
         yield "it has not one key and one count for every cell"
+    yield from _mark_faults(counts, marks)
     if certificate is None:
         return
     is_count = isinstance(certificate.mechanism, Count)
@@ -238,7 +240,14 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
         yield "its columns are not those of what the certificate is about"
     if is_found(certificate) and None in counts:
         yield "cells are found in the data, so a suppressed one has no row; here one has"
-    least = least_shown(certificate)
+    if noised_below(certificate.mechanism) != (marks is not None):
+        yield "its marks of which counts are exact are not those of what the certificate is about"
+    elif marks is not None:
+        exact = [count for count, mark in zip(counts, marks, strict=True) if mark]
+        if any(count < certificate.mechanism.k for count in exact):
+            yield f"a count below {certificate.mechanism.k} is marked as exact"
+        counts = [count for count, mark in zip(counts, marks, strict=True) if mark is False]
+    least = certificate.mechanism.release_threshold if marks is not None else least_shown(certificate)
     if least is not None and any(count is not None and count < least for count in counts):
         yield f"a count is below {least}, which the mechanism never publishes"
     question = release["asked"]
@@ -248,11 +257,22 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
         yield "the question is not that of its table and its promise"
 
 
+def _mark_faults(counts: Sequence[int | None], marks: Sequence[bool | None] | None) -> Iterator[str]:
+    """Yield whether some counts have no mark, or some marks no count."""
+    if marks is not None and [count is None for count in counts] != [mark is None for mark in marks]:
+        yield "it does not mark which counts are exact"
+
+
 def _series_faults(series: dict[str, Any], releases: Sequence[dict[str, Any]], lowest: int | None) -> Iterator[str]:
     """Yield what is wrong with a series: its shape, a low count, or the period whose table the report shows."""
     periods, counts, cells = series["periods"], series["counts"], series["cells"]
     if len(counts) != len(periods) or any(len(row) != len(cells) for row in counts):
         yield "it has not one count for every period and cell"
+    marks = series.get("exact")
+    if marks is not None and len(marks) != len(counts):
+        yield "it does not mark which counts are exact"
+    for row, marks_of_row in zip(counts, marks or (), strict=False):
+        yield from _mark_faults(row, marks_of_row)
     if len(set(periods)) < len(periods) or len(set(cells)) < len(cells):
         yield "a period or a cell is named twice"
     if lowest is not None and any(count is not None and count < lowest for row in counts for count in row):
@@ -265,6 +285,10 @@ def _series_faults(series: dict[str, Any], releases: Sequence[dict[str, Any]], l
             clear = '"' not in "".join((*names, *cells)) and len(shown) == len(names) and not release["table"]["more"]
             if clear and [shown.get(cell) for cell in cells] != counts[periods.index(release["period"])]:
                 yield "its last period is not what the table of that release says"
+            last = periods.index(release["period"])
+            shown = dict(zip(names, release["table"].get("exact") or (), strict=False))
+            if clear and [shown.get(cell) for cell in cells] != (marks or {last: [None] * len(cells)})[last]:
+                yield "its marks of which counts are exact are not those of the table of that release"
 
 
 def _total(document: dict[str, Any], promised: Promised) -> str:

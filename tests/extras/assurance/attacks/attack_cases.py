@@ -54,6 +54,22 @@ EXACT = {
         {"p_max_between": 0.6, "known": 4, "influence": "active"},
         "value",
     ),
+    "noised_below": (pkdp.Count(k=20, noise=pkdp.GeometricNoise(0.25), below="noise"), {"p_max": 0.1}, "presence"),
+    "noised_below_controlled": (
+        pkdp.Histogram(k=12, noise=pkdp.GeometricNoise(0.2), release_threshold=3, below="noise"),
+        {"p_max": 0.3, "known": 2, "influence": "active"},
+        "presence",
+    ),
+    "noised_below_known": (
+        pkdp.Count(k=12, noise=pkdp.GeometricNoise(0.2), below="noise"),
+        {"p_max": 0.1, "known": 3},
+        "presence",
+    ),
+    "noised_below_between": (
+        pkdp.Histogram(k=8, noise=pkdp.GeometricNoise(0.1), below="noise"),
+        {"p_max_between": 0.6},
+        "value",
+    ),
     "options": (pkdp.Histogram(), {"p_min": 0.2, "unknown": 10}, "value"),
 }
 

@@ -30,6 +30,7 @@ def _strongest(name: str, epsilon: float) -> tuple[pkdp.Certificate, Crowd, floa
         ("between", 0.5, 0.85),
         ("two_sided", 1.0, 0.9),
         ("complement", 1.0, 0.9),
+        ("noised_below", 1.0, 0.9),
     ],
 )
 def test_a_simulation_attains_an_exact_theorem_and_finds_a_lowered_number(
@@ -68,6 +69,11 @@ _CASES = [
     (
         pkdp.Count(noise=pkdp.GeometricNoise(0.8)),
         Crowd(cells=1, unknown=(Group(people=15, chances=(0.3,)),), first=None, second=0),
+        0.3,
+    ),
+    (
+        pkdp.Count(k=4, noise=pkdp.GeometricNoise(0.8), below="noise"),
+        Crowd(cells=1, unknown=(Group(people=15, chances=(0.3,)),)),
         0.3,
     ),
     (pkdp.Histogram(k=4), Crowd(cells=2, unknown=_SHARED, first=0, second=1), 0.5),

@@ -188,10 +188,25 @@ def an_error_for_somebody_alone(patch: pytest.MonkeyPatch) -> None:
 
 def zero_where_nobody_is(patch: pytest.MonkeyPatch) -> None:
     def shown(mechanism, counts, *, others=None):
-        values = public(mechanism, counts, others=others)
-        return pd.array(
-            [0 if count == 0 else value for count, value in zip(counts, values, strict=True)], dtype="Int64"
-        )
+        values = public(mechanism, counts, others=others)["count"]
+        zeros = [0 if count == 0 else value for count, value in zip(counts, values, strict=True)]
+        return {"count": pd.array(zeros, dtype="Int64")}
+
+    patch.setattr(applied, "_public", shown)
+
+
+def small_counts_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    def shown(mechanism, counts, *, others=None):
+        table = public(mechanism, counts, others=others)
+        return table | {"count": pd.array(counts, dtype="Int64")}
+
+    patch.setattr(applied, "_public", shown)
+
+
+def marks_of_smaller_counts(patch: pytest.MonkeyPatch) -> None:
+    def shown(mechanism, counts, *, others=None):
+        table = public(mechanism, counts, others=others)
+        return table | {"exact": pd.array([count >= mechanism.k - 1 for count in counts], dtype="boolean")}
 
     patch.setattr(applied, "_public", shown)
 
@@ -207,7 +222,8 @@ def k_after_the_noise(patch: pytest.MonkeyPatch) -> None:
     def shown(mechanism, counts, *, others=None):
         least = mechanism.release_threshold or 0
         noisy = noised([count if count >= mechanism.k else count + 1 for count in counts], mechanism.noise)
-        return pd.array([value if value >= mechanism.k - least else None for value in noisy], dtype="Int64")
+        shown = [value if value >= mechanism.k - least else None for value in noisy]
+        return {"count": pd.array(shown, dtype="Int64")}
 
     patch.setattr(applied, "_public", shown)
 
@@ -266,6 +282,8 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (noise_anew_at_a_replay, "the same request again", 40, "pandas"),
     (a_revision_for_nothing, "a request and its revision", 40, "pandas"),
     (k_off_by_one, "several cells, k", 40, "polars"),
+    (marks_of_smaller_counts, "histogram, noised below k", 40, "pandas"),
+    (small_counts_as_they_are, "histogram, noised below k", 40, "pandas"),
 ]
 MORE: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (k_of_a_count_off_by_one, "count, k_complement", 120, "pandas"),
@@ -282,6 +300,9 @@ MORE: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (an_index_of_observed_keys, "whole table, cells found", 120, "pandas"),
     (a_warning_when_something_is_hidden, "whole table, cells found", 120, "pandas"),
     (a_log_of_what_is_hidden, "whole table, cells found", 120, "pandas"),
+    (k_off_by_one, "histogram, noised below k", 60, "duckdb"),
+    (k_of_a_count_off_by_one, "count, noised below k", 120, "pandas"),
+    (half_the_noise, "histogram, noised below k", 60, "pandas"),
     (an_error_for_somebody_alone, "whole table, cells found", 120, "pandas"),
 ]
 

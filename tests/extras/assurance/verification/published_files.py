@@ -47,6 +47,18 @@ MADE = {
     "histogram_value": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, known=2), "value"),
     "histogram_between": (pkdp.Histogram(k=40), pkdp.AttackerModel(p_max_between=0.7), "value"),
     "options": (pkdp.Histogram(), pkdp.AttackerModel(p_min=0.2, unknown=500), "value"),
+    "noised_below": (pkdp.Count(k=20, noise=NOISE, below="noise"), pkdp.AttackerModel(p_max=0.1, known=2), "presence"),
+    "noised_below_presence": (
+        pkdp.Histogram(k=20, noise=NOISE, release_threshold=9, below="noise_from_1"),
+        pkdp.AttackerModel(p_max=0.1),
+        "presence",
+    ),
+    "noised_below_value": (pkdp.Histogram(k=9, noise=NOISE, below="noise"), pkdp.AttackerModel(p_max=0.1), "value"),
+    "noised_below_between": (
+        pkdp.Histogram(k=9, noise=NOISE, below="noise"),
+        pkdp.AttackerModel(p_max_between=0.6),
+        "value",
+    ),
     "noise": (pkdp.Histogram(k=5, noise=NOISE, release_threshold=40), pkdp.AttackerModel(), "value"),
 }
 
@@ -81,7 +93,7 @@ def frame() -> pd.DataFrame:
 
 @functools.cache
 def release(kind: str = "found") -> bytes:
-    """Return the file of a release: with cells found or declared, with noise, or a count."""
+    """Return the file of a release: with cells found or declared, with noise (below k), or a count."""
     people = frame()
     attacker = pkdp.AttackerModel(p_max=0.1)
     if kind == "count":
@@ -91,8 +103,11 @@ def release(kind: str = "found") -> bytes:
             "town", unit="person", domain=["Ås", "Bø", "Secretville"], noise=NOISE, attacker=pkdp.AttackerModel()
         )
     else:
-        domain = ["Secretville", "Bø", "Ås", "Nowhere"] if kind == "declared" else None
-        made = people.pkdp.histogram("town", unit="person", k=20, domain=domain, attacker=attacker)
+        domain = ["Secretville", "Bø", "Ås", "Nowhere"] if "declared" in kind else None
+        options = {"k": 20, "domain": domain, "attacker": attacker, "target": None}
+        if "below" in kind:
+            options |= {"below": "noise", "noise": NOISE, "release_threshold": None if domain else 5}
+        made = people.pkdp.histogram("town", unit="person", **options)
     return made.to_bytes()
 
 
@@ -159,6 +174,19 @@ QUIET = """
     k = 20
 """
 
+BELOW = """
+    [attacker]
+    p_max = 0.1
+
+    [[release]]
+    name = "people_by_town"
+    by = "town"
+    k = 20
+    below = "noise"
+    noise = { epsilon = 1.0 }
+    domain = ["Ås", "Bø", "Secretville", "Nowhere"]
+"""
+
 NOISY = """
     [[release]]
     name = "people"
@@ -200,8 +228,10 @@ def job(kind: str = "quiet") -> Path:
     pd.concat([frame().assign(day=day) for day in days]).to_parquet(folder / "visits.parquet")
     evidence = """evidence = { kind = "one_day_protected" }
     budget = { epsilon = 9.0, delta = 1e-6, part = "partial_knowledge" }"""
-    text = JOB.replace("EVIDENCE", evidence if kind == "quiet" else "")
-    text = text.replace("RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE, "found": FOUND}[kind])
+    text = JOB.replace("EVIDENCE", evidence if kind in ("quiet", "below") else "")
+    text = text.replace(
+        "RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE, "found": FOUND, "below": BELOW}[kind]
+    )
     (folder / "job.toml").write_text(textwrap.dedent(text), encoding="utf-8")
     for day in days:
         run_job(load_job(folder / "job.toml"), day)

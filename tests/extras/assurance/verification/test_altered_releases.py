@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from published_files import altered, outcome, release, resealed, written
+from thorough import few
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.extras.assurance.verification import verify
+from pkdp_pipeline.extras.assurance.verification.claims import Nested
+from pkdp_pipeline.extras.assurance.verification.files import release_table_claims
+from pkdp_pipeline.ledger.sealed import parquet_content
 from pkdp_pipeline.model.keys import domain_dtype
 
 
@@ -23,6 +31,16 @@ def checked(folder, content):
 def first_count(to):
     def change(table: pd.DataFrame) -> pd.DataFrame:
         table.loc[0, "count"] = to
+        return table
+
+    return change
+
+
+def marked(town, count, exact):
+    """Return the change of one cell's count and of its mark."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        table.loc[table["town"] == town, ["count", "exact"]] = [count, exact]
         return table
 
     return change
@@ -81,6 +99,15 @@ def test_what_else_is_put_into_the_file_is_found(tmp_path):
         ("found", lambda table: table.assign(count=table["count"].astype("float64")), "table.columns"),
         ("found", lambda table: table[["count"]], "table.columns"),
         ("noised", first_count(pd.NA), "table.counts"),
+        ("declared, below", marked("Secretville", 19, True), "table.counts"),
+        ("declared, below", marked("Ås", 37, pd.NA), "table.counts"),
+        ("declared, below", marked("Nowhere", pd.NA, pd.NA), "table.counts"),
+        ("declared, below", marked("Nowhere", pd.NA, False), "table.counts"),
+        ("found, below", marked("Ås", 4, False), "table.counts"),
+        ("found, below", lambda table: table[["town", "count"]], "table.columns"),
+        ("found, below", lambda table: table[["town", "exact", "count"]], "table.columns"),
+        ("found, below", lambda table: table.assign(exact=table["exact"].astype("Int64")), "table.columns"),
+        ("found", lambda table: table.assign(exact=True), "table.columns"),
         ("count", lambda table: pd.concat([table, table], ignore_index=True), "table.cells"),
         ("count", lambda table: table.assign(other=1)[["other", "count"]], "table.columns"),
         ("count", first_count(19), "table.counts"),
@@ -90,6 +117,36 @@ def test_a_table_that_breaks_a_rule_is_found_although_its_id_was_made_anew(tmp_p
     found = checked(tmp_path, resealed(release(kind), table=change))
     assert outcome(found, "release.id").outcome == "pass"
     assert outcome(found, key).outcome == "fail", str(found)
+
+
+def test_a_mark_that_was_flipped_is_not_that_of_the_id(tmp_path):
+    content = release("declared, below")
+    for town in ("Ås", "Nowhere"):
+        flipped = rewritten(
+            content, lambda table, town=town: table.assign(exact=table["exact"] ^ (table["town"] == town))
+        )
+        assert outcome(checked(tmp_path, flipped), "release.id").outcome == "fail"
+
+
+def test_a_certificate_of_declared_cells_is_none_of_found_ones():
+    table, metadata = parquet_content(release("found, below"))
+    found = release_certificate(metadata[b"pkdp.certificate"].decode())
+    declared = replace(found, mechanism=replace(found.mechanism, below="noise"))
+    for certificate, expected in ((found, "pass"), (declared, "fail")):
+        nested = Nested(path="certificate", document={}, certificate=certificate)
+        outcomes = {claim.key: claim.outcome for claim in release_table_claims(table, [nested])}
+        assert outcomes["table.cells"] == expected
+
+
+def test_no_byte_of_a_release_can_be_flipped(tmp_path):
+    content, rng = release("declared, below"), np.random.default_rng(5)
+    for place in rng.integers(0, len(content), few(100, 30)).tolist():
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        try:
+            checked(tmp_path, bytes(flipped))
+        except pkdp.ArgumentError:
+            continue
 
 
 def test_keys_whose_type_tells_of_a_withheld_cell_are_found(tmp_path):

@@ -1,0 +1,147 @@
+"""Theorem S: a secret sample hides everybody of the population from somebody who knows all records, but not the draw.
+
+With `P` and `Q` the laws of what is published with the target among those drawn and without her, and β the chance to
+be drawn, the pair is ``((1 - β) Q + β P, Q)``. By the lemma of mixtures its divergences are, with
+``a = β - (1 - β)(e^ε - 1)``,
+
+    β H_ε'(P ‖ Q),  e^ε' = 1 + (e^ε - 1)/β;       a H_ε''(Q ‖ P),  e^ε'' = β e^ε / a;  0 where a ≤ 0.
+
+*Rounding*: ε' and ε'' are lowered by 16 units of their size, which raises δ; products are raised.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkdp_pipeline.theorems.binomial_tails import left_tails, right_tails
+from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.hull import hull_atoms
+from pkdp_pipeline.theorems.rounding import UNIT, Array, lowered, raised
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.waiting_pair import Pair, product_above, waiting_pair
+
+_BUDGET = 64.0 * UNIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled(Bound):
+    """Privacy profile of the presence in a population of which a secret sample is published.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile.
+    base : Bound
+        Of what is published, against somebody to whom all others are drawn with a chance of β at most: theorem A, I or
+        noise.
+    sampled : float
+        β: everybody is drawn independently with at most this chance.
+
+    Notes
+    -----
+    *Guarantee*: the certified side is never below the divergence of any declared attacker, in either order; of a
+    threshold and of noise it is attained. *Rounding*: outward. *Source*: `docs/mathematics.md`, theorem S.
+    """
+
+    base: Bound
+    sampled: float
+
+    @property
+    def slack(self) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return self.base.slack
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return np.maximum(*(self.base.rounding(points) for points in self._points(epsilons)[:2]))
+
+    def _points(self, epsilons: Array) -> tuple[Array, Array, Array]:
+        """Return ε', ε'' and a, where that is above 0."""
+        growth, share = np.expm1(np.minimum(epsilons, 700.0)), self.sampled
+        right = np.log1p(np.minimum(growth / share, 1e300))
+        rest = share - (1.0 - share) * growth
+        known = rest > 8.0 * UNIT
+        left = np.where(known, np.log1p(growth) + math.log(share) - np.log(np.where(known, rest, 1.0)), 700.0)
+        return right, left, np.where(known, rest, 0.0)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        if self.sampled == 0.0:
+            return np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        right, left, rest = self._points(epsilons)
+        # The smaller ε bounds from above; so does the rest raised where it may be above 0.
+        pads = 16.0 * UNIT * (1.0 + right), 16.0 * UNIT * (1.0 + left) / np.maximum(rest, 1e-12)
+        above = np.maximum(0.0, right - pads[0]), np.maximum(0.0, left - pads[1])
+        below = right + pads[0], left + pads[1]
+        upper, lower = self._orders(*above)[1], self._orders(*below)[0]
+        rest_above = rest + 16.0 * UNIT
+        certified = np.maximum(raised(self.sampled * upper[0], _BUDGET), raised(rest_above * upper[1], _BUDGET))
+        attained = np.maximum(lowered(self.sampled * lower[0], _BUDGET), lowered(rest * lower[1], _BUDGET))
+        certified = np.minimum(1.0, np.where(upper.max(axis=0) > 0.0, certified, 0.0))
+        return np.minimum(attained, certified), certified
+
+    def _orders(self, right: Array, left: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) of the base, shape (2, n) each: at ε' in one order, at ε'' in the other."""
+        if isinstance(self.base, Thresholding) and self.base.cap is None and 0.0 < self.base.p < 1.0 < self.base.k:
+            cutoffs = [self.base.k - 1] * len(right)
+            sides = (right_tails(cutoffs, self.base.p, right), left_tails(cutoffs, self.base.p, left))
+        else:
+            sides = (self.base.bracket(right), self.base.bracket(left))
+        lower, upper = zip(*sides, strict=True)
+        return np.stack(lower), np.stack(upper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledValue(Bound):
+    """Privacy profile of the cell that a person of the population is in; see `Sampled`.
+
+    Notes
+    -----
+    Given everybody's records the cells are independent, so the law is the product of the two cells' pairs in opposite
+    orders. *Guarantee*: never below the divergence of any declared attacker. The attained side is that of somebody who
+    looks at the one cell; two crowds come closer. *Rounding*: outward. *Source*: `docs/mathematics.md`, theorem S.
+    """
+
+    base: Bound
+    sampled: float
+
+    @property
+    def slack(self) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return self.base.slack
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`: that of atoms and their ratios."""
+        return np.full((2, len(epsilons)), 1e-6)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        if self.sampled == 0.0:
+            return np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        if isinstance(self.base, Thresholding):
+            pair = waiting_pair(self.base.k - 1, self.base.p, self.base.cap, 1e-60)
+        else:
+            losses, weights, infinite = hull_atoms((self.base,))
+            order = np.argsort(-losses, kind="stable")
+            ratios, budget = np.exp(-losses[order]), _BUDGET
+            pair = Pair(weight=weights[order], ratio=ratios, budget=budget, first_only=infinite, second_only=infinite)
+        mixed = self._mixed(pair)
+        certified = np.array([product_above(mixed, mixed, epsilon) for epsilon in epsilons.tolist()])
+        attained = Sampled(theorem=self.theorem, base=self.base, sampled=self.sampled).bracket(epsilons)[0]
+        return np.minimum(attained, certified), certified
+
+    def _mixed(self, pair: Pair) -> Pair:
+        """Return the pair ``((1 - β) Q + β P, Q)``."""
+        drawn, spared = self.sampled, 1.0 - self.sampled
+        shares = spared * pair.ratio + drawn
+        return Pair(
+            weight=pair.weight * shares,
+            ratio=pair.ratio / shares,
+            budget=pair.budget + 8.0 * UNIT,
+            # What only one law has counts as disclosed.
+            first_only=(drawn * pair.first_only + spared * pair.second_only) * (1.0 + 8.0 * UNIT),
+            second_only=pair.second_only,
+        )

@@ -1,0 +1,100 @@
+"""When theorem S holds: the data are a secret sample of a population whose every record the attacker may know."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
+from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied, Bound
+from pkdp_pipeline.theorems.noised_below import NoisedBelow
+from pkdp_pipeline.theorems.record import Theorem
+from pkdp_pipeline.theorems.sampled import Sampled, SampledValue
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
+
+
+def _sampled(
+    theorem: str, kind: type[Sampled | SampledValue], mechanism: Mechanism, attacker: AttackerModel, _: frozenset[str]
+) -> Applied | str | None:
+    if attacker.sampled is None:
+        return None
+    base = _base(theorem, mechanism, attacker, attacker.sampled)
+    if isinstance(base, str):
+        return base
+    bound = kind(theorem=theorem, base=base, sampled=attacker.sampled)
+    complement = getattr(mechanism, "k_complement", None) is not None
+    behind = isinstance(base, Thresholding) and mechanism.noise is not None
+    return Applied(bound=bound, attack=None if complement or behind else bound)
+
+
+def _base(theorem: str, mechanism: Mechanism, attacker: AttackerModel, sampled: float) -> Bound | str:
+    """Return the bound against somebody who sees others drawn with this chance, or why there is none."""
+    k, noise, known = mechanism.k, mechanism.noise, attacker.known
+    if cells_per_unit(mechanism) > 1:
+        return "what a person's several cells tell together is not certified of a sample: count her in one cell"
+    if k is None and noise is None:
+        return "an exact count shows that somebody was drawn, whoever she is: give k, or noise"
+    if k is None and noise is not None:
+        return NoiseCurve(theorem="noise", noise=noise.epsilon)
+    assert k is not None
+    if k - known <= 1:
+        return (
+            f"k = {k} is not above known + 1 = {known + 1}: whoever knows {known} of those who were drawn sees the "
+            "target cross the threshold"
+        )
+    if noised_below(mechanism) and noise is not None:
+        if noise.epsilon > MAX_NOISE:
+            return f"noise epsilon above {MAX_NOISE:g} changes nothing: leave noise and below out"
+        return NoisedBelow(
+            theorem=theorem,
+            k=k,
+            p=sampled,
+            known=known,
+            active=True,
+            noise=noise.epsilon,
+            release_threshold=mechanism.release_threshold,
+            from_one=mechanism.below == "noise_from_1",
+        )
+    return Thresholding(theorem=theorem, k=k - known, p=sampled)
+
+
+_DRAWN = (
+    "Everybody in the population was drawn independently of everybody else, with no more than the stated chance, and "
+    "who was drawn is secret. That is false for samples of a fixed size, quotas, clusters and systematic draws, and "
+    "where the number of those drawn is published."
+)
+_PROTECTS = (
+    "Protects {what}, from somebody who does not know who was drawn; it does not protect from somebody who knows "
+    "that she was drawn, nor what several releases, or other people's records, tell about her."
+)
+_PRESENT = "whether a person is in the population and what her record says"
+
+SAMPLED = tuple(
+    Theorem(
+        key=key,
+        title=title,
+        citation="docs/mathematics.md, section 7, theorem S",
+        against=whom.sampled,
+        assumes=(_DRAWN,),
+        protection=_PROTECTS.format(what=what),
+        rests_on=("sampled",),
+        noised_below=True,
+        hides_presence_too=kind is SampledValue,
+        about=about,
+        rule=partial(_sampled, key, kind),
+    )
+    for key, title, what, kind, about in (
+        ("sampled_count", "Theorem S: a count of a secret sample", _PRESENT, Sampled, (Count, "presence")),
+        ("sampled_presence", "Theorem S: a histogram of a secret sample", _PRESENT, Sampled, (Histogram, "presence")),
+        (
+            "sampled_value",
+            "Theorem S, value: a histogram of a secret sample",
+            "which of two published cells a person of the population is in",
+            SampledValue,
+            (Histogram, "value"),
+        ),
+    )
+)
+"""Its records."""

@@ -71,7 +71,7 @@ class Rounding:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         midpoint = f"as the middle of {self.base} counts, such as {self.shown(0)} for 0 to {self.base - 1}"
         return {"nearest": f"to the nearest {self.base}", "down": f"rounded down to {self.base}", "midpoint": midpoint}[
             self.mode
@@ -134,7 +134,7 @@ class Bands:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         return f"in the bands {', '.join(map(self.text, self.edges))}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class RandomRounding:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         return f"as one of the neighbouring multiples of {self.base}, drawn at random"
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class RandomRounding:
 
 @dataclass(frozen=True, slots=True)
 class PerturbationTable:
-    """What is shown of a count is drawn from a public table of probabilities, independently for every count.
+    """The number that stands for a count is drawn from a public table of probabilities, independently for every count.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class PerturbationTable:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         return "as drawn from a public perturbation table"
 
     def to_dict(self) -> dict[str, Any]:

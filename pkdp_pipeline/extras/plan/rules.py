@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,8 +23,8 @@ from pkdp_pipeline.model.mechanisms import Histogram, mechanism_from_dict, mecha
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, rounded_up
 
-P_MAX = (0.05, 0.1, 0.2)
-"""How sure attackers are at most for whom rules are compared."""
+ATTACKERS = (*(AttackerModel(p_max=p_max) for p_max in (0.05, 0.1, 0.2)), AttackerModel(sampled=0.1))
+"""Those against whom rules are compared: at most so sure of anybody, or ignorant of who was drawn into a sample."""
 
 FAIR = "Most rules were never meant to give such a number: they keep single people from standing out."
 
@@ -142,9 +142,9 @@ def _published(chosen: Rule) -> str:
     return "-" if chosen.certifiable is None else in_short(chosen.certifiable)
 
 
-def deltas(mechanism: Histogram, epsilon: float, certainties: tuple[float, ...] = P_MAX) -> tuple[float, ...]:
-    """Return what is certified at an epsilon, by how sure the attacker is at most."""
-    return tuple(certify(mechanism, AttackerModel(p_max=p_max)).delta(epsilon) for p_max in certainties)
+def deltas(mechanism: Histogram, epsilon: float, attackers: Sequence[AttackerModel] = ATTACKERS) -> tuple[float, ...]:
+    """Return the deltas that are certified at an epsilon, against each attacker."""
+    return tuple(certify(mechanism, attacker).delta(epsilon) for attacker in attackers)
 
 
 def print_rules(as_json: bool) -> None:
@@ -161,17 +161,18 @@ def print_rules(as_json: bool) -> None:
 def print_rule(key: str, p_max: float | None, epsilon: float, as_json: bool) -> None:
     """Print a rule, what it promises, and what to change where that is nothing; which ends with exit code 4."""
     chosen = rule(key)
-    certainties = P_MAX if p_max is None else tuple(sorted({*P_MAX, p_max}))
+    others = () if p_max is None else (AttackerModel(p_max=p_max),)
+    attackers = (*others, *(attacker for attacker in ATTACKERS if attacker not in others))
     if as_json:
-        typer.echo(json.dumps(_document(chosen, certainties, epsilon), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(_document(chosen, attackers, epsilon), ensure_ascii=False, indent=2))
     else:
-        _say(Screen(), chosen, certainties, epsilon)
+        _say(Screen(), chosen, attackers, epsilon)
     if chosen.zero != "alike":
         raise typer.Exit(REFUSED)
 
 
-def _say(screen: Screen, chosen: Rule, certainties: tuple[float, ...], epsilon: float) -> None:
-    header = ("attacker at most sure", f"δ at ε = {exactly(epsilon)}", f"k for δ = {exactly(_TARGET)}")
+def _say(screen: Screen, chosen: Rule, attackers: Sequence[AttackerModel], epsilon: float) -> None:
+    header = ("attacker", f"δ at ε = {exactly(epsilon)}", f"k for δ = {exactly(_TARGET)}")
     screen.title(f"{chosen.publisher}: {chosen.name}")
     screen.say(chosen.hides)
     screen.say(f"Read on {chosen.read.isoformat()}: {chosen.url}")
@@ -182,27 +183,24 @@ def _say(screen: Screen, chosen: Rule, certainties: tuple[float, ...], epsilon: 
             screen.say("A visible zero: it can be told from a small count, and so can whoever is alone in a cell.")
         screen.say(f"The smallest change: {change}.")
     if certifiable is not None:
-        screen.head("What it promises" if change is None else "What that promises")
-        screen.say(
-            f"Published: {in_short(certifiable)}. The first count shown apart from 0 is {first_shown(certifiable)}."
-        )
-        numbers = zip(certainties, deltas(certifiable, epsilon, certainties), strict=True)
-        screen.table(
-            header,
-            [
-                (
-                    percent(p_max),
-                    rounded_up(delta),
-                    str(smallest_k(AttackerModel(p_max=p_max), epsilon=epsilon, delta=_TARGET)),
-                )
-                for p_max, delta in numbers
-            ],
-            right=header,
-        )
+        screen.head("Its promise" if change is None else "The promise of that")
+        first = first_shown(certifiable)
+        screen.say(f"Published: {in_short(certifiable)}. The first count shown apart from 0 is {first}.")
+        rows = [
+            (_whom(attacker), rounded_up(delta), str(smallest_k(attacker, epsilon=epsilon, delta=_TARGET)))
+            for attacker, delta in zip(attackers, deltas(certifiable, epsilon, attackers), strict=True)
+        ]
+        screen.table(header, rows, right=header[1:])
     screen.say(FAIR)
 
 
-def _document(chosen: Rule, certainties: tuple[float, ...], epsilon: float) -> dict[str, Any]:
+def _whom(attacker: AttackerModel) -> str:
+    if attacker.sampled is not None:
+        return f"knows all but who was drawn, {percent(attacker.sampled)} at most"
+    return f"at most {percent(attacker.p_max)} sure of anybody"
+
+
+def _document(chosen: Rule, attackers: Sequence[AttackerModel], epsilon: float) -> dict[str, Any]:
     certifiable = chosen.certifiable
     document: dict[str, Any] = {
         "rule": chosen.key,
@@ -216,7 +214,14 @@ def _document(chosen: Rule, certainties: tuple[float, ...], epsilon: float) -> d
         "certifiable": None if certifiable is None else mechanism_to_dict(certifiable),
         "smallest_change": chosen.smallest_change,
     }
-    if certainties and certifiable is not None:
-        numbers = zip(certainties, deltas(certifiable, epsilon, certainties), strict=True)
-        document |= {"epsilon": epsilon, "delta": [{"p_max": p_max, "delta": delta} for p_max, delta in numbers]}
+    if attackers and certifiable is not None:
+        numbers = zip(attackers, deltas(certifiable, epsilon, attackers), strict=True)
+        document |= {
+            "epsilon": epsilon,
+            "deltas": [{**_named(attacker), "delta": delta} for attacker, delta in numbers],
+        }
     return document
+
+
+def _named(attacker: AttackerModel) -> dict[str, float | None]:
+    return {"p_max": attacker.p_max} if attacker.sampled is None else {"sampled": attacker.sampled}

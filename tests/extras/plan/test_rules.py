@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.plan.rules import P_MAX, Rule, deltas, first_shown, in_short, rules
+from pkdp_pipeline.extras.plan.rules import ATTACKERS, Rule, deltas, first_shown, in_short, rules
 from pkdp_pipeline.model.wording import rounded_up
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "rules.md"
@@ -21,7 +21,7 @@ RUNNER = CliRunner()
 
 def row(rule: Rule) -> str:
     certifiable = rule.certifiable
-    numbers = ["–"] * 3 if certifiable is None else map(rounded_up, deltas(certifiable, 1.0))
+    numbers = ["–"] * len(ATTACKERS) if certifiable is None else map(rounded_up, deltas(certifiable, 1.0))
     cells = (
         f"[{rule.publisher}]({rule.url}): {rule.name} (`{rule.key}`, read {rule.read})",
         rule.hides,
@@ -122,8 +122,9 @@ def test_a_rule_as_json():
     assert code == 4
     assert document["zero"] == "apart"
     assert document["mechanism"] is None
-    assert [number["p_max"] for number in document["delta"]] == list(P_MAX)
-    assert document["delta"][1]["delta"] == deltas(pkdp.Histogram(k=8), 1.0)[1]
+    assert [number.get("p_max") for number in document["deltas"]] == [0.05, 0.1, 0.2, None]
+    assert document["deltas"][-1]["sampled"] == 0.1
+    assert [number["delta"] for number in document["deltas"]] == list(deltas(pkdp.Histogram(k=8), 1.0))
     code, told = certified("--list", "--json")
     assert code == 0
     assert [each["rule"] for each in json.loads(told)] == list(rules())

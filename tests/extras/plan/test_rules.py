@@ -20,13 +20,12 @@ RUNNER = CliRunner()
 
 
 def row(rule: Rule) -> str:
-    certifiable = rule.certifiable
-    numbers = ["–"] * len(ATTACKERS) if certifiable is None else map(rounded_up, deltas(certifiable, 1.0))
+    certifiable, change = rule.certifiable, rule.smallest_change or "as it is"
+    numbers = ["–"] * len(ATTACKERS) if certifiable is None else [rounded_up(x, 2) for x in deltas(certifiable, 1.0)]
     cells = (
-        f"[{rule.publisher}]({rule.url}): {rule.name} (`{rule.key}`, read {rule.read})",
+        f"[{rule.publisher}, {rule.name}]({rule.url}), read {rule.read} (`{rule.key}`)",
         rule.hides,
-        rule.smallest_change or "none",
-        "–" if certifiable is None else in_short(certifiable),
+        change if certifiable is None else f"{change}: {in_short(certifiable)}",
         *numbers,
     )
     return f"| {' | '.join(cells)} |"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -286,13 +287,18 @@ Display = Rounding | Bands | RandomRounding | PerturbationTable
 
 
 def read_display(content: object) -> Display:
-    """Return the rule that is written as JSON, in SQL or in a job file, or raise `ArgumentError`."""
+    """Return the rule that is written as JSON, or its text, in SQL or in a job file, or raise `ArgumentError`."""
     kinds: dict[str, Any] = {
         "rounding": Rounding,
         "bands": Bands,
         "random_rounding": RandomRounding,
         "perturbation": PerturbationTable,
     }
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError):
+            content = None
     given = dict(content) if isinstance(content, Mapping) else {}
     named = [name for name in given if name in kinds]
     if len(named) != 1 or set(given) - {named[0], *(["mode"] if named == ["rounding"] else [])}:

@@ -7,11 +7,9 @@ result is post-processing, which every certificate survives unchanged, so nothin
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -19,17 +17,14 @@ import pandas as pd
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
-from pkdp_pipeline.model.display import Bands, Display, Rounding
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import (
     Count,
     GeometricNoise,
     Mechanism,
     cells_per_unit,
-    check_noise,
     key_columns,
     mean_absolute,
-    noise_scale,
     noised_below,
 )
 from pkdp_pipeline.model.predicate import check_columns
@@ -56,40 +51,6 @@ class ExpectedError:
     standard_deviation: float
     bound_95: int
     suppression: str
-
-
-def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
-    """Return every count plus its own two-sided geometric noise.
-
-    Drawn by OpenDP's exact sampler (no floating point) from the operating system's entropy; there is no seed. As long
-    as `counts`; values may be negative. Raises `ArgumentError` if the noise is too wide to be drawn.
-    """
-    check_noise(noise)
-    if not counts:
-        return []
-    return [int(value) for value in _sampler(noise)([int(count) for count in counts])]
-
-
-def shown_as(display: Display, count: int) -> int:
-    """Return the number that stands for a count; a random one is drawn from the operating system's entropy."""
-    if isinstance(display, Rounding | Bands):
-        return display.shown(count)
-    draw, chances = random.SystemRandom().random(), display.chances(count)
-    for value, chance in chances:
-        draw -= chance
-        if draw < 0.0:
-            return value
-    return chances[-1][0]
-
-
-@lru_cache(maxsize=64)
-def _sampler(noise: GeometricNoise) -> Any:
-    """Return what draws noise, which has no state."""
-    import opendp.prelude as opendp
-
-    opendp.enable_features("contrib")
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
-    return opendp.m.make_laplace(*space, scale=noise_scale(noise))
 
 
 def expected_error(mechanism: Mechanism) -> ExpectedError:
@@ -147,7 +108,7 @@ class _Group:
     unlisted: _People
 
 
-_NOBODY = _People(least=0, most=0, published=0, noises=0)
+NOBODY = _People(least=0, most=0, published=0, noises=0)
 
 
 def rollup(table: pd.DataFrame, mechanism: Mechanism, by: str | Sequence[str], *, declared: bool) -> pd.DataFrame:
@@ -159,14 +120,14 @@ def rollup(table: pd.DataFrame, mechanism: Mechanism, by: str | Sequence[str], *
     that would have been published as `table`, and no other number is; with noise likewise for some value of
     the noise.
     """
-    names = _names(table, by)
+    names = by_names(table, by)
     if set(names) != set(_columns(table)):
         check_adds_up(mechanism)
-    _check_free(names, ("least", "most", "error"))
-    groups = _groups(table, mechanism, names, declared=declared)
-    cells = _cells(table, mechanism)
+    check_free(names, ("least", "most", "error"))
+    groups = groups_of(table, mechanism, names, declared=declared)
+    cells = people_in_cells(table, mechanism)
     totals = [_total([*(cells[position] for position in group.positions), group.unlisted]) for group in groups]
-    return _totals_frame(_keys(table, names, groups), totals, mechanism)
+    return _totals_frame(first_keys(table, names, groups), totals, mechanism)
 
 
 def shares(
@@ -184,9 +145,9 @@ def shares(
         raise ArgumentError("shares are of a histogram's cells; a count has none.")
     check_adds_up(mechanism)
     columns = _columns(table)
-    _check_free(columns, ("share", "least", "most"))
-    groups = _groups(table, mechanism, [] if by is None else _names(table, by), declared=declared)
-    cells = _cells(table, mechanism)
+    check_free(columns, ("share", "least", "most"))
+    groups = groups_of(table, mechanism, [] if by is None else by_names(table, by), declared=declared)
+    cells = people_in_cells(table, mechanism)
     noised = mechanism.noise is not None
     rows: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(table)
     for group in groups:
@@ -240,13 +201,15 @@ def _columns(table: pd.DataFrame) -> list[str]:
     return key_columns(table.columns)
 
 
-def _names(table: pd.DataFrame, by: object) -> list[str]:
+def by_names(table: pd.DataFrame, by: object) -> list[str]:
+    """Return the by-columns that are asked for; none are the grand total."""
     names = column_names("by", () if isinstance(by, list) and not by else by, "; [] is the grand total")
     check_columns("by", names, _columns(table), "the release's key")
     return list(names)
 
 
-def _check_free(names: Iterable[str], taken: Sequence[str]) -> None:
+def check_free(names: Iterable[str], taken: Sequence[str]) -> None:
+    """Refuse by-columns with the name of a column that the result has."""
     for name in names:
         if name.casefold() in taken:
             raise ArgumentError(
@@ -255,7 +218,7 @@ def _check_free(names: Iterable[str], taken: Sequence[str]) -> None:
             )
 
 
-def _cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
+def people_in_cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
     """Return what is known of the people in each row's cell."""
     withheld, k = _withheld(mechanism), mechanism.k or 0
     marks = [mechanism.noise is None] * len(table)
@@ -289,10 +252,10 @@ def _withheld(mechanism: Mechanism) -> _People:
         and not (isinstance(mechanism, Count) and mechanism.k_complement is not None)
     )
     most = mechanism.k - 1 if only_k and mechanism.k is not None else None
-    return _NOBODY if most == 0 else _People(least=0, most=most, published=None, noises=0)
+    return NOBODY if most == 0 else _People(least=0, most=most, published=None, noises=0)
 
 
-def _groups(table: pd.DataFrame, mechanism: Mechanism, by: Sequence[str], *, declared: bool) -> list[_Group]:
+def groups_of(table: pd.DataFrame, mechanism: Mechanism, by: Sequence[str], *, declared: bool) -> list[_Group]:
     """Return the groups in the order of their first rows; without by-columns there is one, even of no rows."""
     groups: dict[tuple[Key, ...], list[int]] = {} if by else {(): []}
     keys = [[canonical_key(value) for value in table[column].array] for column in by]
@@ -302,7 +265,7 @@ def _groups(table: pd.DataFrame, mechanism: Mechanism, by: Sequence[str], *, dec
     rest = [column for column in _columns(table) if column not in by]
     return [
         _Group(
-            positions=tuple(positions), unlisted=_NOBODY if whole else _unlisted(table, mechanism, rest, len(positions))
+            positions=tuple(positions), unlisted=NOBODY if whole else _unlisted(table, mechanism, rest, len(positions))
         )
         for positions in groups.values()
     ]
@@ -324,7 +287,7 @@ def _unlisted(table: pd.DataFrame, mechanism: Mechanism, rest: Sequence[str], li
     """
     withheld = _withheld(mechanism)
     if not all(kind_of_dtype(table[column].dtype) == "boolean" for column in rest):
-        return _NOBODY if withheld == _NOBODY else _People(least=0, most=None, published=None, noises=0)
+        return NOBODY if withheld == NOBODY else _People(least=0, most=None, published=None, noises=0)
     return _total([withheld] * (3 ** len(rest) - listed))
 
 
@@ -339,7 +302,8 @@ def _total(parts: Sequence[_People]) -> _People:
     )
 
 
-def _keys(table: pd.DataFrame, by: Sequence[str], groups: Sequence[_Group]) -> pd.DataFrame:
+def first_keys(table: pd.DataFrame, by: Sequence[str], groups: Sequence[_Group]) -> pd.DataFrame:
+    """Return the columns `by` of each group's first row."""
     if not by:
         return pd.DataFrame(index=range(len(groups)))
     first = [group.positions[0] for group in groups]

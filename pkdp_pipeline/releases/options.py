@@ -198,8 +198,8 @@ class AttackerTable(_ValueTable):
     unknown_max: int | None = Field(default=None, description="At most this many such people.", examples=[100000])
     sampled: float | None = Field(
         default=None,
-        description="The data are a secret sample: everybody was drawn independently with at most this chance. Excludes "
-        "the numbers above; known counts drawn people.",
+        description="The data are a secret sample: everybody was drawn independently, with at most this chance. "
+        "Excludes the numbers above; known counts drawn people.",
         examples=[0.1],
     )
     known: int = Field(default=0, description="People the attacker knows, or controls.", examples=[10])

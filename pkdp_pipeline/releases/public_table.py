@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, noised_below
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.derived import add_noise, shown_as
+from pkdp_pipeline.releases.draws import add_noise, shown_as
 
 Answer = TypeVar("Answer")
 

@@ -36,6 +36,8 @@ def left_bound(
     its value at the end nearer its mode, and the tail at least that of the most people.
     """
     alone = len(thresholds) == 1
+    if alone and math.exp(min(epsilon, _MAX_EPSILON)) * (1.0 - p) <= 1.0 - 1e-12:
+        return enough  # proved
     # F falls with ε, so a smaller one bounds it.
     epsilon = min(epsilon, _MAX_EPSILON)
     likely = [(chance, k) for chance, k in zip(chances, thresholds, strict=True) if k > 1]

@@ -15,9 +15,9 @@
 -- protects                                     'presence' (default) or 'value'
 -- p_max, p_min, p_max_between                  what the attacker is unsure of: probabilities
 -- unknown, unknown_max, known                  whom the attacker knows: numbers of people
--- sampled                                      the data are a secret sample: everybody's chance of being drawn, at most
 -- influence                                    'passive' (default) or 'active'
 -- independent_cells                            whether a person's cells are independent of one another; false by default
+-- sampled                                      a secret sample: the most that anybody's chance to be drawn is
 -- total_known                                  true: the exact number of people is published, or known
 --
 -- Guarantee: the number that pkdp.certify(…).epsilon(delta) gives, rounded outward. Where nothing can be certified

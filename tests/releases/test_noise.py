@@ -17,7 +17,8 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, check_noise, noise_scale
-from pkdp_pipeline.releases.derived import add_noise, expected_error
+from pkdp_pipeline.releases.derived import expected_error
+from pkdp_pipeline.releases.draws import add_noise
 
 DRAWS = 40_000
 

@@ -29,7 +29,7 @@ from pkdp_pipeline.extras.plan.planning.choices import bare_mechanism
 from pkdp_pipeline.extras.plan.planning.searching import Goal
 from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.extras.plan.question import Question
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, reason_of, worded_for
 from pkdp_pipeline.plugins import view
@@ -130,6 +130,19 @@ def planned(question: Question) -> Plan:
     return plan if question.choice is None else plan.choosing(question.choice)
 
 
+def noised_instead(plan: Plan) -> tuple[Mechanism, float] | None:
+    """Return what several releases with a k are where smaller counts have noise instead, and their ε together.
+
+    The noise is that of the choice of noise alone. None for one release, to which such noise adds nothing.
+    """
+    question, ways = plan.question, {choice.way: choice.mechanism for choice in plan.choices}
+    noised = ways.get("noise", ways.get("noise_against_anyone"))
+    if question.days == 1 or question.cells_per_unit > 1 or "k" not in ways or noised is None:
+        return None
+    mechanism = replace(ways["k"], noise=noised.noise, below="noise")
+    return mechanism, _epsilon(plan, mechanism)
+
+
 def limits(plan: Plan) -> tuple[Limit, ...]:
     """Return how far the attacker may differ from the declared one before the chosen mechanism misses its target."""
     choice, question, attacker = plan.choice, plan.question, plan.question.attacker
@@ -141,7 +154,9 @@ def limits(plan: Plan) -> tuple[Limit, ...]:
         listed.append(Limit("unknown", attacker.unknown, least))
     if threshold_of(choice.certificate) is None:
         return tuple(listed)
-    if "histogram_between" in keys_of(choice.certificate) and attacker.p_max_between is not None:
+    if {"histogram_between", "noised_below_between"} & set(
+        keys_of(choice.certificate)
+    ) and attacker.p_max_between is not None:
         goal = {name: value for name, value in question.goal.items() if name != "protects"}
         most = largest_p_max_between(choice.mechanism, attacker, **goal)
         listed.append(Limit("p_max_between", attacker.p_max_between, most))
@@ -230,6 +245,8 @@ def mechanism_phrase(mechanism: Mechanism) -> str:
     if mechanism.noise is None:
         return "no noise, every count" if mechanism.k is None else f"no noise, k = {mechanism.k}"
     noise = f"noise of ε = {exactly(mechanism.noise.epsilon)}"
+    if noised_below(mechanism):
+        noise = f"exact from k = {mechanism.k}, else {noise}"
     return noise if mechanism.release_threshold is None else f"{noise}, from {mechanism.release_threshold}"
 
 

@@ -12,7 +12,7 @@ from pkdp_pipeline.cli.options import attacker_flags, evidence_flags, mechanism_
 from pkdp_pipeline.jobs.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import ANALYST, JOB_FILE, PYTHON, Speech
 
@@ -96,11 +96,13 @@ class Offer:
 
     @property
     def _declares(self) -> bool:
-        return isinstance(self.mechanism, Histogram) and self.mechanism.k is None
+        return isinstance(self.mechanism, Histogram) and (self.mechanism.k is None or self.mechanism.below == "noise")
 
     @property
     def _shown(self) -> Mechanism:
-        """The mechanism without a k that follows from the rest."""
+        """The mechanism without a k, or a count of 0 that is left out, that follow from the rest."""
+        if noised_below(self.mechanism):
+            return replace(self.mechanism, below="noise")
         bare = replace(self.mechanism, k=None)
         return bare if isinstance(bare, Histogram) and bare.of_found_cells() == self.mechanism else self.mechanism
 
@@ -121,6 +123,7 @@ class Offer:
         for name in ("k", "k_complement", "release_threshold", "cells_per_unit"):
             value = getattr(shown, name, None)
             words += [] if value is None or (name, value) == ("cells_per_unit", 1) else [say.setting(name, value)]
+        words += [say.setting("below", f"{quote}noise{quote}")] if noised_below(shown) else []
         hidden = [] if self.protects == "presence" else [say.setting("protects", f"{quote}{self.protects}{quote}")]
         return words + hidden
 

@@ -16,6 +16,7 @@ from pkdp_pipeline.extras.plan.answers import (
     estimate,
     limits,
     mechanism_phrase,
+    noised_instead,
     offer_of,
     takes_long,
 )
@@ -24,7 +25,7 @@ from pkdp_pipeline.extras.plan.question import Question
 from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.evidence import evidence_to_dicts
-from pkdp_pipeline.model.mechanisms import mechanism_to_dict
+from pkdp_pipeline.model.mechanisms import mechanism_to_dict, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, rounded_up
 
@@ -223,18 +224,43 @@ def _remarks(plan: Plan, wide: bool) -> Iterator[str]:
         whom = plan.choices[anyone[0] - 1].whom
         yield f"{_places(anyone)} hold{'s' if len(anyone) == 1 else ''} against {whom}{rest}."
     bare = [
-        place for place, choice in numbered if choice.mechanism.k is None and choice.mechanism.release_threshold is None
+        place
+        for place, choice in numbered
+        if choice.mechanism.release_threshold is None and (choice.mechanism.k is None or noised_below(choice.mechanism))
     ]
     if bare and plan.question.kind == "histogram":
         yield f"{_places(bare)}: every cell has to be declared in advance, and is published, empty ones too."
     for place, option in numbered:
         if (least := option.mechanism.release_threshold) is not None:
-            rule = f"a cell is published when its noisy count is at least {least}"
+            cell = f"a cell below {option.mechanism.k}" if noised_below(option.mechanism) else "a cell"
+            rule = f"{cell} is published when its noisy count is at least {least}"
             yield f"Choice {place}: names of cells may come from the data; {rule}."
+    yield from _noised_below(plan)
     if (most := plan.question.cells_per_unit) > 1:
         yield f"A person may be in {most} cells: with noise {most} of hers are counted, without nobody may be in more."
     if plan.without_noise is not None:
         yield f"Without noise: {plan.without_noise}"
+
+
+def _noised_below(plan: Plan) -> Iterator[str]:
+    """Yield what it costs that smaller counts have noise instead of being hidden."""
+    places = {choice.way: place for place, choice in enumerate(plan.choices, start=1)}
+    if "noise_below_k" in places:
+        noised, hidden = (plan.choices[places[way] - 1].mechanism for way in ("noise_below_k", "k"))
+        costs = "it costs nothing" if noised.k == hidden.k else f"it costs a k of {noised.k} instead of {hidden.k}"
+        yield (
+            f"Choice {places['noise_below_k']} is choice {places['k']} with noise on smaller counts, which are marked, "
+            f"instead of nothing: {costs}. Published once; over several releases noise adds up."
+        )
+    if (instead := noised_instead(plan)) is not None:
+        mechanism, epsilon = instead
+        assert mechanism.noise is not None
+        yield (
+            f"Choice {places['k']} with noise of ε = {exactly(mechanism.noise.epsilon)} on smaller counts, instead of "
+            f"hiding them: all {plan.question.days} releases together have ε = {amount(epsilon)} instead of "
+            f"{amount(plan.choices[places['k'] - 1].together.epsilon(plan.question.delta))}. A hidden cell costs "
+            "nothing, and a noised one what noise costs."
+        )
 
 
 def _places(places: Sequence[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,13 +14,14 @@ from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.extras.plan.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.extras.plan.planning.public_counts import PublicCounts
-from pkdp_pipeline.extras.plan.planning.searching import Goal, read_goal
+from pkdp_pipeline.extras.plan.planning.searching import Goal, first_whole, guessed_threshold, read_goal
 from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import (
     MECHANISMS,
+    SMALLEST_EPSILON,
     Count,
     GeometricNoise,
     Histogram,
@@ -29,6 +30,7 @@ from pkdp_pipeline.model.mechanisms import (
     chance_of_at_least,
     mean_absolute,
     mean_absolute_where_at_least,
+    noised_below,
 )
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import shortened
@@ -36,7 +38,7 @@ from pkdp_pipeline.model.wording import shortened
 _DIGITS = 4
 _UNSAID = "Nothing was said about the counts."
 
-Way = Literal["exact", "k", "noise", "noise_against_anyone", "noise_and_k"]
+Way = Literal["exact", "k", "noise_below_k", "noise", "noise_against_anyone", "noise_and_k"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +71,9 @@ class Choice:
     Attributes
     ----------
     way : str
-        ``"exact"``: exact counts, nothing suppressed. ``"k"``: exact counts from k on. ``"noise"``: noise, helped by
-        what the attacker does not know. ``"noise_against_anyone"``: noise that needs no assumption.
+        ``"exact"``: exact counts, nothing suppressed. ``"k"``: exact counts from k on. ``"noise_below_k"``: the same,
+        with noise on smaller ones, of the ε that is promised. ``"noise"``: noise, helped by what the attacker does not
+        know. ``"noise_against_anyone"``: noise that needs no assumption.
         ``"noise_and_k"``: noise and a release threshold, for cells whose names are taken from the data; it needs no
         assumption either.
     mechanism : Count or Histogram
@@ -115,6 +118,10 @@ class Choice:
         error, threshold = self.outcome.mean_absolute_error, self.mechanism.release_threshold
         off = "" if error is None else f", off by {error:.3g} on average"
         reached = "" if threshold is None else f", published from {threshold} on"
+        if noised_below(self.mechanism):
+            smaller = "a smaller one" if counts == "count" else "smaller ones"
+            wide = f"with noise of epsilon {exactly(noise.epsilon)}{reached}"
+            return f"exact {counts} from k = {k} on, {smaller} {wide}{off}"
         subject = "the count" if counts == "count" else counts
         return f"{subject} with noise of epsilon {exactly(noise.epsilon)}{off}{reached}"
 
@@ -122,7 +129,7 @@ class Choice:
         cells, people = self.outcome.suppressed_cells, self.outcome.suppressed_people
         if cells is None or people is None:
             return ", how many cells are suppressed is not known"
-        if self.mechanism.k is None and self.mechanism.release_threshold is None:
+        if cells == 0.0 and self.mechanism.release_threshold is None:
             return ", nothing suppressed"
         return f", {_share(cells)} of cells with {_share(people)} of people suppressed"
 
@@ -193,6 +200,7 @@ def choices(
     ways: dict[Way, Callable[[], Mechanism | None]] = {
         "exact": lambda: bare if goal.loss(bare, model) <= goal.delta else None,
         "k": lambda: None if options else replace(bare, k=least_k(model, goal, bare)),
+        "noise_below_k": lambda: _noised_below(options, model, goal, from_data=from_data),
         "noise": lambda: None if from_data else _noise(model, goal, bare),
         "noise_against_anyone": lambda: None if from_data else _noise(anyone, goal, bare),
         # A count has no name that could give somebody away.
@@ -205,12 +213,35 @@ def choices(
             refused.append(error)
             continue
         if mechanism is not None and mechanism.noise is not None:
-            mechanism = _typed(mechanism, model if way == "noise" else anyone, goal)
+            mechanism = _typed(mechanism, model if way in ("noise", "noise_below_k") else anyone, goal)
         if mechanism is not None and all(mechanism != other.mechanism for other in options):
             options.append(_chosen(way, mechanism, model, goal, counts))
     if not options:
         raise refused[-1]
     return tuple(sorted(options, key=_order))
+
+
+def _noised_below(
+    options: Sequence[Choice], attacker: AttackerModel, goal: Goal, *, from_data: bool
+) -> Mechanism | None:
+    """Return exact counts from k on, and noise on smaller ones of an ε that adds nothing to what k promises.
+
+    That is for one release: several of them pay for noised cells as noise is paid for. Names of cells that come from
+    the data need a release threshold.
+    """
+    exact = next((choice.mechanism for choice in options if choice.way == "k"), None)
+    epsilon = goal.epsilon / goal.cells
+    if exact is None or exact.k is None or goal.days > 1 or goal.cells_per_unit > 1 or epsilon < SMALLEST_EPSILON:
+        return None
+    mechanism = replace(exact, noise=GeometricNoise(epsilon), below="noise")
+    if from_data and isinstance(mechanism, Histogram) and mechanism.noise is not None:
+        # A tenth of δ is left to one who is alone in a cell, and appears.
+        threshold = guessed_threshold(mechanism.noise, 1, replace(goal, delta=0.1 * goal.delta))
+        mechanism = replace(mechanism.of_found_cells(), release_threshold=threshold or 1)
+    least = first_whole(
+        lambda k: goal.loss(replace(mechanism, k=k), attacker), goal.delta, exact.k, 2 * exact.k + 10, exact.k + 1
+    )
+    return None if least is None else replace(mechanism, k=least)
 
 
 def _typed(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Mechanism:
@@ -272,7 +303,9 @@ def expected_outcome(mechanism: Mechanism, counts: PublicCounts | None) -> Outco
     noise, k, threshold = mechanism.noise, mechanism.k, mechanism.release_threshold
     error, basis = 0.0 if noise is None else mean_absolute(noise), _UNSAID if counts is None else counts.basis
     complement = mechanism.k_complement if isinstance(mechanism, Count) else None
-    if k is None and threshold is None and complement is None:
+    below = noised_below(mechanism)
+    nothing_hidden = threshold is None and complement is None and (k is None or (below and counts is None))
+    if nothing_hidden:
         return Outcome(mean_absolute_error=error, suppressed_cells=0.0, suppressed_people=0.0, basis=basis)
     if counts is None or complement is not None:
         # How many people are not counted is not among the counts.
@@ -280,7 +313,9 @@ def expected_outcome(mechanism: Mechanism, counts: PublicCounts | None) -> Outco
 
     def shown(count: int) -> tuple[float, float]:
         """Return the chance that a cell with this count is published, and E[|Z|; it is]."""
-        if k is not None and count < k:
+        if k is not None and (count < k) != below:
+            return float(below), 0.0
+        if mechanism.below == "noise_from_1" and count == 0:
             return 0.0, 0.0
         if noise is None or threshold is None:
             return 1.0, error

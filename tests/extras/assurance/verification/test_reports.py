@@ -50,6 +50,7 @@ def halved(value):
         ("noisy", 3, "public"),
         ("pure", None, "public"),
         ("found", None, "public"),
+        ("below", None, "public"),
     ],
 )
 @pytest.mark.parametrize("with_ledger", [False, True])
@@ -71,6 +72,42 @@ def checked(folder, document, key, **asked):
     assert not found.passed, str(found)
     assert outcome(found, key).outcome == "fail", str(found)
     return found
+
+
+ALTERED_MARKS = [
+    (("releases", 0, "table", "exact", 2), True, "releases.tables"),  # a count below k
+    (("releases", 0, "table", "exact", 1), None, "releases.tables"),
+    (("releases", 0, "table", "counts", 3), None, "releases.tables"),
+    (("series", 0, "exact", 2, 0), False, "releases.tables"),
+    (("series", 0, "exact", 0), [True], "releases.tables"),
+]
+
+
+@pytest.mark.parametrize(("where", "to", "key"), ALTERED_MARKS)
+def test_altered_marks_of_exact_counts_are_found(tmp_path, where, to, key):
+    checked(tmp_path, altered(report("below"), *where, to=to), key, draws=100)
+
+
+def test_marks_that_only_the_ledger_knows_are_compared_with_it(tmp_path):
+    document = altered(report("below"), "series", 0, "exact", 0, 0, to=False)
+    checked(tmp_path, document, "ledger.series", draws=100, ledger=ledger("below"))
+    unmarked = report("below")
+    del unmarked["releases"][0]["table"]["exact"]
+    checked(tmp_path, unmarked, "releases.tables", draws=100)
+
+
+def test_noised_counts_are_never_shown_as_exact_ones(tmp_path):
+    document = report("below")
+    (table,) = (release["table"] for release in document["releases"])
+    shown = dict(zip((key[0] for key in table["keys"]), zip(table["counts"], table["exact"], strict=True), strict=True))
+    assert shown["Ås"] == (37, True)
+    assert not shown["Secretville"][1]
+    for form, noised in (("html", "≈&nbsp;"), ("md", "≈ ")):
+        text = page("below", None, form=form)
+        assert "Counts of at least 20 are exact; smaller ones, with ≈ before them, have noise: within ±3 in" in text
+        # Two noised cells in the table of the release, and in each of three periods.
+        assert text.count(noised) >= 8
+        assert text.count("37") >= 4
 
 
 ALTERED = [

@@ -8,6 +8,9 @@ from types import SimpleNamespace
 
 from matplotlib.figure import Figure
 
+from pkdp_pipeline.extras.report.content import Series
+from pkdp_pipeline.releases.printed import PublishedTable
+
 FIRST = datetime.date(2013, 1, 1)
 
 
@@ -62,11 +65,11 @@ def budget(epsilon, part="partial_knowledge", *, delta=1e-6, window_days=None):
 
 def table(counts, *, keys=None, columns=("carrier",), more=0):
     names = tuple((f"cell {row}",) for row in range(len(counts)))
-    return SimpleNamespace(columns=columns, keys=names if keys is None else keys, counts=tuple(counts), more=more)
+    return PublishedTable(columns=columns, keys=names if keys is None else keys, counts=tuple(counts), more=more)
 
 
 def series(rows, *, cells=None, periods=None, more_cells=0):
-    return SimpleNamespace(
+    return Series(
         name="by_carrier",
         cells=cells or tuple(f"cell {number}" for number in range(len(rows[0]))),
         periods=periods or days(len(rows)),

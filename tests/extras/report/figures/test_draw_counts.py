@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from figure_samples import axes, drawn, labels, table, texts
 
@@ -124,3 +126,17 @@ def test_a_count_and_an_empty_table_are_drawn():
 def test_keys_and_counts_must_fit():
     with pytest.raises(ArgumentError, match="one count for each key"):
         draw_counts(table([1, 2], keys=(("a",),)), None, axes())
+
+
+@pytest.mark.parametrize(("count", "ends"), [(12, (9, 15)), (29, (26, 29)), (-5, (0, 0)), (40, (29, 29)), (1, (0, 4))])
+def test_a_noised_count_is_hollow_with_a_line_where_the_counted_number_is(count, ends):
+    panel = axes()
+    shown = replace(table([42, count]), exact=(True, False))
+    draw_counts(shown, 30, panel, margin=3)
+    solid, hollow = panel.containers
+    assert [bar.get_width() for bar in solid] == [42]
+    assert [bar.get_width() for bar in hollow] == [count]
+    assert all(bar.get_facecolor()[3] == 0.0 for bar in hollow)
+    assert {"42", f"≈ {str(count).replace('-', '−')}"} < set(texts(panel))
+    (line,) = [line for line in panel.lines if line.get_marker() == "|"]
+    assert tuple(line.get_xdata()) == ends

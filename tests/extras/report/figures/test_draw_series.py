@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from dataclasses import replace
 
 import matplotlib.dates
 import numpy as np
@@ -113,13 +114,7 @@ def test_nothing_published_is_said():
     draw_series(series([(None, None), (None, None)]), panel)
     assert texts(panel) == ["no cell is published"]
     with pytest.raises(ArgumentError, match="nothing has been published"):
-        draw_series(_empty(), axes())
-
-
-def _empty():
-    found = series([(1,)])
-    found.periods, found.counts = (), ()
-    return found
+        draw_series(replace(series([(1,)]), periods=(), counts=()), axes())
 
 
 def test_negative_counts_are_drawn():
@@ -146,3 +141,14 @@ def test_lines_differ_by_more_than_their_colour():
     lines = [line for line in panel.get_lines() if line.get_label().startswith("cell")]
     assert len({line.get_marker() for line in lines}) == MAX_CELLS
     assert len({line.get_linestyle() for line in lines}) > 1
+
+
+def test_noised_counts_are_hollow_marks_with_a_line():
+    panel = axes()
+    marked = replace(series([(40, 12), (41, None), (42, 28)]), exact=((True, False), (True, None), (True, False)))
+    draw_series(marked, panel, k=30, margin=3)
+    hollow = [line for line in panel.lines if line.get_label() == "_noised" and len(line.get_xdata()) == 1]
+    assert [line.get_ydata()[0] for line in hollow] == [12, 28]
+    ends = [tuple(line.get_ydata()) for line in panel.lines if line.get_label() == "_noised" and line not in hollow]
+    assert ends == [(9, 15), (25, 29)]
+    assert named(panel) == ["cell 0", "cell 1"]

@@ -366,3 +366,13 @@ def test_a_curve_of_fewer_points_says_the_same():
         )
     with pytest.raises(pkdp.ArgumentError, match="points"):
         knowledge_curves(certificate, points=7)
+
+
+@pytest.mark.parametrize("kind", [pkdp.Count, pkdp.Histogram])
+def test_noised_small_counts_are_told_of_as_a_threshold_without_noise_is(kind):
+    noised = kind(k=20, noise=pkdp.GeometricNoise(0.5), below="noise")
+    rows, plain = (what_if(pkdp.certify(each, A(p_max=0.1)), delta=DELTA) for each in (noised, kind(k=20)))
+    assert [row.words for row in rows] == [row.words for row in plain]
+    # From the noise's epsilon on the numbers are the same, and nobody who knows everybody is held off.
+    assert [row.epsilon for row in rows] == pytest.approx([max(row.epsilon, 0.5) for row in plain], rel=1e-4)
+    assert rows[-1].verdict == "nothing is certified"

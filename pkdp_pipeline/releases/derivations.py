@@ -1,0 +1,221 @@
+"""What follows from a published table: totals, shares, rounded, weighted and estimated counts, cells beside totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.mechanisms import Count
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+    from pkdp_pipeline.ledger.sealed import Sealed
+
+
+class Derivations:
+    """The part of a release that derives from what is public: no data are read, and nothing is charged."""
+
+    __slots__ = ()
+
+    certificate: ReleaseCertificate
+    id: str
+    sealed: Sealed
+
+    def rollup(self, by: str | Sequence[str]) -> pd.DataFrame:
+        """Return totals over groups of cells, derived from what is public: no data are read, nothing is charged.
+
+        Parameters
+        ----------
+        by : str or sequence of str
+            The by-columns to keep; ``[]`` for the grand total. A missing value is a key of its own.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each group that has rows in the table, in the order of its first row, with
+
+            - the columns of `by`;
+            - ``count`` (Int64): the number of people, ``<NA>`` where suppressed cells leave it open. With
+              noise an estimate: the sum of the published values, ``<NA>`` where one is suppressed;
+            - ``error`` (Float64, only with noise): the standard deviation of the noise in ``count``;
+            - ``least`` and ``most`` (Int64): the fewest and the most people that the table allows, with
+              certainty; ``most`` is ``<NA>`` where it is not bounded.
+
+        Raises
+        ------
+        ArgumentError
+            If `by` names anything but by-columns.
+
+        Notes
+        -----
+        A total counts people because every person is in one cell only. A suppressed cell has 0 to k - 1
+        people. Without a declared domain an unknown number of cells may have no row, so a total is bounded
+        only where every by-column is kept (or all others are boolean): declare the cells with ``domain=`` where totals
+        are wanted. Noise has no bounds: a noised cell that is
+        shown has at least k people, and nothing else is certain of it.
+
+        Suppressed counts stay so: the intervals say what any reader could work out.
+        """
+        from pkdp_pipeline.releases.derived import rollup
+
+        return self._derived(rollup, by)
+
+    def shares(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """Return each cell's share of its group, derived from what is public, as `rollup` is.
+
+        Parameters
+        ----------
+        by : str or sequence of str, optional
+            The by-columns that name a group. None: the group is the whole table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of the table's, with its by-columns and, as Float64,
+
+            - ``share``: of all people in the group's cells, suppressed ones included; ``<NA>`` where these leave
+              it open. With noise an estimate: the ratio of published values, ``<NA>`` where one of the group
+              is suppressed or their sum is not above 0;
+            - ``least`` and ``most``: between which the share is with certainty, if anybody is in the group;
+              rounded outward. Without noise, a published cell's ``most`` is its share of the people in published
+              cells.
+
+        Raises
+        ------
+        ArgumentError
+            If the release is a count, or `by` names anything but by-columns.
+        """
+        from pkdp_pipeline.releases.derived import shares
+
+        return self._derived(shares, by)
+
+    def rounded(self, base: int, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """Return counts as multiples of `base`, for showing; the certificate is no better for it.
+
+        Parameters
+        ----------
+        base : int
+            At least 1.
+        by : str or sequence of str, optional
+            Round the totals of ``rollup(by)``, which are better than totals of rounded counts. None: the
+            table's own cells.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As of `rollup`; ``count`` is rounded to the nearest multiple (halves to the even one), ``least`` down
+            and ``most`` up, so that they still hold. ``error`` is of the noise alone.
+
+        Raises
+        ------
+        ArgumentError
+            If `base` is not a whole number above 0, or `by` names anything but by-columns.
+        """
+        from pkdp_pipeline.releases.derived import rounded
+
+        return self._derived(rounded, base, by)
+
+    def estimate(self) -> pd.DataFrame:
+        """Return what a secret sample says of its population, derived from what is public, as `rollup` is.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of the table's, with its by-columns and, as Float64, ``estimate`` (the count divided by the
+            attacker's `sampled`), ``error`` (its standard error, of the draw and of the noise), ``low`` and
+            ``high``, an interval of 95 %; ``<NA>`` where the count is suppressed.
+
+        Raises
+        ------
+        ArgumentError
+            If the certificate's attacker has no `sampled`.
+
+        Notes
+        -----
+        Everybody is taken to be drawn with exactly the chance `sampled`, which for the certificate is an upper bound.
+        Where chances differ by stratum, use `weighted`. The interval is a normal one, and too narrow for small counts.
+        """
+        from pkdp_pipeline.releases.samples import estimates
+
+        sampled = self.certificate.attacker.sampled
+        if not sampled:
+            raise ArgumentError(
+                "estimate is of a secret sample: certify the release with sampled in the attacker; other counts are of "
+                "everybody already."
+            )
+        return self._derived(estimates, sampled)
+
+    def weighted(self, weights: Mapping[str, Mapping[Any, float]], by: str | Sequence[str]) -> pd.DataFrame:
+        """Return totals in which each cell counts with a publicly fixed weight, derived as `rollup` is.
+
+        Parameters
+        ----------
+        weights : mapping of str to mapping
+            One by-column, and the weight of each of its values: ``{"stratum": {"A": 12.5, "B": 3.0}}``. Fixed
+            beforehand, as the inverse of each stratum's chance to be drawn is.
+        by : str or sequence of str
+            The by-columns to keep; ``[]`` for the grand total.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of `by`, ``weighted`` (Float64; ``<NA>`` where suppressed cells leave it open), ``error`` (only
+            with noise: its standard deviation), and ``least`` and ``most``, between which the weighted number of people
+            in the table is.
+
+        Raises
+        ------
+        ArgumentError
+            If a published value has no weight, a weight is not above 0, or `by` names anything but by-columns.
+        """
+        from pkdp_pipeline.releases.samples import weighted
+
+        return self._derived(weighted, weights, by)
+
+    def within(self, totals: Derivations | pd.DataFrame) -> pd.DataFrame:
+        """Return the cells beside exact totals of their groups, which bound what is suppressed; nothing is charged.
+
+        Parameters
+        ----------
+        totals : Release or pandas.DataFrame
+            Some of the by-columns and ``count``: the exact totals of the groups (`Leakage.totals`), as released, or
+            as others have published them; ``count`` alone, or a count, is the total of everybody.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of the table's, with its by-columns, ``count``, the fewest and the most people in the cell
+            that the table and the totals allow (``least``, ``most``), and ``total``, that of its group; as Int64.
+
+        Raises
+        ------
+        ArgumentError
+            If the totals are about other columns or people, or have noise; if the table has noise, cells found in the
+            data, or people in several cells.
+
+        Notes
+        -----
+        A single suppressed cell of a group follows from its total, exactly. The certificate counts that in: it is
+        about a person's cell, not about counts.
+        """
+        from pkdp_pipeline.releases.within import check_same_people, within_totals
+
+        if isinstance(totals, Derivations):
+            other = totals.certificate
+            if other.mechanism.noise is not None:
+                raise ArgumentError("totals have noise, and only exact ones bound suppressed counts.")
+            counted = isinstance(other.mechanism, Count)
+            check_same_people(self.certificate.context, other.context, counted=counted)
+            totals = totals.sealed.frame
+        return self._derived(within_totals, totals)
+
+    def _derived(self, derive: Callable[..., pd.DataFrame], *arguments: Any) -> pd.DataFrame:
+        context = self.certificate.context
+        # Whether the table lists every cell there is.
+        declared = context is not None and context.cells == "declared"
+        derived = derive(self.sealed.frame, self.certificate.mechanism, *arguments, declared=declared)
+        derived.attrs = {"release_id": self.id}
+        return derived

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         smallest_release_threshold,
         smallest_unknown,
     )
+    from pkdp_pipeline.extras.plan.rules import rule
     from pkdp_pipeline.extras.theory.counting_queries import CountingQueries
     from pkdp_pipeline.extras.theory.privacy_loss import PrivacyLoss
     from pkdp_pipeline.ledger import Budget, Ledger
@@ -117,6 +118,7 @@ __all__ = [
     "largest_p_max",
     "largest_p_max_between",
     "read_release",
+    "rule",
     "smallest_k",
     "smallest_noise",
     "smallest_release_threshold",
@@ -145,6 +147,7 @@ _NAMES = {
     "extras.plan.planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
+    "extras.plan.rules": "rule",
     "releases.accessor": "count explain histogram",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",

@@ -181,6 +181,28 @@ def _certify(
         _explain(view("statement").of(certificate, at_delta).foundations)
 
 
+@certify_app.command(name="rule")
+def _rule(
+    key: Annotated[
+        str | None, typer.Argument(metavar="RULE", help="Such as ehrql, cms or stats-nz.", show_default=False)
+    ] = None,
+    *,
+    listed: Annotated[bool, typer.Option("--list", help="List the rules there are.")] = False,
+    p_max: Annotated[float | None, of_share("How sure the attacker can be, at most; beside 5, 10 and 20 %.")] = None,
+    epsilon: Annotated[float, typer.Option(help="Print delta at this epsilon.")] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a published rule of display hides and promises, and what to change where it promises nothing."""
+    from pkdp_pipeline.errors import ArgumentError
+
+    if listed == (key is not None):
+        raise ArgumentError("name one rule, as in pkdp certify rule ehrql, or list them: pkdp certify rule --list.")
+    if key is None:
+        view("rules")(as_json)
+    else:
+        view("rule")(key, p_max, epsilon, as_json)
+
+
 def _explain(foundations: Iterable[tuple[str, tuple[str, ...]]]) -> None:
     """Print what the theorems say, and how far their proofs are checked by machine."""
     from pkdp_pipeline.cli.screen import Screen

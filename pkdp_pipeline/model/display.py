@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -71,7 +72,7 @@ class Rounding:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         midpoint = f"as the middle of {self.base} counts, such as {self.shown(0)} for 0 to {self.base - 1}"
         return {"nearest": f"to the nearest {self.base}", "down": f"rounded down to {self.base}", "midpoint": midpoint}[
             self.mode
@@ -134,7 +135,7 @@ class Bands:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         return f"in the bands {', '.join(map(self.text, self.edges))}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -187,7 +188,7 @@ class RandomRounding:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         return f"as one of the neighbouring multiples of {self.base}, drawn at random"
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,7 +198,7 @@ class RandomRounding:
 
 @dataclass(frozen=True, slots=True)
 class PerturbationTable:
-    """What is shown of a count is drawn from a public table of probabilities, independently for every count.
+    """The number that stands for a count is drawn from a public table of probabilities, independently for every count.
 
     Parameters
     ----------
@@ -274,7 +275,7 @@ class PerturbationTable:
 
     @property
     def words(self) -> str:
-        """What is done, after "shown"."""
+        """The words for it, after "shown"."""
         return "as drawn from a public perturbation table"
 
     def to_dict(self) -> dict[str, Any]:
@@ -286,13 +287,18 @@ Display = Rounding | Bands | RandomRounding | PerturbationTable
 
 
 def read_display(content: object) -> Display:
-    """Return the rule that is written as JSON, in SQL or in a job file, or raise `ArgumentError`."""
+    """Return the rule that is written as JSON, or its text, in SQL or in a job file, or raise `ArgumentError`."""
     kinds: dict[str, Any] = {
         "rounding": Rounding,
         "bands": Bands,
         "random_rounding": RandomRounding,
         "perturbation": PerturbationTable,
     }
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError):
+            content = None
     given = dict(content) if isinstance(content, Mapping) else {}
     named = [name for name in given if name in kinds]
     if len(named) != 1 or set(given) - {named[0], *(["mode"] if named == ["rounding"] else [])}:

@@ -172,7 +172,7 @@ class Count:
     release_threshold : int, optional
         Published only when ``noisy count >= release_threshold``; needs noise.
     display : Rounding, Bands, RandomRounding or PerturbationTable, optional
-        What is shown of every number that is published; without `k` and noise its first boundary takes the place of
+        How every published number is shown; without `k` and noise its first boundary takes the place of
         `k`.
     below : {"suppress", "noise"}, default "suppress"
         The fate of a count below `k`. "noise": counts from `k` on are published exactly and without noise, smaller
@@ -218,7 +218,7 @@ class Histogram:
     release_threshold : int, optional
         A cell is published only when its ``noisy count >= release_threshold``; needs noise.
     display : Rounding, Bands, RandomRounding or PerturbationTable, optional
-        What is shown of every number that is published; without `k` and noise its first boundary takes the place of
+        How every published number is shown; without `k` and noise its first boundary takes the place of
         `k`.
     below : {"suppress", "noise", "noise_from_1"}, default "suppress"
         The fate of a cell below `k`. "noise": cells from `k` on are published exactly and without noise, smaller

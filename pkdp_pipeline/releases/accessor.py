@@ -40,7 +40,7 @@ below : {"suppress", "noise"}, default "suppress"
     A count below `k` is hidden, or published with `noise` and marked in a column ``exact``, while counts
     from `k` on are exact. Without a `domain` it needs `release_threshold`, which then acts on the noised ones only.
 display : Rounding, Bands, RandomRounding or PerturbationTable, optional
-    What is shown of every published count, after `k` or in its place.
+    How every published count is shown, after `k` or in its place.
 k_complement : int, optional
     See `Count`. The number of people in the frame is taken as public.
 domain : list, or dict of column → list, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 import weakref
@@ -52,6 +53,7 @@ _MECHANISM = {
     "release_threshold": "BIGINT",
     "below": "VARCHAR",
     "cells_per_unit": "BIGINT",
+    "display": "VARCHAR",
 }
 _ATTACKER = {
     "p_max": "DOUBLE",
@@ -307,6 +309,8 @@ def _certified(*row: Any) -> float:
     choice("mechanism", content.get("mechanism"), MECHANISMS)
     if "noise" in content:
         content["noise"] = {"epsilon": content["noise"]}
+    if "display" in content:
+        content["display"] = json.loads(content["display"])  # which holds text where text was given
     mechanism = mechanism_from_dict(content)
     attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
     if given.get("total_known"):

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, positive_real
+from pkdp_pipeline.model.display import read_display
 from pkdp_pipeline.model.keys import canonical_key, json_key
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.releases.options import Table
@@ -59,6 +60,8 @@ class Spec(Table):
         The ε of `GeometricNoise`.
     below : {"suppress", "noise"}, optional
         See `Histogram`.
+    display : dict or JSON text, optional
+        A rule of display, such as ``{"rounding": 5}``.
     filter : str, optional
         A condition in SQL.
     domain : str, optional
@@ -82,6 +85,7 @@ class Spec(Table):
     noise: float | None = None
     release_threshold: int | None = None
     below: str | None = None
+    display: dict[str, Any] | None = None
     domain: str | None = None
     protects: str | None = None
     period: str | None = None
@@ -110,6 +114,8 @@ class Spec(Table):
             return positive_real("noise", value)
         if name == "below":
             return choice("below", value, ("suppress", "noise"))
+        if name == "display":
+            return read_display(value).to_dict()
         if name == "count" and value is not True:
             raise ValueError("count must be true, or left out.")
         if name in ("k", "k_complement", "release_threshold", "cells_per_unit") and type(value) is not int:
@@ -178,6 +184,7 @@ class Spec(Table):
         noise = None if self.noise is None else GeometricNoise(self.noise)
         steps: dict[str, Any] = {"k": self.k, "noise": noise, "release_threshold": self.release_threshold}
         steps["below"] = self.below or "suppress"
+        steps["display"] = None if self.display is None else read_display(self.display)
         if self.histogram is not None:
             return Histogram(**steps, cells_per_unit=1 if self.cells_per_unit is None else self.cells_per_unit)
         return Count(**steps, k_complement=self.k_complement)

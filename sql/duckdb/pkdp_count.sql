@@ -7,7 +7,7 @@
 -- Returns a BIGINT (the table: a column count), NULL where it is suppressed. A person with several rows satisfies the
 -- condition when any of them does.
 --
--- table_name, filter, noise, release_threshold, below, period, missing_unit: as of pkdp_histogram. Without filter: all
+-- table_name, filter, noise, release_threshold, below, display, period, missing_unit: as of pkdp_histogram. Without filter: all
 -- people. With below := 'noise' the table says in a column exact whether the count is exact; the scalar cannot.
 -- k                  published only when at least k people satisfy the condition
 -- k_complement       published only when at least so many people do not; takes the number of people as public
@@ -21,19 +21,20 @@
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
-    period := NULL, missing_unit := NULL, below := NULL
+    period := NULL, missing_unit := NULL, below := NULL, display := NULL
 ) AS TABLE
 SELECT NULL::BIGINT AS count, NULL::BOOLEAN AS exact;
 
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
-    period := NULL, missing_unit := NULL, below := NULL
+    period := NULL, missing_unit := NULL, below := NULL, display := NULL
 ) AS (
     SELECT count FROM pkdp_count(
         table_name,
         filter := filter, k := k, k_complement := k_complement, noise := noise, release_threshold := release_threshold,
-        protects := protects, period := period, missing_unit := missing_unit, below := below
+        protects := protects, period := period, missing_unit := missing_unit, below := below,
+        display := display
     )
 );
 
@@ -41,11 +42,11 @@ CREATE OR REPLACE MACRO pkdp_count(
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
-    period := NULL, missing_unit := NULL, below := NULL
+    period := NULL, missing_unit := NULL, below := NULL, display := NULL
 ) AS TABLE
 FROM query(pkdp_plan(to_json({
     count: true, "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
     release_threshold: release_threshold, protects: protects, period: period, missing_unit: missing_unit,
-    below: below,
+    below: below, display: display,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR));

@@ -10,7 +10,7 @@
 -- mechanism                                    'histogram' or 'count'
 -- delta                                        needed
 -- k, noise, release_threshold, k_complement,
--- cells_per_unit, below                        what the mechanism does; see pkdp_histogram and pkdp_count; below :=
+-- cells_per_unit, below, display               what the mechanism does; see pkdp_histogram and pkdp_count; below :=
 --                                              'noise_from_1' where cells are found in the data
 -- protects                                     'presence' (default) or 'value'
 -- p_max, p_min, p_max_between                  what the attacker is unsure of: probabilities
@@ -27,12 +27,12 @@ CREATE OR REPLACE MACRO pkdp_epsilon(
     delta := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
     p_max := NULL, p_min := NULL, p_max_between := NULL, unknown := NULL, unknown_max := NULL, known := NULL,
     influence := NULL, cells_per_unit := NULL, independent_cells := NULL, total_known := NULL,
-    below := NULL, sampled := NULL
+    below := NULL, display := NULL, sampled := NULL
 ) AS
 -- Whole numbers stand within coalesce, which makes a text of a quoted one: DuckDB would round '20.7' to a k of 21.
 pkdp_certified(
     'epsilon', delta, mechanism, coalesce(k, NULL), coalesce(k_complement, NULL), noise,
-    coalesce(release_threshold, NULL), below, coalesce(cells_per_unit, NULL), protects, p_max, p_min, p_max_between,
-    coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL), influence, independent_cells,
-    sampled, total_known
+    coalesce(release_threshold, NULL), below, coalesce(cells_per_unit, NULL), to_json(display)::VARCHAR,
+    protects, p_max, p_min, p_max_between, coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL),
+    influence, independent_cells, sampled, total_known
 );

@@ -5,6 +5,7 @@
 --     FROM pkdp_histogram('events', 'country', k := 20, domain := ['US', 'NO', 'DE'], undeclared := 'absent');
 --     FROM pkdp_histogram('events', 'country', k := 5, noise := 0.1, release_threshold := 30, period := '2013-W01');
 --     FROM pkdp_histogram('events', 'country', k := 30, noise := 1.0, below := 'noise', domain := ['US', 'NO', 'DE']);
+--     FROM pkdp_histogram('events', 'country', k := 8, display := {'rounding': 5});
 --
 -- Returns one row per published cell: the by-columns, under their own names and types (an ENUM, which lists values that
 -- nobody may have, as VARCHAR), count (BIGINT; NULL where a declared cell is suppressed) and, only with below := 'noise',
@@ -25,6 +26,9 @@
 -- below              'suppress' (default) or 'noise': what becomes of a cell below k. With 'noise', cells from k on are
 --                    exact and smaller ones noised, and marked; release_threshold acts on the noised ones only, and is
 --                    needed without a domain
+-- display            how every published count is shown, after k or in its place: {'rounding': 5},
+--                    {'rounding': 5, 'mode': 'down'} (or 'midpoint'), {'bands': [0, 10, 20]} (count is the first of its
+--                    band), {'random_rounding': 3} or {'perturbation': [[0, 0, 1.0], …]}; or the same as JSON text
 -- protects           'presence' (default) or 'value': whether somebody is there, or only in which cell
 -- period             the period the data are about: a text or a DATE
 -- missing_unit       'error' or 'drop': what happens to rows without a person
@@ -45,13 +49,13 @@ CREATE OR REPLACE MACRO pkdp_histogram(
     table_name, by_columns,
     k := NULL, filter := NULL, noise := NULL, domain := NULL, release_threshold := NULL, protects := NULL,
     period := NULL, missing_unit := NULL, one_cell := NULL, order_by := NULL, undeclared := NULL,
-    cells_per_unit := NULL, below := NULL
+    cells_per_unit := NULL, below := NULL, display := NULL
 ) AS TABLE
 -- pkdp_plan writes, when a statement is bound, the SELECT that calls pkdp_release when the statement runs.
 FROM query(pkdp_plan(to_json({
     "table": table_name, histogram: by_columns, k: k, filter: filter, noise: noise,
     domain: to_json(domain)::VARCHAR, release_threshold: release_threshold, protects: protects, period: period,
     missing_unit: missing_unit, one_cell: one_cell, order_by: order_by, undeclared: undeclared,
-    cells_per_unit: cells_per_unit, below: below,
+    cells_per_unit: cells_per_unit, below: below, display: display,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR));

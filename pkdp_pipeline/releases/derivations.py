@@ -1,4 +1,4 @@
-"""What follows from a published table: totals, shares, rounded, weighted and estimated counts, cells beside totals."""
+"""Results that follow from a published table: totals, shares, rounded, weighted and estimated counts, intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn for a release: noise, and what a rule of display shows at random. There is no seed."""
+"""Draws for a release: noise, and values that a rule of display shows at random. There is no seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the counts of a sample say of its population: estimates, and totals with publicly fixed weights."""
+"""The population of which a sample was published: estimates, and totals with publicly fixed weights."""
 
 from __future__ import annotations
 

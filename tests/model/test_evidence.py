@@ -11,6 +11,7 @@ from pkdp_pipeline.model.evidence import evidence_from_dicts, evidence_to_dicts,
 ALL = (
     pkdp.DisjointUnits(),
     pkdp.IndependentGivenHabits(),
+    pkdp.IndependentDraws(),
     pkdp.OneDayProtected(),
     pkdp.BoundedDependence(0.5, 1e-6),
     pkdp.BoundedParticipation(3),

@@ -113,7 +113,12 @@ def test_dictionaries_come_back(mechanism):
     assert type(mechanism_from_dict(content)) is type(mechanism)
     named = {field.name for field in dataclasses.fields(mechanism)}
     # A document of one cell for each person says nothing about several, and that of other counts nothing of totals.
-    rare = {"cells_per_unit": cells_per_unit(mechanism) == 1, "totals": not getattr(mechanism, "totals", False)}
+    rare = {
+        "cells_per_unit": cells_per_unit(mechanism) == 1,
+        "totals": not getattr(mechanism, "totals", False),
+        "below": mechanism.below == "suppress",
+        "display": mechanism.display is None,
+    }
     assert set(content) == {"mechanism", *named} - {name for name, usual in rare.items() if usual}
 
 

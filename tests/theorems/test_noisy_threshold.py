@@ -41,7 +41,7 @@ def truth(k: int, p: float, noise: float, release: int | None, people: int, epsi
 @examples(quick=15, full=400)
 def test_no_attacker_exceeds_the_certificate_of_a_threshold_with_noise_after_it(examples: int) -> None:
     attackers, worst = search("noisy_threshold", examples=examples, batch=8)
-    assert attackers >= examples * 8 * 62 // 100
+    assert attackers >= examples * 8 * 45 // 100
     assert worst > CLOSEST[examples >= 200]
 
 

@@ -83,11 +83,11 @@ LINES = {
     "cli": 1_682,
     "duckdb": 13,
     "extras": 2,
-    "extras/assurance": 3_884,
+    "extras/assurance": 3_881,
     "extras/connect": 1_564,
     "extras/gate": 1_681,
     "extras/plan": 2_522,
-    "extras/report": 3_787,
+    "extras/report": 3_786,
     "extras/start": 681,
     "extras/theory": 1_683,
 }

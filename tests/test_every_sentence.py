@@ -25,6 +25,7 @@ from pkdp_pipeline import (
     DisjointUnits,
     GeometricNoise,
     Histogram,
+    IndependentDraws,
     IndependentGivenHabits,
     Leakage,
     NotCertifiableError,
@@ -218,6 +219,16 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
             f"histogram, several cells, value, {title}",
             certify(Histogram(k=100, cells_per_unit=3), apart, protects="value"),
         )
+    for title, known in {"nobody known": {}, "people known": {"known": 7}}.items():
+        sample = AttackerModel(sampled=0.1, **known)
+        yield f"secret sample, count, {title}", certify(Count(k=20), sample)
+        yield f"secret sample, presence, {title}", certify(Histogram(k=20), sample)
+        yield f"secret sample, value, {title}", certify(Histogram(k=20), sample, protects="value")
+    yield "secret sample, noise", certify(Count(noise=NOISE), AttackerModel(sampled=0.1))
+    yield (
+        "secret sample, noised below",
+        certify(Histogram(k=20, noise=NOISE, below="noise"), AttackerModel(sampled=0.1)),
+    )
     yield "histogram, several cells, noise", certify(Histogram(noise=NOISE, cells_per_unit=3))
     yield "histogram, several cells, noise, value", certify(Histogram(noise=NOISE, cells_per_unit=3), protects="value")
 
@@ -313,6 +324,8 @@ def totals() -> Iterator[tuple[str, Certificate]]:
         "total, two attackers",
         compose([(TABLE, 3), (certify(Count(k=80), AttackerModel(p_max=0.2)), 1)], IndependentGivenHabits()),
     )
+    drawn = certify(Histogram(k=20), AttackerModel(sampled=0.1))
+    yield "total, secret samples: independent draws", compose([(drawn, 4)], IndependentDraws())
     table = compose([TABLE, certify(TABLE.mechanism, AttackerModel(p_max=0.01, known=25))], SameTable())
     yield "one table, two attackers", table
     yield "total, tables with two attackers", compose([(table, 3)], IndependentGivenHabits())
@@ -393,7 +406,7 @@ def test_what_was_declared_is_said_once_and_of_counts_no_cells(sentences):
 
 def test_a_promise_that_rests_on_others_says_that_their_records_are_independent(certificates, sentences):
     for title, one in certificates.items():
-        if "independent" not in sentences[title]:
+        if "independent" not in sentences[title] and "sample" not in title:
             assert not one.stated().has_partial_knowledge, title
 
 

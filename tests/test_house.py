@@ -88,7 +88,7 @@ LINES = {
     "extras/connect": 1_551,
     "extras/gate": 1_693,
     "extras/plan": 2_522,
-    "extras/report": 3_787,
+    "extras/report": 3_786,
     "extras/start": 681,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_929,

@@ -12,7 +12,7 @@ import numpy as np
 
 from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Bound, Protects
 from pkdp_pipeline.theorems.bound import least_whole
@@ -68,6 +68,9 @@ def advised(
     No choice is offered that falls short of `aim`; none is looked for that reaches more than ε = 1 at δ = 1e-6 do.
     """
     aim, reason = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1])), why
+    below = noised_below(mechanism)
+    if below:
+        mechanism = replace(mechanism, below="suppress", noise=None, release_threshold=None)
     # Noise asks nothing of the attacker; nobody who uses it, or has said nothing yet, is advised to declare one.
     undeclared = not _by_k(mechanism) and attacker == attacker.against_anyone()
     ways = (_by_noise, _instead) if undeclared else (_by_threshold, _by_uncertainty, _by_noise, _instead)
@@ -79,6 +82,7 @@ def advised(
     if not choices:
         return Worded(lambda say: _otherwise(why, mechanism, attacker, protects, aim, say) + end(say), reason)
     given = "" if all(leak.is_private for leak in attacker.leakage) else ", given what leaks"
+    given += " with below left out" if below else ""
     start = f"{why} Each of these would give epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}{given}: "
     return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.{end(say)}", reason)
 

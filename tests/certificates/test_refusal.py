@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline import (
     ArgumentError,
     AttackerModel,
@@ -188,3 +189,9 @@ def test_where_everybody_is_surely_counted_no_p_max_is_offered():
     with pytest.raises(NotCertifiableError) as refused:
         certify(Count(k=2), AttackerModel(p_min=1.0))
     assert "if p_max" not in str(refused.value)
+
+
+def test_noised_small_counts_are_advised_to_be_hidden_or_argued():
+    mechanism = pkdp.Histogram(k=30, noise=pkdp.GeometricNoise(1.0), below="noise")
+    with pytest.raises(pkdp.NotCertifiableError, match=r"with below left out: k = 30 if p_max = 0\.1 can be argued"):
+        pkdp.certify(mechanism, pkdp.AttackerModel())

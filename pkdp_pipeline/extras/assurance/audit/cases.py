@@ -113,7 +113,7 @@ class Case:
     def arguments(self, keys: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
         """Return the arguments of the publishing call about frames with these cells."""
         mechanism = self.mechanism
-        given = {"k": mechanism.k, "noise": mechanism.noise, "release_threshold": mechanism.release_threshold}
+        given = dict[str, Any](k=mechanism.k, noise=mechanism.noise, release_threshold=mechanism.release_threshold)
         given |= {"below": "noise"} if noised_below(mechanism) else {}
         if isinstance(mechanism, Count):
             # The number of everybody, or of those whom a filter keeps.

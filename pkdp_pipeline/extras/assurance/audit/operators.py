@@ -175,8 +175,8 @@ def _of_release(release: Release, *, sealed: bool = True) -> Output:
         repr(release),
     )
     columns = (table.iloc[:, place].tolist() for place in range(table.shape[1]))
-    rows = (tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
-    rows, exact = _apart(rows, release.certificate.mechanism)
+    values = (tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
+    rows, exact = _apart(values, release.certificate.mechanism)
     return Output(rows=rows, exact=exact, form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
 
 

@@ -361,7 +361,7 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
             if marks[cell] is False:
                 look: dict[str, Any] = {"color": lines[-1].get_color(), "zorder": 5, "label": "_noised"}
                 axes.plot([places[period]] * 2, likely(float(values[period, cell]), k, margin), linewidth=0.8, **look)
-                hollow = {"marker": lines[-1].get_marker(), "markersize": 4.2, "markerfacecolor": style.SURFACE}
+                hollow = dict[str, Any](marker=lines[-1].get_marker(), markersize=4.2, markerfacecolor=style.SURFACE)
                 axes.plot(places[period], values[period, cell], **hollow, **look)
     # From above as the lines end.
     ends = sorted(range(len(drawn)), key=lambda number: -values[known[:, drawn[number]], drawn[number]][-1])

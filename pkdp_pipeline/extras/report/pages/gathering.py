@@ -90,7 +90,9 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
         counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in counts_of_periods.values()),
         more_cells=len(ordered) - len(cells),
         more_periods=more_periods,
-        exact=tuple(tuple(map(marks.get, cells)) for marks in marks_of_periods.values()) if marked else None,
+        exact=tuple(tuple(marks.get(cell) for cell in cells) for marks in marks_of_periods.values())
+        if marked
+        else None,
     )
 
 

@@ -69,7 +69,7 @@ _PROTECTS = (
     "Protects {what}, from somebody who does not know who was drawn; it does not protect from somebody who knows "
     "that she was drawn, nor what several releases, or other people's records, tell about her."
 )
-_PRESENT = "whether a person is in the population and what her record says"
+_PRESENT = "whether a person is in the population"
 
 SAMPLED = tuple(
     Theorem(

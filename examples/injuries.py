@@ -79,7 +79,7 @@ def main() -> None:
     release.to_parquet(HERE / "out" / "injuries.parquet")
     draw(release, "2024-W28", "male", HERE / "out" / "injuries.png")
 
-    # What follows is for who may see the data: of these four only one may be published, and the errors are secret.
+    # What follows is for those who may see the data: of the four tables one may be published, and no error.
     cells = pd.MultiIndex.from_product(DOMAIN.values(), names=DOMAIN)
     people = injuries.sort_values(FIRST).drop_duplicates("person")
     true = people.groupby(list(DOMAIN)).size().reindex(cells, fill_value=0).reset_index(drop=True)
@@ -92,8 +92,9 @@ def main() -> None:
         (f"k = {k}, noise below", release.table["count"], release.table["exact"], "as k alone"),
         ("OpenDP, geometric", pd.Series(by_opendp(true.tolist())), nowhere, "as noise alone, if a person counts once"),
     ):
-        error = (counts.fillna(0) - true).abs().mean()  # a missing cell is read as 0
+        error = (counts.fillna(0) - true).abs().mean()
         print(f"{name:22}{counts.isna().mean():7.1%}{error:12.3f}{(exact & counts.notna()).mean():7.1%}   {promise}")
+    print(f"Of {len(true):,} cells. In the mean of errors a missing cell is read as 0. Publish one table, not several.")
 
 
 if __name__ == "__main__":

@@ -9,14 +9,15 @@ The convention, for a page in Markdown. A page is run in a scratch folder that h
     one. A ``text`` block directly below is the result.
 ``console``
     A line that starts with ``$`` is a command for bash, the lines below it are what it prints, on either
-    stream; a line ``…`` stands for any lines. A command must succeed, so one that is meant to fail is
-    followed by ``; echo "exit code $?"``. ``make`` commands set the environment up that this test runs in: they
-    are looked up (``make --dry-run``) but not run.
+    stream. A command must succeed, so one that is meant to fail is followed by ``; echo "exit code $?"``.
+    ``make`` commands set the environment up that this test runs in: they are looked up (``make --dry-run``) but not
+    run.
 ``toml``
     A job file; it is read as one, from ``examples/``.
 ``text``
     Elsewhere: prose or a drawing, nothing to run.
 
+In what is printed a line ``…`` stands for any lines, and ``…`` within a line for a whole number, as noise draws it.
 Other languages, and blocks without one, are errors.
 """
 
@@ -88,7 +89,12 @@ def tidy(text: str) -> list[str]:
 
 
 def matches(shown: list[str], printed: list[str]) -> bool:
-    pattern = "\n".join("(?:.*\n)*?.*" if line.strip() == "…" else re.escape(line) for line in shown)
+    def pattern_of(line: str) -> str:
+        if line.strip() == "…":
+            return r"(?:.*\n)*?.*"
+        return re.sub(r"(?:\\ )*…", lambda mark: rf"(?:{mark[0]}| *-?\d+)", re.escape(line))
+
+    pattern = "\n".join(map(pattern_of, shown))
     return re.fullmatch(pattern, "\n".join(printed)) is not None
 
 
@@ -200,6 +206,7 @@ def test_every_snippet_runs(page, scratch):
         "```python\nassert False\n```",
         "```python\nprint(1)\n```\n\n```text\n2\n```",
         "```python\nprint(1)\nprint(2)\n```\n```text\n1\n```",
+        "```python\nprint('a b c')\n```\n```text\na … c\n```",
         "```sql\nSELECT * FROM nowhere\n```",
         "```sql\nSELECT 1 AS a\n```\n```text\n2\n```",
         "```console\n$ false\n```",
@@ -224,6 +231,7 @@ def test_snippets_share_what_the_convention_says():
         "```python\na = 1\n```\nand\n```python\nprint(a)\n```\n```text\n1\n```\n"
         "```console\n$ echo one; echo two; echo three\none\n…\n$ ls examples/daily_flights.toml\n```\n"
         "```sql\nCREATE TABLE t AS SELECT 7 AS seven\n```\n```sql\nFROM t\n```\n```text\n…\n│     7 │\n…\n```\n"
+        "```python\nprint('a   -7 b … c')\n```\n```text\na … b … c\n```\n"
         "A drawing:\n```text\n-> o\n```"
     )
     Runner("a page").page(page)

@@ -6,6 +6,8 @@
 ``PKDP_HOUR=11:30`` lets the clock show this hour of UTC, today, when the tests begin: with ``TZ`` they are run at
 another hour in another zone. Programs that tests start have the zone, and the machine's hour.
 
+In CI a quick case fails that takes more than a processor second: see ``case_seconds.py``.
+
 A test marked ``spark``, ``ibis``, ``dbt``, ``dagster``, ``airflow`` or ``browser`` is skipped where what it needs is
 not installed, and fails in CI (``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside
 tests and fixtures. All Spark tests of a run share one process, as they share one Java machine.
@@ -29,6 +31,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 import typer.testing
+from case_seconds import watched
 from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
 from thorough import few
@@ -124,16 +127,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process: what a module makes once is made once.
 
     The largest groups are handed out first, single tests last, so that both processes end at about the same time.
-    Spark takes a second where others take hundredths: of the cases of a test of jobs two in three are slow.
+    Spark takes a second where others take hundredths: of a file's cases of jobs four in five are slow.
     """
-    cases: Counter[str] = Counter()
+    cases: Counter[Path] = Counter()
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
-            test = item.nodeid.partition("[")[0]
-            if item.path.parent.name == "jobs" and cases[test] % 3:
-                item.add_marker(pytest.mark.slow)
-            cases[test] += 1
+            if item.path.parent.name == "jobs" and hasattr(item, "callspec"):
+                if cases[item.path] % 5:
+                    item.add_marker(pytest.mark.slow)
+                cases[item.path] += 1
         elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
@@ -166,6 +169,11 @@ def great_expectations():
     from pkdp_pipeline.jobs import expectations
 
     return expectations._library()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    return (yield from watched(item))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

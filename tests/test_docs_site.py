@@ -23,6 +23,7 @@ import pkdp_pipeline as pkdp
 import pkdp_pipeline.certificates.statement
 import pkdp_pipeline.display.figures
 import pkdp_pipeline.duckdb
+import pkdp_pipeline.theory
 from pkdp_pipeline.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -205,6 +206,8 @@ def described() -> Iterator[tuple[str, Any]]:
         yield f"pkdp_pipeline.{name}", getattr(pkdp, name)
     for name in pkdp_pipeline.duckdb.__all__:
         yield f"pkdp_pipeline.duckdb.{name}", getattr(pkdp_pipeline.duckdb, name)
+    for name in pkdp_pipeline.theory.__all__:
+        yield f"pkdp_pipeline.theory.{name}", getattr(pkdp_pipeline.theory, name)
     for name in pkdp_pipeline.certificates.statement.__all__:
         yield f"pkdp_pipeline.certificates.statement.{name}", getattr(pkdp_pipeline.certificates.statement, name)
     for name in pkdp_pipeline.display.figures.__all__:

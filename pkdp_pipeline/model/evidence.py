@@ -116,6 +116,7 @@ class BoundedDependence(Evidence):
 
     Evidence about pairs of releases, or about consecutive ones, is not enough: where the third day is the
     exclusive or of the first two, every two days are independent and three exact counts have δ = 1.
+    `pkdp_pipeline.theory.bounded_dependence` computes it from a model of what people do.
 
     Parameters
     ----------

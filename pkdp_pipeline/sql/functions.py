@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import weakref
@@ -167,14 +168,19 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     import duckdb
     import pyarrow as pa
 
-    taken = set()
-    for former in _registered(connection):
-        try:
-            connection.remove_function(former)
-        except duckdb.InvalidInputException:  # only the connection that registered a function can remove it
-            taken.add(former)
-    suffixes = ("", *(f"_{number}" for number in range(2, len(taken) + 3)))
-    suffix = next(free for free in suffixes if taken.isdisjoint(name + free for name in INTERNAL))
+    with closing(connection.cursor()) as cursor:  # whose errors end no transaction
+        for number in itertools.count(1):
+            suffix = f"_{number}" if number > 1 else ""
+            try:
+                # Nobody can call it so. To list all functions takes as long as the rest of an installation.
+                cursor.execute(f"SELECT {INTERNAL[0]}{suffix}()")
+            except duckdb.CatalogException:
+                break  # there is none
+            except duckdb.BinderException:
+                with suppress(duckdb.InvalidInputException):  # only who registered functions can remove them
+                    for name in INTERNAL:
+                        connection.remove_function(name + suffix)
+                    break
     used = {name: name + suffix for name in INTERNAL}
 
     def releases() -> Releases:
@@ -225,15 +231,6 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     create("pkdp_certified", _certified, _CERTIFIED, "DOUBLE")
     create("pkdp_published", lambda _: _entries(releases().published()), {"call": "BIGINT"}, _ENTRY)
     return used
-
-
-def _registered(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    rows = connection.execute(
-        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'scalar' "
-        "AND regexp_full_match(function_name, $pattern)",
-        {"pattern": rf"({'|'.join(INTERNAL)})(_\d+)?"},
-    ).fetchall()
-    return [row[0] for row in rows]
 
 
 def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> str:

@@ -19,6 +19,7 @@ from thorough import ALL, one_in
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import exit_code
+from pkdp_pipeline.extras.assurance.verification import attacking
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.terms import Terms
@@ -191,7 +192,8 @@ def test_a_report_s_promises_are_those_of_their_certificates(document):
             assert certificate.delta(epsilon) <= delta * (1 + AGREEMENT)
 
 
-def test_the_claims_of_a_verification_keep_their_names():
+def test_the_claims_of_a_verification_keep_their_names(monkeypatch):
+    monkeypatch.setattr(attacking, "_MAX_TERMS", dict.fromkeys(attacking._MAX_TERMS, 1000))
     (release,) = [one for one in frozen("verification.v1") if one["kind"] == "release"]
     found = pkdp.verify(FROZEN / "release.1" / release["file"], draws=100)
     assert {claim["key"] for claim in release["claims"]} <= {claim.key for claim in found.claims}

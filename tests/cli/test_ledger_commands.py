@@ -119,12 +119,11 @@ def every_command(path):
     ]
 
 
-def test_every_command_reads_and_nothing_is_written(path):
+@pytest.mark.parametrize("command", range(9))
+def test_every_command_reads_and_nothing_is_written(path, command):
     before = hashlib.sha256(path.read_bytes()).hexdigest()
-    for command in every_command(path):
-        done = run(*command)
-        assert done.exit_code == 0, (command, done.output)
-        assert done.stderr == ""
+    done = run(*every_command(path)[command])
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
     assert [one.name for one in path.parent.iterdir()] == ["ledger.sqlite"]
 
@@ -388,14 +387,19 @@ def test_the_head_before_the_first_event_is_refused(path, facts):
     assert facts["entries"][0].head == "0" * 64, "a first release's certificate names it"
 
 
-@pytest.mark.parametrize(("command", "width"), one_in(2, [("verify", 40), ("explain", 200)]))
-def test_the_command_that_is_shown_can_be_pasted(path, facts, command, width):
+@pytest.fixture(params=one_in(2, [(("verify", 40),), (("explain", 200),)]))
+def pasted(path, request):
+    """What the command prints that another one shows."""
+    command, width = request.param
     text = run(command, path, width=width).stdout
     shown = "pkdp ledger verify" + text.rpartition("pkdp ledger verify")[2]
-    done = subprocess.run(
+    return subprocess.run(
         ["bash", "-c", f"{Path(sys.executable).parent}/{shown}"], capture_output=True, text=True, check=True
-    )
-    assert "ends with the given head" in words(done.stdout)
+    ).stdout
+
+
+def test_the_command_that_is_shown_can_be_pasted(pasted):
+    assert "ends with the given head" in words(pasted)
 
 
 def test_changed_terms_are_listed(tmp_path):
@@ -848,7 +852,7 @@ def test_a_copy_without_write_ahead_log_is_read_as_it_is(path, tmp_path):
     raw.execute("VACUUM INTO ?", (str(copy),))
     raw.close()
     before = copy.read_bytes()
-    for command in every_command(copy):
+    for command in (("show", copy), ("verify", copy), ("export", copy)):
         assert run(*command).exit_code == 0, command
     assert copy.read_bytes() == before
 
@@ -883,59 +887,66 @@ def test_a_password_is_never_printed(monkeypatch):
         assert done.stdout == ""
 
 
-ASCII = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "70"}
-
-
-def test_a_terminal_that_knows_only_ascii_gets_it(path):
-    command = [sys.executable, "-m", "pkdp_pipeline.cli.main", "ledger", "show", str(path)]
-    shown = subprocess.run(command, capture_output=True, env=ASCII, check=True).stdout
-    assert shown.isascii()
-    assert b"?" not in shown
-    assert b"epsilon =" in shown
-
-
-def test_a_registry_entry_in_ascii_holds_every_letter(path):
-    registry = [sys.executable, "-m", "pkdp_pipeline.cli.main", "ledger", "export", str(path), "--format", "registry"]
-    done = subprocess.run(registry, capture_output=True, env=ASCII, check=True)
-    assert (
-        "ε ="
-        in YAML(typ="safe").load(done.stdout.decode("ascii"))["deployment"]["privacy_loss"][
-            "privacy_parameters_details"
-        ]
+@pytest.fixture(scope="module")
+def process(made, tmp_path_factory):
+    """What a process that knows only ASCII printed, and had loaded: asked for help, a total, a table and an entry."""
+    census = str(tmp_path_factory.mktemp("census") / "census.sqlite")
+    with Ledger.open(census, dataset="census") as ledger:
+        publish(ledger, "2021", k=60)
+    asked = [["ledger", "--help"], ["ledger", "show", census], ["ledger", "total", census]]
+    asked += [["ledger", "show", str(made[0])], ["ledger", "export", str(made[0]), "--format", "registry"]]
+    program = (
+        "import sys\nfrom pkdp_pipeline.cli import main as cli\n"
+        f"for asked in {asked!r}:\n"
+        "    sys.argv = ['pkdp', *asked]\n"
+        "    try:\n        cli.main()\n"
+        "    except SystemExit as ended:\n        assert not ended.code, asked\n"
+        "    print('\\0', *sys.modules, end='\\0', flush=True)\n"
     )
-
-
-def test_a_reader_that_stops_early_is_no_error(path):
-    command = f"{sys.executable} -m pkdp_pipeline.cli.main ledger export {path} | head -c 10"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "70"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+    *pieces, last = done.stdout.decode("ascii").split("\0")
+    assert last == ""
+    return {
+        " ".join(command[1:2]) + ("" if census in command else "!"): (shown, set(loaded.split()))
+        for command, shown, loaded in zip(asked, pieces[::2], pieces[1::2], strict=True)
+    }
 
 
-def test_help_loads_nothing_of_the_ledger():
-    program = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom pkdp_pipeline.cli import main as cli\n"
-        "assert CliRunner().invoke(cli.app, ['ledger', '--help']).exit_code == 0\n"
-        "loaded = [name for name in sys.modules if name.startswith('pkdp_pipeline.ledger.')]\n"
-        "assert not loaded, loaded\nassert not {'scipy', 'flint', 'sqlalchemy'} & set(sys.modules)\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+def test_help_loads_nothing_of_the_ledger(process):
+    _, loaded = process["--help!"]
+    assert [name for name in loaded if name.startswith("pkdp_pipeline.ledger.")] == []
+    assert not {"scipy", "flint", "sqlalchemy"} & loaded
 
 
-def test_a_ledger_is_shown_and_added_up_without_pandas(tmp_path):
-    path = str(tmp_path / "census.sqlite")
-    with Ledger.open(path, dataset="census") as ledger:
-        FRAME.pkdp.histogram(
-            "carrier", unit="u", k=60, attacker=pkdp.AttackerModel(p_max=0.1), period="2021", ledger=ledger
-        )
-    program = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom pkdp_pipeline.cli import main as cli\n"
-        f"for asked in (['show', {path!r}], ['total', {path!r}]):\n"
-        "    assert CliRunner().invoke(cli.app, ['ledger', *asked]).exit_code == 0\n"
-        "assert not {'pandas', 'pyarrow', 'scipy'} & set(sys.modules)\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+def test_a_ledger_is_shown_and_added_up_without_pandas(process):
+    for command in ("show", "total"):
+        shown, loaded = process[command]
+        assert "census" in shown
+        assert not {"pandas", "pyarrow", "scipy"} & loaded
+
+
+def test_a_terminal_that_knows_only_ascii_gets_it(process):
+    shown, _ = process["show!"]
+    assert "?" not in shown
+    assert "epsilon =" in shown
+
+
+def test_a_registry_entry_in_ascii_holds_every_letter(process):
+    deployment = YAML(typ="safe").load(process["export!"][0])["deployment"]
+    assert "ε =" in deployment["privacy_loss"]["privacy_parameters_details"]
+
+
+@pytest.fixture
+def read_in_part(path):
+    """An export whose reader takes ten letters."""
+    command = f"{sys.executable} -m pkdp_pipeline.cli.main ledger export {path} | head -c 10"
+    return subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
+
+
+def test_a_reader_that_stops_early_is_no_error(read_in_part):
+    assert (read_in_part.returncode, read_in_part.stderr) == (0, b"")
 
 
 def test_what_is_given_is_said_wherever_the_ledger_is_read(tmp_path):

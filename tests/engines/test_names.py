@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from thorough import spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError
@@ -60,18 +61,10 @@ def spark(frame):
     return local_spark().createDataFrame(records, ", ".join(names))
 
 
-@pytest.fixture(
-    params=[
-        polars,
-        lazy,
-        arrow,
-        pytest.param(ibis, marks=pytest.mark.ibis),
-        pytest.param(spark, marks=pytest.mark.spark),
-    ],
-    ids=lambda build: build.__name__,
-)
-def build(request):
-    return request.param
+FRAMES = [
+    pytest.param(build, marks=marks, id=build.__name__)
+    for build, marks in ((polars, ()), (lazy, ()), (arrow, ()), (ibis, pytest.mark.ibis), (spark, pytest.mark.spark))
+]
 
 
 def table(name: str) -> pd.DataFrame:
@@ -80,13 +73,13 @@ def table(name: str) -> pd.DataFrame:
     return pd.DataFrame(columns | {name: ["right"] * 6 + ["rest"] * 3})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("build", "name"), spread(3, FRAMES, NAMES))
 def test_a_cell_is_named_by_the_column_that_is_named(build, name):
     release = pkdp.histogram(build(table(name)), name, unit="person", k=2, attacker=ATTACKER)
     assert release.table.to_dict("list") == {name: ["rest", "right"], "count": [3, 6]}
 
 
-@pytest.mark.parametrize("name", ["^oth.*$", "*", "a.b", "a b"])
+@pytest.mark.parametrize(("build", "name"), spread(2, FRAMES, ["^oth.*$", "*", "a.b", "a b"]))
 def test_predicates_units_and_orders_read_the_column_that_is_named(build, name):
     frame = build(table(name).assign(**{"^fl.*$": [True] * 4 + [False] * 5}))
     counted = pkdp.count(frame, f"`{name}` == 'right'", unit="person", attacker=ATTACKER)

@@ -10,6 +10,7 @@ import duckdb
 import pandas as pd
 import pytest
 from local_spark import local_spark
+from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, DifferencingError, InputCheckError
@@ -318,7 +319,7 @@ def test_frames_that_cost_something_to_read_are_read_once(spark, towns, tmp_path
         assert coded(frame) is None
 
 
-@pytest.mark.parametrize("kind", ["TINYINT", "SMALLINT", "INT", "BIGINT"])
+@pytest.mark.parametrize("kind", one_in(2, ["TINYINT", "SMALLINT", "BIGINT", "INT"]))
 def test_cells_that_are_whole_numbers_are_their_own_code(spark, kind):
     rows = spark.range(600).selectExpr(
         "CASE WHEN id > 5 THEN id % 60 END AS person",
@@ -337,7 +338,7 @@ def test_cells_that_are_whole_numbers_are_their_own_code(spark, kind):
             pkdp.histogram(two, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
 
 
-@pytest.mark.parametrize("large", [2**30 + 1, -(2**30) - 1, 2**31 - 1, 2**32 - 2, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("large", one_in(2, [2**30 + 1, 2**31 - 1, -(2**30) - 1, 2**32 - 2, -(2**63), 2**63 - 1]))
 def test_numbers_that_have_no_code_are_counted_another_way(spark, large):
     rows = spark.range(8).selectExpr(
         "id AS person", f"CASE WHEN id < 4 THEN 7 ELSE CAST('{large}' AS BIGINT) END AS town"

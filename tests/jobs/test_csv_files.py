@@ -181,7 +181,7 @@ _VALUES = st.text(st.sampled_from([chr(n) for n in (*range(1, 128), *range(160, 
 
 
 @given(cells=st.lists(st.tuples(_VALUES, _VALUES), max_size=6))
-@settings(max_examples=few(25))
+@settings(max_examples=few(25, 3))
 def test_both_ways_of_reading_give_the_same_rows(tmp_path_factory, cells):
     folder, found = tmp_path_factory.mktemp("both"), []
     for encoding in ("utf-8", "windows-1252"):

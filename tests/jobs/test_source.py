@@ -292,10 +292,15 @@ def test_missing_java_is_a_config_error_and_prints_nothing(tmp_path):
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
-def test_importing_the_sources_loads_no_engine():
+@pytest.fixture
+def imported():
+    """The engines that are loaded where the sources are."""
     program = "import sys, pkdp_pipeline.jobs; print(*({'duckdb', 'polars', 'pyspark', 'narwhals'} & set(sys.modules)))"
-    ran = subprocess.run([sys.executable, "-c", program], check=True, text=True, stdout=subprocess.PIPE)
-    assert ran.stdout.split() == []
+    return subprocess.run([sys.executable, "-c", program], check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+
+
+def test_importing_the_sources_loads_no_engine(imported):
+    assert imported == []
 
 
 def test_old_timestamps_are_instants_to_spark_alone_so_no_job_runs_with_two_meanings(tmp_path, engine):

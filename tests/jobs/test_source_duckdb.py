@@ -118,28 +118,15 @@ def test_a_file_that_is_missing_or_no_database_is_a_config_error(tmp_path):
 
 
 def test_a_file_that_another_process_writes_to_is_a_temporary_error(warehouse):
-    program = """
-        import sys
-        from pkdp_pipeline.errors import TemporaryError
-        from pkdp_pipeline.jobs.job import open_source
-        from source_jobs import job_of
-        try:
-            open_source(job_of({"duckdb": sys.argv[1], "table": "stats.visits"}))
-        except TemporaryError as error:
-            print(error)
-    """
-
-    with duckdb.connect(str(warehouse)):
-        ran = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program), str(warehouse)],
-            check=True,
-            text=True,
-            stdout=subprocess.PIPE,
-            env={"PYTHONPATH": f"{Path(__file__).parent}:{Path(__file__).parents[2]}"},
-        )
-        assert "in use" in ran.stdout
+    program = "import duckdb, sys; file = duckdb.connect(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program, str(warehouse)], **pipes) as other:
+        assert other.stdout.readline() == b"ready\n"
         with pytest.raises(TemporaryError, match="in use"):
             open_source(job_of({"duckdb": str(warehouse), "table": "stats.visits"}))
+        other.stdin.close()
+    with duckdb.connect(str(warehouse)), pytest.raises(TemporaryError, match="in use"):
+        open_source(job_of({"duckdb": str(warehouse), "table": "stats.visits"}))
 
 
 def test_two_jobs_may_read_one_file(warehouse):

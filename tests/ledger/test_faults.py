@@ -239,10 +239,16 @@ def test_killed_at_any_moment(location, tmp_path, kills):
     check_in_the_end(location, range(number + 1))
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(1000, marks=slow)])
-def test_a_publication_killed_at_any_line(tmp_path, kills):
-    campaign = Path(__file__).with_name("publication_campaign.py")
-    done = subprocess.run([sys.executable, str(campaign), str(tmp_path), str(kills)], capture_output=True, text=True)
+@pytest.fixture(params=[2, pytest.param(1000, marks=slow)])
+def campaign(request, tmp_path):
+    """How often publications of another process were killed, and what it said in the end."""
+    script = Path(__file__).with_name("publication_campaign.py")
+    command = [sys.executable, str(script), str(tmp_path), str(request.param)]
+    return request.param, subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_publication_killed_at_any_line(campaign):
+    kills, done = campaign
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{kills} kills over ")
 

@@ -1,21 +1,21 @@
 """Definitions 3 to 14 of "Differential privacy with partial knowledge", word by word, for small models.
 
-A model is a family of independent parameters with finite laws, and the records that follow from them (Definition 7).
-Everything is enumerated in rational numbers; a factor ``growth`` stands for e^ε. Nothing here uses the library.
+A model is the library's: independent parameters with finite laws, and the records that follow from them (Definition 7).
+Everything is enumerated in rational numbers; a factor ``growth`` stands for e^ε. Of the library nothing else is used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain, combinations, product
+from itertools import product
 from typing import Any
+
+from pkdp_pipeline.theory import FiniteModel as Model
 
 __all__ = [
     "Model",
-    "acceptable",
     "active_delta",
     "are_independent",
     "causal_delta",
@@ -47,21 +47,6 @@ def growth_above(epsilon: float) -> Fraction:
     return Fraction(1) if epsilon == 0.0 else Fraction(math.nextafter(math.exp(epsilon), math.inf))
 
 
-@dataclass(frozen=True)
-class Model:
-    """Independent parameters, and the database that they generate."""
-
-    parameters: tuple[Mapping[Any, Fraction], ...]
-    database: Callable[[Parameters], tuple[Any, ...]]
-
-    def outcomes(self) -> Iterator[tuple[Parameters, Fraction]]:
-        """Yield every value of all parameters with its probability."""
-        for chosen in product(*(law.items() for law in self.parameters)):
-            weight = math.prod((chance for _, chance in chosen), start=Fraction(1))
-            if weight:
-                yield tuple(value for value, _ in chosen), weight
-
-
 def record(model: Model, at: int) -> Reading:
     """Return the reading of one record."""
     return lambda values: model.database(values)[at]
@@ -77,32 +62,6 @@ def nothing(values: Parameters) -> Hashable:
     """Return what somebody knows who knows nothing."""
     del values
     return ()
-
-
-def _determines(pairs: Iterable[tuple[Hashable, Hashable]]) -> bool:
-    found: dict[Hashable, Hashable] = {}
-    return all(found.setdefault(one, other) == other for one, other in pairs)
-
-
-def acceptable(model: Model, secret: Reading, known: Reading) -> bool:
-    """Return whether the parameters are an acceptable normalisation (Definitions 7 and 8).
-
-    The database and the knowledge determine every parameter; one parameter determines the secret, and what is known
-    is as good as a set of others.
-    """
-    support = [values for values, _ in model.outcomes()]
-    if not _determines(((model.database(values), known(values)), values) for values in support):
-        return False
-    numbers = range(len(model.parameters))
-    for at in numbers:
-        if not _determines((values[at], secret(values)) for values in support):
-            continue
-        others = [number for number in numbers if number != at]
-        for chosen in chain.from_iterable(combinations(others, size) for size in range(len(others) + 1)):
-            picked = [(tuple(values[number] for number in chosen), known(values)) for values in support]
-            if _determines(picked) and _determines((other, one) for one, other in picked):
-                return True
-    return False
 
 
 def are_independent(model: Model, one: Reading, other: Reading) -> bool:

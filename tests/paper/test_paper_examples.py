@@ -12,7 +12,6 @@ from oracle.dependence import measured_dependence
 from oracle.joint import Day, joint_laws, joint_losses
 from paper_models import (
     Model,
-    acceptable,
     active_delta,
     are_independent,
     causal_delta,
@@ -28,6 +27,7 @@ from paper_models import (
 )
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theory import acceptable
 
 HALF = Fraction(1, 2)
 GROWTHS = (Fraction(1), Fraction(3, 2), Fraction(3))

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from paper_models import (
     Model,
-    acceptable,
     active_delta,
     causal_delta,
     coin,
@@ -24,6 +23,7 @@ from paper_models import (
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theory import acceptable, knows_more
 
 GROWTHS = (Fraction(1), Fraction(5, 4), Fraction(2), Fraction(7))
 OWN = lambda values: values  # noqa: E731
@@ -71,8 +71,10 @@ def test_proposition_3_more_acceptable_knowledge_is_stronger(seed):
             assert acceptable(model, record(model, 0), known)
             found[chosen] = noiseless_delta(model, outputs.__getitem__, record(model, 0), known, growth)
         for one, other in product(sets, repeat=2):
-            if set(one) <= set(other):
-                assert found[one] <= found[other]
+            readings = [lambda values, chosen=chosen: tuple(values[at] for at in chosen) for chosen in (other, one)]
+            stronger = knows_more(model, record(model, 0), *readings)
+            assert stronger == (set(one) <= set(other))
+            assert not stronger or found[one] <= found[other]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -807,6 +807,7 @@ with pkdp.Ledger.open(sys.argv[1], dataset="people") as ledger:
 """
 
 
+@pytest.mark.slow  # the next test lets the other be first
 def test_a_revision_is_never_another_callers_table(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with pkdp.Ledger.open(path, dataset="people") as ledger:

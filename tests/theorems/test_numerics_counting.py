@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import one_in, spread
+from thorough import ALL, one_in, spread
 
 from pkdp_pipeline.theorems.counting import Counting, chord
 from pkdp_pipeline.theorems.options import Options
@@ -139,7 +139,7 @@ def test_no_noise_and_no_people_break_either_side(people, shares, at_high, noise
 @pytest.mark.parametrize(("people", "low", "high"), [(10**6, 0.1, 0.9), (100, 0.05, 0.95), (10**6, 0.3, 0.3)])
 def test_an_inversion_ends_at_the_smallest_epsilon(people, low, high, noise):
     bound = Counting(theorem="counting", unknown=people, p_min=low, p_max=high, noise=noise)
-    for target in (0.3, 1e-3, 1e-6, 1e-9):
+    for target in (0.3, 1e-3, 1e-6, 1e-9) if ALL else (0.3, 1e-6):
         epsilon = bound.smallest_epsilon(target)
         if math.isinf(epsilon):
             assert bound.bracket(np.array([100.0]))[0][0] > target

@@ -17,6 +17,7 @@ from pkdp_pipeline.extras.theory.numbers import (
     growth_below,
     read_growth,
     read_law,
+    summed,
 )
 from pkdp_pipeline.theorems.rounding import float_above
 
@@ -88,7 +89,7 @@ class LeakagePair:
         if len(set(listed)) < len(listed):
             raise ArgumentError("databases must be different from one another.")
         laws = {
-            database: _summed(
+            database: summed(
                 ((mechanism(database, drawn), leakage(database, drawn)), chance) for drawn, chance in chances.items()
             )
             for database in listed
@@ -209,7 +210,7 @@ class LeakagePair:
             if other._leaked() != self._leaked():
                 raise ArgumentError("others must leak what this pair leaks, with the same probabilities.")
         laws = {
-            database: _summed(
+            database: summed(
                 (outcome, chance * part)
                 for number, chance in chances.items()
                 for outcome, part in pairs[number].laws[database].items()
@@ -272,7 +273,7 @@ class LeakagePair:
 
     def _pushed(self, change: Callable[[Hashable, Hashable], _New]) -> dict[Hashable, dict[_New, Fraction]]:
         return {
-            database: _summed((change(*outcome), chance) for outcome, chance in law.items())
+            database: summed((change(*outcome), chance) for outcome, chance in law.items())
             for database, law in self.laws.items()
         }
 
@@ -318,14 +319,6 @@ class LeakagePair:
         return max(
             (divergence(laws[first], laws[second], factor) for first, second in self.neighbours), default=Fraction(0)
         )
-
-
-def _summed(chances: Iterable[tuple[_New, Fraction]]) -> dict[_New, Fraction]:
-    """Return the law of outcomes that may be listed several times."""
-    law: dict[_New, Fraction] = {}
-    for outcome, chance in chances:
-        law[outcome] = law.get(outcome, Fraction(0)) + chance
-    return law
 
 
 Neighbours: TypeAlias = frozenset[tuple[Hashable, Hashable]]

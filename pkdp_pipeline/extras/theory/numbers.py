@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, TypeAlias, TypeVar
@@ -146,6 +146,14 @@ def read_law(name: str, law: Mapping[_Outcome, object]) -> dict[_Outcome, Fracti
     if sum(read.values()) != 1:
         raise ArgumentError(f"the probabilities of {name} must add up to exactly 1.")
     return read
+
+
+def summed(chances: Iterable[tuple[_Outcome, Fraction]]) -> dict[_Outcome, Fraction]:
+    """Return the law of outcomes that may be listed several times."""
+    law: dict[_Outcome, Fraction] = {}
+    for outcome, chance in chances:
+        law[outcome] = law.get(outcome, Fraction(0)) + chance
+    return law
 
 
 def divergence(first: Mapping[_Outcome, Fraction], second: Mapping[_Outcome, Fraction], growth: Fraction) -> Fraction:

@@ -230,7 +230,7 @@ class CsvSource(FetchedSource):
         def keep(texts: duckdb.DuckDBPyRelation) -> None:
             rows = self._with_clock(texts, self._needed, self._period)
             with suppress(duckdb.OutOfMemoryException):
-                self._connection.execute(f"CREATE OR REPLACE TABLE {_KEPT} AS {rows.sql_query()}")
+                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_KEPT} AS {rows.sql_query()}")
                 self._kept = self._connection.table(_KEPT)
 
         self._of_texts(keep)

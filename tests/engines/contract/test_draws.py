@@ -94,7 +94,7 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("adapter", "units", "one_cell", "most"), spread(3, FRAMES, [*UNITS, "two columns"], RULES))
+@pytest.mark.parametrize(("adapter", "units", "one_cell", "most"), spread(5, FRAMES, [*UNITS, "two columns"], RULES))
 def test_every_engine_follows_the_rule(adapter, units, one_cell, most):
     if units == "unsigned" and "uint64" in adapter.unheld:
         pytest.skip("this kind of frame has no unsigned numbers")
@@ -180,7 +180,7 @@ def test_nobody_else_s_row_changes_what_is_drawn(name):
     ("ids", "cells"), one_in(5, product(["range", "range * 1000", "range * 1048576", "'p' || range"], [2, 3, 5, 12]))
 )
 def test_draws_are_even(ids, cells):
-    people = 40_000
+    people = 20_000
     with duckdb.connect() as connection:
         rows = connection.sql(f"SELECT {ids} AS u, 'cell ' || c AS c FROM range({people}), range({cells}) t(c)")
         counts = np.array(list(counted(rows).values()))
@@ -189,4 +189,4 @@ def test_draws_are_even(ids, cells):
     assert len(counts) == cells
     # A chi-square of so many degrees of freedom is above this once in 10,000 times.
     assert ((counts - people / cells) ** 2).sum() * cells / people < {2: 15.2, 3: 18.5, 5: 23.6, 12: 35.6}[cells]
-    assert abs(few / people - 2 / cells).max() < 0.015
+    assert abs(few / people - 2 / cells).max() < 0.02

@@ -25,6 +25,8 @@ from pkdp_pipeline.extras.gate.records import AuditLog, add_token, verify_audit_
 from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
 from pkdp_pipeline.extras.gate.serving import bound, server
 
+pytestmark = pytest.mark.usefixtures("workers_inside", "short_grid")
+
 
 class Scene:
     """A gate that is served on a port of this machine."""

@@ -6,13 +6,14 @@ import json
 
 import duckdb
 import pytest
-from analyst import kept_workers
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.gate.description import describe, look_up, totals
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.policy import Policy
 from pkdp_pipeline.model.question import EACH_ROW
+
+pytestmark = pytest.mark.usefixtures("workers_inside")
 
 POLICY = {
     "budget": {"epsilon": 5.0, "delta": 1e-6},
@@ -35,8 +36,7 @@ def database(tmp_path_factory):
         )
         connection.execute("CREATE TABLE homes AS SELECT day, secret FROM visits")
     path.chmod(0o600)
-    with kept_workers(path):
-        yield path
+    return path
 
 
 @pytest.fixture

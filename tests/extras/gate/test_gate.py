@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pytest
-from analyst import count, database, histogram, kept_workers, policy, rows
+from analyst import count, database, histogram, policy, rows
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
@@ -26,9 +26,12 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.extras.gate import gate as module
+from pkdp_pipeline.extras.gate import worker
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.worker import Job, Worker
 from pkdp_pipeline.ledger import Ledger
+
+pytestmark = pytest.mark.usefixtures("workers_inside", "short_grid")
 
 COUNTRIES = [("US", 100), ("NO", 100), ("DE", 100)]
 REFUSED = "table 'events' cannot be read in full, so no new question about it is answered"
@@ -37,11 +40,9 @@ PARTIAL = {"epsilon": 2.0, "delta": 1e-6, "part": "partial_knowledge"}
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database that no test changes."""
-    made = database(tmp_path_factory.mktemp("people"))
-    with kept_workers(made):
-        yield made
+    return database(tmp_path_factory.mktemp("people"))
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +132,10 @@ def test_a_collation_makes_no_two_people_one_and_chooses_none(tmp_path: Path) ->
         published = connection.sql("FROM pkdp_histogram('events', 'country', k := 20)").fetchall()
     path.chmod(0o600)
     tables = {"events": {"unit": "uid", "columns": ["country"], "k": 20}}
-    for question, answer in (
-        (histogram(), [("OSLO", 40), ("Oslo", 60)]),
-        (count(filter="country = 'OSLO' OR country LIKE 'os%'"), [(40,)]),
-    ):
-        with Gate(path, policy=policy(tables=tables)) as gate:
-            assert rows(gate.ask(question)) == answer
+    with Gate(path, policy=policy(tables=tables)) as gate:
+        assert rows(gate.ask(histogram())) == [("OSLO", 40), ("Oslo", 60)]
+    with Gate(path, policy=policy(tables=tables)) as gate:
+        assert rows(gate.ask(count(filter="country = 'OSLO' OR country LIKE 'os%'"))) == [(40,)]
     assert published == [("OSLO", 40), ("Oslo", 60)]
 
 
@@ -173,7 +172,15 @@ def test_noise_spends_a_budget_and_stops_at_it(path: Path, tmp_path: Path) -> No
             ask(gate, 43)
 
 
-@pytest.mark.parametrize("budget", [WORST, PARTIAL])
+@pytest.fixture(scope="module", params=[WORST, PARTIAL])
+def public(path: Path, request: pytest.FixtureRequest) -> Iterator[Gate]:
+    """A gate all of whose cells are public."""
+    rules = policy(budget=request.param | {"epsilon": 5.0})
+    rules["tables"]["events"]["domains"] = {"country": ["US", "NO", "DE", "XX"]}
+    with Gate(path, policy=rules) as gate:
+        yield gate
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -183,14 +190,9 @@ def test_noise_spends_a_budget_and_stops_at_it(path: Path, tmp_path: Path) -> No
         histogram(["flag", "country"], noise=0.5),
     ],
 )
-def test_noise_needs_no_k_where_every_cell_is_public(
-    path: Path, budget: dict[str, Any], question: dict[str, Any]
-) -> None:
+def test_noise_needs_no_k_where_every_cell_is_public(public: Gate, question: dict[str, Any]) -> None:
     """A cell nobody is in gets a noised count, too: nothing about it is decided by the exact one."""
-    rules = policy(budget=budget)
-    rules["tables"]["events"]["domains"] = {"country": ["US", "NO", "DE", "XX"]}
-    with Gate(path, policy=rules) as gate:
-        release = gate.ask(question)
+    release = public.ask(question)
     assert release.certificate.sentence().startswith("Private at ε = 0.5, δ = 0 against anyone at all")
     assert all(row[-1] is not None for row in rows(release))
 
@@ -218,12 +220,11 @@ def test_without_k_noise_is_as_large_as_the_budgets_say(path: Path) -> None:
             gate.ask(count(noise=0.5, k=19))
 
 
-@pytest.mark.parametrize(
-    "question", [count(noise=0.5, k=20), histogram(noise=0.5, k=20), count(noise=0.5, k_complement=20)]
-)
-def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(path: Path, question: dict[str, Any]) -> None:
-    with Gate(path, policy=policy(budget=WORST)) as gate, pytest.raises(BudgetExceededError, match="leave them out"):
-        gate.ask(question)
+def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(path: Path) -> None:
+    with Gate(path, policy=policy(budget=WORST)) as gate:
+        for question in (count(noise=0.5, k=20), histogram(noise=0.5, k=20), count(noise=0.5, k_complement=20)):
+            with pytest.raises(BudgetExceededError, match="leave them out"):
+                gate.ask(question)
 
 
 def test_a_ledger_remembers_when_the_gate_is_opened_again(path: Path, tmp_path: Path) -> None:
@@ -543,9 +544,15 @@ def test_a_defect_is_not_told_and_leaves_a_gate_that_answers(
     assert rows(gate.ask(histogram())) == COUNTRIES
 
 
-def test_a_closed_gate_answers_nothing_and_leaves_nothing_open(tmp_path: Path) -> None:
-    path = database(tmp_path)
-    gate = Gate(path, policy=policy())
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """A gate with a process of its own."""
+    monkeypatch.setattr(worker, "Worker", Worker)
+    return Gate(database(tmp_path), policy=policy())
+
+
+def test_a_closed_gate_answers_nothing_and_leaves_nothing_open(opened: Gate, tmp_path: Path) -> None:
+    gate = opened
     processes = [worker._process for worker in gate._workers._all]
     assert processes
     gate.close()
@@ -555,39 +562,45 @@ def test_a_closed_gate_answers_nothing_and_leaves_nothing_open(tmp_path: Path) -
         gate.ask(count())
     with pytest.raises(ArgumentError, match="closed"):
         gate.total()
-    duckdb.connect(str(path)).close()  # for writing
+    duckdb.connect(str(tmp_path / "people.duckdb")).close()  # for writing
 
 
-@pytest.mark.parametrize("ending", one_in(2, ["raise SystemExit(0)", ""]))
-def test_a_process_ends_without_complaints(path: Path, tmp_path: Path, ending: str) -> None:
+@pytest.fixture(params=one_in(2, ["raise SystemExit(0)", ""]))
+def session(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> subprocess.CompletedProcess[str]:
+    """An analyst's process, which has ended without closing its gate."""
     script = tmp_path / "analyst_session.py"
     script.write_text(
         "import pkdp_pipeline as pkdp, pkdp_pipeline.duckdb\n"
         f"gate = pkdp.duckdb.Gate({str(path)!r}, policy={policy()!r})\n"
         "print(gate.connect().sql(\"FROM pkdp_histogram('events', 'country')\").fetchall())\n"
-        f"{ending}\n",
+        f"{request.param}\n",
         encoding="utf-8",
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [str(COUNTRIES)]
-    assert done.stderr == ""
+    return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
 
 
-def test_a_database_that_is_being_written_is_busy(tmp_path: Path) -> None:
+def test_a_process_ends_without_complaints(session: subprocess.CompletedProcess[str]) -> None:
+    assert session.stdout.splitlines() == [str(COUNTRIES)]
+    assert session.stderr == ""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Path]:
+    """A database that another process writes."""
     path = database(tmp_path)
-    script = f"import duckdb; c = duckdb.connect({str(path)!r}); print('open', flush=True); input(); c.close()"
+    script = f"import duckdb; c = duckdb.connect({str(path)!r}); print('open', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
         assert writer.stdout is not None
-        assert writer.stdin is not None
         assert writer.stdout.readline() == "open\n"
-        with pytest.raises(TemporaryError, match="another process"):
-            Gate(path, policy=policy())
-        writer.stdin.write("\n")
-        writer.stdin.flush()
-    with Gate(path, policy=policy()) as gate:
-        assert len(gate.ask(histogram()).table) == 3
+        yield path
+        writer.kill()
+
+
+def test_a_database_that_is_being_written_is_busy(written: Path) -> None:
+    with pytest.raises(TemporaryError, match="another process"):
+        Gate(written, policy=policy())
 
 
 def test_a_database_that_this_process_has_open_is_a_matter_of_configuration(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +21,84 @@ from analyst import count, database, histogram, policy, rows
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError, TemporaryError
+from pkdp_pipeline.extras.gate import worker as worker_module
 from pkdp_pipeline.extras.gate.gate import Gate
+from pkdp_pipeline.extras.gate.policy import Limits
 from pkdp_pipeline.extras.gate.worker import Job, Worker
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.publish import Certifying
 from pkdp_pipeline.releases.release import Release
 
 
+@contextmanager
+def kept_workers(path: Path) -> Iterator[Callable[[int], None]]:
+    """Let gates of this database have the processes that others did not need; give what starts so many beforehand.
+
+    To start one takes longer than most of what is asked of it.
+    """
+    idle: list[Kept] = []
+
+    class Kept(Worker):
+        works = False
+
+        def do(self, *arguments: Any, **limits: Any) -> Any:
+            self.works = True
+            answer = super().do(*arguments, **limits)
+            self.works = False
+            return answer
+
+        def end(self) -> None:
+            if self.works or not self.alive:
+                super().end()
+            elif self not in idle:
+                idle.append(self)
+
+    def started(database: Path, memory: str) -> Worker:
+        assert (database, memory) == (path.resolve(), Limits().memory)
+        return idle.pop() if idle else Kept(database, memory)
+
+    def start(number: int) -> None:
+        while len(idle) < number:
+            idle.append(Kept(path.resolve(), Limits().memory))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(worker_module, "Worker", started)
+        yield start
+    for worker in idle:
+        Worker.end(worker)
+
+
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that no test changes."""
-    return database(tmp_path_factory.mktemp("people"))
-
-
-def slow(folder: Path) -> tuple[Path, Callable[[int], None]]:
-    """Return a database with a second table, `slowly`, and what makes it take for ever, or not any more."""
-    path, csv = database(folder), folder / "length.csv"
-
-    def write(length: int) -> None:
-        csv.write_text(f"length\n{length}\n", encoding="utf-8")
-
-    write(1)
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Callable[[int], None]]]:
+    """A database with a second table, `slowly`, which reads a file beside it."""
+    path = database(tmp_path_factory.mktemp("people"))
+    let_hang(path, hang=False)
     with duckdb.connect(str(path)) as connection:
         connection.execute(
-            "CREATE VIEW slowly AS SELECT uid, flag AND 0 = (SELECT count(*) FROM range(length) a, range(length) b "
-            f"WHERE a.range * b.range = uid + 0.5) AS flag FROM events, read_csv('{csv}')"
+            "CREATE VIEW slowly AS SELECT uid, flag AND yes AS flag FROM events, read_csv("
+            f"'{path.with_name('yes.csv')}', auto_detect = false, header = true, columns = {{'yes': 'BOOLEAN'}})"
         )
-    return path, write
+    with kept_workers(path) as start:
+        yield path, start
+
+
+@pytest.fixture
+def path(people: tuple[Path, Callable[[int], None]]) -> Path:
+    """That database, which no test changes, and a process that reads it."""
+    path, start = people
+    let_hang(path, hang=False)
+    start(1)
+    return path
+
+
+def let_hang(path: Path, *, hang: bool) -> None:
+    """Make the table `slowly` wait for rows that never come, or not any more."""
+    file = path.with_name("yes.csv")
+    file.unlink(missing_ok=True)
+    if hang:
+        os.mkfifo(file)
+    else:
+        file.write_text("yes\ntrue\n", encoding="utf-8")
 
 
 def rules(folder: Path, **limits: Any) -> dict[str, Any]:
@@ -72,8 +124,10 @@ def until(fact: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def out_of_time(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+def out_of_time(people: tuple[Path, Callable[[int], None]], monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """The moment at which the time of every question that is being counted is over, and not before."""
+    _, start = people
+    start(2)
     over, received = threading.Event(), Worker._received
 
     def waiting(worker: Worker, seconds: float | None) -> object:
@@ -86,12 +140,11 @@ def out_of_time(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(
-    tmp_path: Path, out_of_time: threading.Event
+    path: Path, tmp_path: Path, out_of_time: threading.Event
 ) -> None:
-    path, write = slow(tmp_path)
     told: list[PkdpError] = []
     with Gate(path, policy=rules(tmp_path, seconds=600.0)) as gate:
-        write(10**7)
+        let_hang(path, hang=True)
 
         def hang() -> None:
             with pytest.raises(PkdpError, match="was not answered; ask the curator") as caught:
@@ -109,7 +162,7 @@ def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(
         assert gate.unreadable == ()
         assert charged(tmp_path) == ["reserved", "published"]
         out_of_time.clear()
-        write(1)
+        let_hang(path, hang=False)
         # Asked again it takes over what is charged; its certificate is made anew, beside what came between.
         assert [row[0] for row in rows(gate.ask(HANGING))] == [False, True]
         assert [state for state in charged(tmp_path) if state != "given_back"] == ["published"] * 2
@@ -117,29 +170,39 @@ def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(
         ledger.verify()
 
 
-def test_running_out_of_memory_is_not_told_and_condemns_no_table(tmp_path: Path) -> None:
+@pytest.fixture
+def crowded(tmp_path: Path) -> Iterator[tuple[Gate, Path]]:
+    """A gate with little memory, of which a file says how many people are in its table."""
     path, csv = database(tmp_path), tmp_path / "people.csv"
     csv.write_text("n\n10\n", encoding="utf-8")
     with duckdb.connect(str(path)) as connection:
         connection.execute(
             f"CREATE VIEW many AS SELECT hash(i) AS uid, true AS flag FROM range((SELECT n FROM '{csv}')) t(i)"
         )
-    asked = policy(tables={"many": {"unit": "uid", "columns": ["flag"], "k": 2}}, limits={"memory": "40MB"})
-    with Gate(path, policy=asked) as gate:
-        csv.write_text("n\n10000000\n", encoding="utf-8")
-        with pytest.raises(PkdpError, match="was not answered") as told:
-            gate.ask({"table": "many", "count": True, "k": 2})
-        assert type(told.value) is PkdpError
-        assert gate.unreadable == ()
-        assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
-    with pytest.raises(ConfigError, match=r"table 'many' cannot be read with limits\.memory = '40MB'"):
-        Gate(path, policy=asked)
+    tables = {"many": {"unit": "uid", "columns": ["flag"], "k": 2}}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(worker_module, "Worker", Worker)
+        with Gate(path, policy=policy(tables=tables, limits={"memory": "10MB"})) as gate:
+            yield gate, csv
 
 
-def test_a_worker_that_is_killed_while_it_counts_says_nothing_about_the_table(tmp_path: Path) -> None:
-    path, write = slow(tmp_path)
+def test_running_out_of_memory_is_not_told_and_condemns_no_table(crowded: tuple[Gate, Path]) -> None:
+    gate, csv = crowded
+    csv.write_text("n\n1000000\n", encoding="utf-8")
+    with pytest.raises(PkdpError, match="was not answered") as told:
+        gate.ask({"table": "many", "count": True, "k": 2})
+    assert type(told.value) is PkdpError
+    assert gate.unreadable == ()
+    assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
+    # A gate that is opened says so, and condemns it as little.
+    with pytest.raises(ConfigError, match=r"table 'many' cannot be read with limits\.memory = '10MB'"):
+        gate._read_tables()
+    assert gate.unreadable == ()
+
+
+def test_a_worker_that_is_killed_while_it_counts_says_nothing_about_the_table(path: Path, tmp_path: Path) -> None:
     with Gate(path, policy=rules(tmp_path)) as gate:
-        write(10**7)
+        let_hang(path, hang=True)
 
         def kill() -> None:
             until(lambda: charged(tmp_path))
@@ -155,8 +218,9 @@ def test_a_worker_that_is_killed_while_it_counts_says_nothing_about_the_table(tm
         gate.ask(count(noise=0.3))
 
 
-def test_a_worker_ends_with_its_gate_also_while_it_counts(tmp_path: Path) -> None:
-    path, write = slow(tmp_path)
+@pytest.fixture
+def other_gate(path: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A gate in a process of its own, which names the process that reads for it, and asks when it is told to."""
     script = (
         "import sys, threading, time, pkdp_pipeline.duckdb as d\n"
         f"gate = d.Gate({str(path)!r}, policy={rules(tmp_path)!r})\n"
@@ -167,18 +231,26 @@ def test_a_worker_ends_with_its_gate_also_while_it_counts(tmp_path: Path) -> Non
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
         assert process.stdout is not None
-        worker = int(process.stdout.readline())
-        write(10**7)
-        process.stdin.write("\n")
-        process.stdin.flush()
-        until(lambda: charged(tmp_path))
-        time.sleep(0.3)
-        process.kill()
+        until(lambda: process.stdout in select.select([process.stdout], [], [], 0)[0])
+        yield process
+
+
+def test_a_worker_ends_with_its_gate_also_while_it_counts(
+    path: Path, tmp_path: Path, other_gate: subprocess.Popen[str]
+) -> None:
+    assert other_gate.stdin is not None
+    assert other_gate.stdout is not None
+    worker = int(other_gate.stdout.readline())
+    let_hang(path, hang=True)
+    other_gate.stdin.write("\n")
+    other_gate.stdin.flush()
+    until(lambda: charged(tmp_path))
+    time.sleep(0.3)
+    other_gate.kill()
     until(lambda: not Path(f"/proc/{worker}").exists() or " Z " in Path(f"/proc/{worker}/stat").read_text())
     # What was reserved when it was killed is taken over.
-    write(1)
+    let_hang(path, hang=False)
     with Gate(path, policy=rules(tmp_path)) as gate:
         assert [row[0] for row in rows(gate.ask(HANGING))] == [False, True]
         assert charged(tmp_path) == ["published"]
@@ -209,8 +281,9 @@ def test_combinations_of_public_values_are_counted_before_they_are_made(path: Pa
 
 
 @pytest.fixture(scope="module")
-def noisy(path: Path) -> Iterator[Gate]:
+def noisy(people: tuple[Path, Callable[[int], None]]) -> Iterator[Gate]:
     """A gate that answers many questions."""
+    path, _ = people
     budget = {"epsilon": 50.0, "delta": 1e-6, "part": "worst_case"}
     with Gate(path, policy=policy(limits={"seconds": 600.0}, budget=budget)) as gate:
         yield gate

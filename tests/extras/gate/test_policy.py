@@ -16,6 +16,8 @@ from pkdp_pipeline.extras.gate.description import threshold_warnings
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.policy import Policy
 
+pytestmark = pytest.mark.usefixtures("workers_inside", "short_grid")
+
 
 def table(**further: Any) -> dict[str, Any]:
     """Return a policy whose one table has what a test adds."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import duckdb
 import pandas as pd
 import pytest
-from analyst import kept_workers
 from asgi_client import ask, ask_async, scope_of
 from thorough import one_in
 
@@ -21,6 +20,8 @@ from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.records import AuditLog, add_token, verify_audit_log
 from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
 from pkdp_pipeline.releases.release import Release
+
+pytestmark = pytest.mark.usefixtures("workers_inside", "short_grid")
 
 QUESTION = {"table": "events", "histogram": "country", "k": 20}
 BODY = json.dumps(QUESTION).encode()
@@ -626,8 +627,7 @@ def database(tmp_path_factory):
         )
         connection.execute("CREATE VIEW broken AS SELECT uid, CAST(country AS INTEGER) AS code FROM events")
     path.chmod(0o600)
-    with kept_workers(path):
-        yield path
+    return path
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.theory.numbers import read_number
 from pkdp_pipeline.model.arguments import positive_real, probability, whole_number
-from pkdp_pipeline.theorems.rounding import ball_above
+from pkdp_pipeline.theorems.rounding import ball_above, sum_above
 
 _BITS = 192
 _MAX_STEPS = 90
@@ -211,6 +211,83 @@ def kl_to_total_variation(divergence: float) -> float:
     """
     pinsker = _above(lambda: _root(_ball("divergence", divergence) / 2))
     return min(pinsker, _above(lambda: _root(-(-_ball("divergence", divergence)).expm1())), 1.0)
+
+
+def kl_to_mutual_information(divergence: float, records: int | None = None) -> float:
+    """Return ``(1 - 1/r) D`` nats, ``D/4`` for r = 2, or ``log r`` if it is less: a divergence bounds the information.
+
+    The mutual information is that of a record and the output, given all other records, whatever the prior: the worst
+    over all laws of a record that can have r = `records` values; None: any number. The divergence is that of any two
+    values, in both orders. In the limits of small D for r = 2, and of many values, nothing smaller holds.
+
+    *Source*: Cuff and Yu, "Differential privacy as a mutual information constraint" (2016), Lemma 1, which has ``D``.
+    """
+    if records is None:
+        return read_number("divergence", divergence)
+    values = whole_number("records", records, least=2)
+    share = flint.fmpq(1, 4) if values == 2 else flint.fmpq(values - 1, values)
+    return min(_above(lambda: _ball("divergence", divergence) * share), _above(lambda: flint.arb(values).log()))
+
+
+def approximate_to_mutual_information(epsilon: float, delta: float) -> float:
+    """Return ``δ log 2 + (1 - δ) (log 2 - h(1/(1 + e^ε)))`` nats: what (ε, δ)-privacy tells of which life is true.
+
+    Here ``h(x) = -x log x - (1 - x) log(1 - x)``. The mutual information of the target's life, one of two, and the
+    output is at most this for every prior, given whatever else is known. Divided by log 2 it is in bits.
+
+    *Source*: the pair R(ε, δ), which dominates all others, attains it with equal chances.
+    """
+    gone, size = probability("delta", delta), _ball("epsilon", epsilon)
+
+    def bound() -> Any:
+        return gone * flint.arb(2).log() + (1 - flint.arb(gone)) * _binary_information((size / 2).tanh())
+
+    # No information about two lives is above log 2; far out, the bit is certain.
+    return min(_above(bound), _above(lambda: flint.arb(2).log()))
+
+
+def mutual_information_to_total_variation(information: float) -> float:
+    """Return the δ with ``log 2 - h((1 + δ)/2) = I``, or 1: mutual information of at most I nats is (0, δ)-privacy.
+
+    The information of a record and the output, given all other records, is at most I for every prior. A binary channel
+    that is wrong with probability ``(1 - δ)/2`` attains it.
+
+    *Source*: Cuff and Yu (2016), Lemma 2, which has the larger ``sqrt(2 I)``.
+    """
+    most = _ball("information", information)
+    low, high = 0.0, min(1.0, _above(lambda: _root(2 * most)))
+    for _ in range(_MAX_STEPS):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        # What is known to carry I or more cannot be exceeded by what carries I at most.
+        low, high = (low, middle) if _carries(middle, most) else (middle, high)
+    return high
+
+
+def relaxed_to_approximate(dropped: float, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return ``(ε, δ + γ)``, δ at most 1, for γ = `dropped`: relaxed privacy is approximate privacy.
+
+    A mechanism is (γ, ε, δ)-relaxed private if outputs of probability γ at most can be left out such that
+    (ε, δ)-privacy holds for the events of the others: with δ = 0, (ε, γ)-probabilistic privacy. A pair that tells the
+    lives apart with probability γ, and else has δ at ε, attains it.
+
+    *Source*: ``P(S) ≤ P(S_1) + P(S ∖ S_1)``, S_1 being what is left out; for the definition Desfontaines, "Lowering the
+    cost of anonymization" (2020), section 2.2.2.
+    """
+    gone, rare = probability("dropped", dropped), probability("delta", delta)
+    return read_number("epsilon", epsilon), min(1.0, sum_above([gone, rare]))
+
+
+def _binary_information(apart: Any) -> Any:
+    """Return log 2 - h((1 + v)/2) in balls: what a fair bit tells through a symmetric channel of total variation v."""
+    # Where the ball of the total variation reaches 1, the bit is certain.
+    return apart * apart.atanh() + (-(apart**2)).log1p() / 2 if apart < 1 else flint.arb(2).log()
+
+
+def _carries(apart: float, information: Any) -> bool:
+    with flint.ctx.workprec(_BITS):
+        return bool(_binary_information(flint.arb(apart)) >= information)
 
 
 def _root(ball: Any) -> Any:

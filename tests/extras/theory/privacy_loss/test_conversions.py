@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import readings
-from oracle.losses import noise_pair
+from oracle.losses import ball, noise_pair
 from test_explicit_pairs import loss_between, pairs
 from thorough import examples
 
@@ -66,12 +66,108 @@ def value(formula):
         (conversions.truncated_to_epsilon(0.1, 3.0, 1e-6), lambda x: x(0.1) * 3 - x(1e-6).log() / 2),
         (conversions.kl_to_total_variation(0.1), lambda x: (x(0.1) / 2).sqrt()),
         (conversions.kl_to_total_variation(3.0), lambda x: (1 - (-x(3)).exp()).sqrt()),
+        (conversions.kl_to_mutual_information(0.3), lambda x: x(0.3)),
+        (conversions.kl_to_mutual_information(0.3, 2), lambda x: x(0.3) / 4),
+        (conversions.kl_to_mutual_information(0.3, 5), lambda x: x(0.3) * 4 / 5),
+        (conversions.kl_to_mutual_information(30.0, 5), lambda x: x(5).log()),
+        (conversions.approximate_to_mutual_information(0.3, 0.0), lambda x: told_by_a_bit(1 / (1 + x(0.3).exp()))),
+        (
+            conversions.approximate_to_mutual_information(2.0, 0.1),
+            lambda x: x(0.1) * x(2).log() + (1 - x(0.1)) * told_by_a_bit(1 / (1 + x(2).exp())),
+        ),
+        (conversions.approximate_to_mutual_information(1e308, 0.0), lambda x: x(2).log()),
+        (conversions.relaxed_to_approximate(0.1, 0.3, 0.2)[1], lambda x: x(0.1) + x(0.2)),
     ],
 )
 def test_the_formulas_are_rounded_up(found, formula):
     exact = value(formula)
     assert flint.arb(found) >= exact
     assert found == pytest.approx(float(exact.mid()), rel=1e-15)
+
+
+def told_by_a_bit(wrong):
+    """Return the information of a fair bit that is shown wrongly with probability `wrong`, in nats."""
+    return flint.arb(2).log() + wrong * wrong.log() + (1 - wrong) * (1 - wrong).log()
+
+
+def information(laws, prior):
+    """Return the mutual information of which law is drawn from and what is drawn, in balls."""
+    with flint.ctx.workprec(300):
+        total = flint.arb(0)
+        for chances in zip(*laws, strict=True):
+            mean = sum(share * chance for share, chance in zip(prior, chances, strict=True))
+            for share, chance in zip(prior, chances, strict=True):
+                if share * chance > 0:
+                    total += ball(share * chance) * ball(chance / mean).log()
+        return total
+
+
+@examples(quick=6, full=400)
+def test_information_is_never_above_what_is_converted(examples):
+    @settings(max_examples=examples)
+    @given(pair=pairs(), shares=st.lists(st.integers(1, 9), min_size=2, max_size=2), epsilon=st.floats(0.0, 3.0))
+    def check(pair, shares, epsilon):
+        loss, laws = loss_between(pair), list(zip(*pair, strict=True))
+        bounds = [conversions.approximate_to_mutual_information(epsilon, loss.delta(epsilon))]
+        if loss.kl() < math.inf:
+            bounds += [conversions.kl_to_mutual_information(loss.kl(), records) for records in (2, 3, None)]
+        for prior in ([Fraction(share, sum(shares)) for share in shares], [Fraction(1, 2)] * 2):
+            assert all(information(laws, prior) <= flint.arb(bound) * UP for bound in bounds)
+        # With fair chances already, no larger total variation goes with this information.
+        carried = conversions.mutual_information_to_total_variation(float(information(laws, prior).upper()) * UP)
+        assert readings.total_variation(pair) <= Fraction(carried)
+        assert carried <= math.sqrt(2.0 * float(information(laws, prior).upper())) * UP * UP
+        # The mixture of both as a third value.
+        third = [*laws, [(p + 2 * q) / 3 for p, q in pair]]
+        if loss.kl() < math.inf:
+            bound = conversions.kl_to_mutual_information(loss.kl(), 3)
+            assert information(third, [Fraction(1, 3)] * 3) <= flint.arb(bound) * UP
+
+    check()
+
+
+def test_information_is_attained():
+    for epsilon, delta in ((0.1, Fraction(0)), (1.0, Fraction(1, 8)), (6.0, Fraction(1, 2))):
+        # R(ε, δ): tells the lives apart with probability δ, and else shows a bit that is right e^ε times as often.
+        growth = Fraction(math.exp(epsilon))
+        right, wrong = (1 - delta) * growth / (1 + growth), (1 - delta) / (1 + growth)
+        laws = [[delta, right, wrong, Fraction(0)], [Fraction(0), wrong, right, delta]]
+        attained = float(information(laws, [Fraction(1, 2)] * 2).mid())
+        assert conversions.approximate_to_mutual_information(epsilon, float(delta)) == pytest.approx(
+            attained, rel=1e-13
+        )
+        bit = [[Fraction(1, 2) + growth / 1000, Fraction(1, 2) - growth / 1000]]
+        bit.append(bit[0][::-1])
+        shown = conversions.mutual_information_to_total_variation(float(information(bit, [Fraction(1, 2)] * 2).mid()))
+        assert shown == pytest.approx(float(growth) / 500, rel=1e-12)
+    # A divergence of two values tells a quarter of itself, of very many values nearly all of it.
+    near = [[Fraction(501, 1000), Fraction(499, 1000)], [Fraction(499, 1000), Fraction(501, 1000)]]
+    size = readings.kl(list(zip(*near, strict=True)))
+    told = float(information(near, [Fraction(1, 2)] * 2).mid())
+    assert told == pytest.approx(conversions.kl_to_mutual_information(size, 2), rel=1e-5)
+    rest = 10**30
+    size = 0.5 * math.log(rest)  # half of the time the value itself is shown, else one of the others
+    told = math.log(rest + 1) - math.log(2) - 0.5 * math.log(rest)
+    assert 0.97 < told / conversions.kl_to_mutual_information(size, rest + 1) < 1.0
+
+
+def test_relaxed_privacy_is_what_is_left_and_what_was_left_out():
+    dropped, rare, growth = Fraction(1, 8), Fraction(1, 4), Fraction(math.exp(0.5))
+    right, wrong = (1 - dropped - rare) * growth / (1 + growth), (1 - dropped - rare) / (1 + growth)
+    first, second = [dropped, rare, right, wrong, 0, 0], [0, 0, wrong, right, rare, dropped]
+    epsilon, delta = conversions.relaxed_to_approximate(0.125, 0.5, 0.25)
+    assert (epsilon, delta) == (0.5, 0.375)
+    attained = sum(max(p - growth * q, Fraction(0)) for p, q in zip(first, second, strict=True))
+    assert float(attained) == pytest.approx(delta, rel=1e-15)
+    # Every set of outcomes may be left out; what is left has some δ, and both together are never too little.
+    pair = [(Fraction(5, 12), Fraction(1, 12)), (Fraction(1, 4), Fraction(1, 3)), (Fraction(1, 3), Fraction(7, 12))]
+    for chosen in itertools.product((True, False), repeat=3):
+        out = max(sum(both[side] for both, left in zip(pair, chosen, strict=True) if left) for side in (0, 1))
+        kept = [both for both, left in zip(pair, chosen, strict=True) if not left]
+        excess = max(sum(max(both[side] - growth * both[1 - side], Fraction(0)) for both in kept) for side in (0, 1))
+        bound = conversions.relaxed_to_approximate(float(out), 0.5, float(excess))[1]
+        assert loss_between(pair).delta(0.5) <= bound * UP
+    assert conversions.relaxed_to_approximate(0.7, 0.0, 0.7) == (0.0, 1.0)
 
 
 @examples(quick=4, full=150)
@@ -167,6 +263,9 @@ def test_the_ends_of_the_ranges():
     assert conversions.kl_to_total_variation(0.0) == 0.0
     assert conversions.kl_to_total_variation(1e6) == 1.0
     assert conversions.truncated_to_epsilon(0.0, 2.0, 1.0) >= 0.0
+    assert conversions.mutual_information_to_total_variation(0.0) == 0.0
+    assert conversions.mutual_information_to_total_variation(math.log(2.0)) == 1.0
+    assert conversions.approximate_to_mutual_information(0.0, 0.0) == 0.0
 
 
 def test_every_conversion_says_what_it_needs():
@@ -186,7 +285,7 @@ def test_every_conversion_says_what_it_needs():
                 asked = [
                     0.5 if key in ("delta", "dropped") and one == 1.5 else one for key, one in named(function, asked)
                 ]
-                asked = [2 if key == "size" and one == 1.5 else one for key, one in named(function, asked)]
+                asked = [2 if key in ("size", "records") and one == 1.5 else one for key, one in named(function, asked)]
                 with pytest.raises(pkdp.ArgumentError):
                     function(*asked)
 

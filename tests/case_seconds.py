@@ -1,0 +1,70 @@
+"""The processor seconds of a quick case: where CI is set, a case that takes more than one of them fails.
+
+Seconds are those of a processor that nobody else uses. Where two processes share its units, or it is slower, a case
+takes more: by as much as a loop does that is measured when a case has taken more than is allowed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from thorough import ALL
+
+__all__ = ["ALLOWED", "SPARED", "complaint", "slowness", "watched"]
+
+ALLOWED = 1.0
+#: Campaigns, and what other programs do, take what they take.
+SPARED = (
+    *("slow", "docs", "processors"),
+    *("postgres", "spark", "ibis", "dbt", "browser", "dagster", "airflow"),
+)
+#: Seconds of the loop on a processor that does nothing else.
+_LOOP = 0.0138
+#: Whoever is the first to import a library of so many modules pays for all others.
+_LIBRARY = 50
+
+
+def _seconds() -> float:
+    """Return the processor seconds of this process, and of those it has started that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def slowness() -> float:
+    """Return how many times as long as a processor that nobody else uses this one takes, just now; at least 1."""
+
+    def loop() -> float:
+        began, sums = time.process_time(), dict.fromkeys(range(1024), 0)
+        for number in range(100_000):
+            sums[number & 1023] = sums[number & 511] + number
+        return time.process_time() - began
+
+    return max(1.0, *(loop() / _LOOP for _ in range(5)))
+
+
+def complaint(seconds: float, modules: int = 0, slower: float | None = None) -> str | None:
+    """Return what is said of a case that took so many seconds and loaded so many modules, None where nothing is."""
+    if seconds <= ALLOWED or modules >= _LIBRARY:
+        return None
+    scaled = seconds / (slowness() if slower is None else slower)
+    if scaled <= ALLOWED:
+        return None
+    return (
+        f"A quick case may take {ALLOWED:g} processor second; this one took {scaled:.2f} s ({seconds:.2f} s on this "
+        "machine). Make it smaller, or mark it slow and leave a small one that is not."
+    )
+
+
+def watched(item: pytest.Item) -> Iterator[None]:
+    """Fail a case whose call takes more than is allowed; a property that is tried on all its cases may."""
+    began, modules = _seconds(), len(sys.modules)
+    result = yield
+    if os.environ.get("CI") == "true" and not ALL and not any(map(item.get_closest_marker, SPARED)):
+        said = complaint(_seconds() - began, len(sys.modules) - modules)
+        if said is not None:
+            pytest.fail(said, pytrace=False)
+    return result

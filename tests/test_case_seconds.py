@@ -1,0 +1,49 @@
+"""A quick case that takes more than a processor second fails in CI, on a slow or busy machine as on another."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import case_seconds
+import pytest
+from case_seconds import complaint, slowness, watched
+
+
+def test_a_case_may_take_a_second_and_more_where_the_processor_is_slower():
+    assert complaint(0.9, slower=1.0) is None
+    assert complaint(1.5, slower=1.6) is None
+    said = complaint(2.4, slower=1.6)
+    assert "1.50 s" in said
+    assert "mark it slow" in said
+    assert complaint(5.0, modules=900, slower=1.0) is None
+
+
+def test_a_processor_is_never_called_quicker_than_it_is():
+    assert slowness() >= 1.0
+
+
+def run(item):
+    """Run a case that takes three hundredths of a second."""
+    case = watched(item)
+    next(case)
+    began = time.process_time()
+    while time.process_time() < began + 0.03:
+        pass
+    with pytest.raises(StopIteration):
+        case.send(None)
+
+
+@pytest.mark.skipif(case_seconds.ALL, reason="then all cases may take longer")
+@pytest.mark.parametrize(("ci", "mark", "fails"), [("true", None, True), ("", None, False), ("true", "slow", False)])
+def test_quick_cases_fail_in_ci_alone(ci, mark, fails):
+    item = SimpleNamespace(get_closest_marker=lambda name: name == mark or None)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("CI", ci)
+        patched.setattr(case_seconds, "ALLOWED", 0.01)
+        patched.setattr(case_seconds, "slowness", lambda: 1.0)
+        if fails:
+            with pytest.raises(pytest.fail.Exception, match="processor second"):
+                run(item)
+        else:
+            run(item)

@@ -14,7 +14,7 @@ rm -rf build/proofs
 mkdir -p build/proofs
 cp proofs/*.v build/proofs
 cd build/proofs
-files=(hockey_stick vertex waiting_time histogram display between noise exact_or_noised crowd composition value sample)  # each after those it uses
+files=(hockey_stick vertex waiting_time histogram display between noise crowd composition value exact_or_noised sample)  # each after those it uses
 [ "$(ls ./*.v | wc -l)" -eq "${#files[@]}" ] || { echo "name every file of proofs/ in $0" >&2; exit 1; }
 theorems=$(sed -nE 's/^(Theorem|Corollary) (\w+).*/\2/p' "${files[@]/%/.v}")
 {

@@ -266,7 +266,7 @@ def draw_counts(
     noised = {row: count for row, count in published.items() if table.exact is not None and not table.exact[row]}
     solid = {row: count for row, count in published.items() if row not in noised}
     bars = axes.barh(list(solid), list(solid.values()), height=0.66, **look)
-    axes.bar_label(bars, list(map(_in_figures, solid.values())), padding=5, **_LABEL)
+    axes.bar_label(bars, [_in_figures(count, table.bands) for count in solid.values()], padding=5, **_LABEL)
     look |= {"color": "none", "linestyle": DASHED}
     axes.barh(list(noised), list(noised.values()), height=0.66, **look)
     for row, count in noised.items():
@@ -275,7 +275,7 @@ def draw_counts(
         place = max(count, *ends), row
         clear = {"facecolor": style.SURFACE, "edgecolor": "none", "pad": 0.5}  # of the threshold's line
         look = {"textcoords": "offset points", "va": "center", "bbox": clear}
-        axes.annotate(f"≈ {_in_figures(count)}", place, (5, 0), **look, **_LABEL)
+        axes.annotate(f"≈ {_in_figures(count, table.bands)}", place, (5, 0), **look, **_LABEL)
     # Suppressed cells all have their word at the same place: at zero, or past a threshold that is near to it.
     past_k = k is not None and 2 * k < high + 0.14 * span
     start = k if k is not None and past_k else 0
@@ -296,8 +296,10 @@ def draw_counts(
 _LABEL: dict[str, Any] = {"color": style.INK, "fontsize": style.SMALL, "zorder": 6}
 
 
-def _in_figures(count: int) -> str:
-    return f"{count:,}".replace("-", "−")
+def _in_figures(count: int, bands: Sequence[int] | None = None) -> str:
+    from pkdp_pipeline.releases.printed import shown_count
+
+    return shown_count(count, bands).replace("-", "−")
 
 
 def _likely(count: float, k: int | None, margin: int) -> tuple[float, float]:

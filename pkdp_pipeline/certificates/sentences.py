@@ -195,8 +195,8 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker:
     if noised_below(mechanism):
         sentences.insert(
             1,
-            f"Counts of at least {mechanism.k} are exact and protected by what the attacker does not know; smaller "
-            "ones are protected by noise.",
+            f"Counts of at least {mechanism.k} are {'exact' if mechanism.display is None else 'without noise'} and "
+            "protected by what the attacker does not know; smaller ones are protected by noise.",
         )
     return " ".join(filter(None, sentences))
 

@@ -20,6 +20,7 @@ import typer
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.display import Display, read_display
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
@@ -95,6 +96,8 @@ _HELP = {
     "noise": "The epsilon of two-sided geometric noise.",
     "release_threshold": "Published only when the noisy count reaches this.",
     "below": "A count below k: hidden, or noised and marked, while counts from k on are exact.",
+    "display": "How published counts are shown: rounding=5, rounding=5,down (or midpoint), bands=0,10,20, "
+    "random_rounding=3, or JSON.",
     "cells_per_unit": "The most cells a person may be in; with noise, that many of hers are counted.",
 }
 
@@ -237,7 +240,11 @@ def mechanism_options(kind: type[Count | Histogram], more: Options | None = None
 
     `more`: `CELLS_FROM_DATA` where no data say whether the cells are declared.
     """
-    options = _of_fields(kind) | {"noise": flag(float | None, None, _HELP["noise"])} | (more or {})
+    own = {
+        "noise": flag(float | None, None, _HELP["noise"]),
+        "display": flag(str | None, None, _HELP["display"], "RULE"),
+    }
+    options = _of_fields(kind) | own | (more or {})
     return taking("mechanism", options, partial(_mechanism, kind))
 
 
@@ -269,15 +276,45 @@ _KINDS = {
 
 
 def _mechanism(
-    kind: type[Count | Histogram], noise: float | None, cells_from_data: bool = False, **others: Any
+    kind: type[Count | Histogram],
+    noise: float | None,
+    display: str | None,
+    cells_from_data: bool = False,
+    **others: Any,
 ) -> Mechanism:
-    mechanism = kind(noise=None if noise is None else GeometricNoise(noise), **others)
+    steps = {
+        "noise": None if noise is None else GeometricNoise(noise),
+        "display": None if display is None else _display(display),
+    }
+    mechanism = kind(**steps, **others)
     # What a question without declared cells implies, and refuses.
     if not cells_from_data:
         return mechanism
     from pkdp_pipeline.model.question import Question
 
     return Question(mechanism=mechanism, unit="unit", by="cell").mechanism
+
+
+def _display(text: str) -> Display:
+    """Return the rule of display that is written as a name and whole numbers, or as JSON."""
+    if text.lstrip().startswith("{"):
+        return read_display(text)
+    name, _, given = text.partition("=")
+    words = [word.strip() for word in given.split(",")]
+    numbers = [int(word) if word.isdecimal() else word for word in words]
+    content: dict[str, Any] = {name.strip(): numbers if name.strip() == "bands" else numbers[0]}
+    if name.strip() != "bands" and len(words) > 1:
+        content["mode"] = ",".join(words[1:])
+    return read_display(content)
+
+
+def display_text(display: Display) -> str:
+    """Return a rule of display as `_display` reads it."""
+    (name, value), *mode = display.to_dict().items()
+    if name == "perturbation":
+        return json.dumps(display.to_dict())
+    numbers = value if isinstance(value, list) else [value]
+    return f"{name}={','.join(map(str, [*numbers, *(word for _, word in mode)]))}"
 
 
 def mechanism_flags(mechanism: Mechanism) -> list[str]:
@@ -328,6 +365,8 @@ _NUMBERS: dict[str, Callable[[str], float]] = {"times": int, "epsilon": float, "
 
 
 def _written(value: Any) -> str:
+    if isinstance(value, Display):
+        return display_text(value)
     return value if isinstance(value, str) else exactly(value)
 
 

@@ -19,6 +19,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.attacker import beside_groups
+from pkdp_pipeline.model.display import least_shown
 from pkdp_pipeline.model.keys import Domain, sort_rank
 from pkdp_pipeline.model.mechanisms import noised_below, value_columns
 from pkdp_pipeline.model.question import Question
@@ -279,12 +280,13 @@ def _counts(table: Sequence[Sequence[Key]], requested: ReleaseTable, rows: int |
     numbers = [(row[place], row[-1] if marked else mechanism.noise is None) for row in table]
     exact = [count for count, mark in numbers if count is not None and mark is True]
     noised = [count for count, mark in numbers if count is not None and mark is False]
+    display, threshold = mechanism.display, mechanism.release_threshold
     # Without k, a cell that was found has somebody in it; one that was declared may be empty.
-    if min(exact, default=math.inf) < (mechanism.k or int(found)):
+    if min(exact, default=math.inf) < least_shown(display, mechanism.k or int(found)):
         problems.append("no cell may be under k")
-    if rows is not None and sum(exact) > rows:
+    if rows is not None and sum(exact if display is None else [display.interval(count)[0] for count in exact]) > rows:
         problems.append("its cells must not add up to more than the rows that were read")
-    if mechanism.release_threshold is not None and min(noised, default=math.inf) < mechanism.release_threshold:
+    if threshold is not None and min(noised, default=math.inf) < least_shown(display, threshold):
         problems.append("no cell may be under the release threshold")
     if found and len(exact) + len(noised) < len(table):
         problems.append("a cell that is suppressed must be left out where no domain is declared")

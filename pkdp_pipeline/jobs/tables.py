@@ -13,6 +13,7 @@ from pkdp_pipeline.clock import today, zones
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName, PluginText
 from pkdp_pipeline.jobs.outputs.files import FORMATS
+from pkdp_pipeline.model.display import Display, read_display
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.model.period import Every, Period
 from pkdp_pipeline.plugins import hooks
@@ -312,6 +313,36 @@ class NoiseTable(Table):
     epsilon: float = Field(description="The smaller, the more noise; one person changes a cell by 1.", examples=[0.5])
 
 
+class DisplayTable(Table):
+    """``display``: how every published count is shown; one rule."""
+
+    rounding: int | None = Field(default=None, description="As multiples of this number.", examples=[5])
+    mode: Literal["nearest", "down", "midpoint"] | None = Field(
+        default=None, description="Of rounding: to the nearest multiple (default), down, or the middle between two."
+    )
+    bands: list[int] | None = Field(
+        default=None,
+        description='In bands, by the first count of each: "0–9", "10–19" and so on. A table holds that count.',
+        examples=[[0, 10, 20, 50]],
+    )
+    random_rounding: int | None = Field(
+        default=None, description="As a neighbouring multiple of this number, drawn without bias.", examples=[3]
+    )
+    perturbation: list[tuple[int, int, float]] | None = Field(
+        default=None, description="Drawn from a public table: rows of count, shown number and probability."
+    )
+
+    @model_validator(mode="after")
+    def _is_a_rule(self) -> Self:
+        self.rule  # noqa: B018 - its rules are checked when it is made
+        return self
+
+    @cached_property
+    def rule(self) -> Display:
+        """The rule of display."""
+        return read_display(self.model_dump(exclude_none=True))
+
+
 class ReleaseTable(Table):
     """``[[release]]``: a histogram when it has ``by``, a count otherwise."""
 
@@ -353,6 +384,12 @@ class ReleaseTable(Table):
         description='A count below k is hidden, or with "noise" published with noise and marked in a '
         "column exact, while counts from k on are exact. Needs k and noise; release_threshold acts on noised ones.",
     )
+    display: DisplayTable | None = Field(
+        default=None,
+        description="How every published count is shown, after k or in its place: without k and noise, counts before "
+        "the first boundary look alike.",
+        examples=[{"rounding": 5}],
+    )
     protects: Literal["presence", "value"] = Field(
         default="presence",
         description='Whether a person is there, or which cell she is in. With "value", a count of '
@@ -380,7 +417,7 @@ class ReleaseTable(Table):
         return self
 
     def _counts_everybody(self) -> bool:
-        rules = (self.where, self.k, self.k_complement, self.noise, self.release_threshold)
+        rules = (self.where, self.k, self.k_complement, self.noise, self.release_threshold, self.display)
         return all(rule is None for rule in rules)
 
     @cached_property
@@ -388,7 +425,7 @@ class ReleaseTable(Table):
         """The mechanism this release runs."""
         noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
         same: dict[str, Any] = {"k": self.k, "noise": noise, "release_threshold": self.release_threshold}
-        same["below"] = self.below
+        same |= {"below": self.below, "display": None if self.display is None else self.display.rule}
         if self.by is not None:
             histogram = Histogram(**same, cells_per_unit=1 if self.cells_per_unit is None else self.cells_per_unit)
             return histogram.of_found_cells() if self.domain is None else histogram

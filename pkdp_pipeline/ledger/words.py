@@ -79,6 +79,8 @@ def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
         details.append(f"up to {cells_per_unit(mechanism)} cells a person")
     if mechanism.release_threshold is not None:
         details.append(f"shown from {mechanism.release_threshold}")
+    if mechanism.display is not None:
+        details.append(f"shown {mechanism.display.words}")
     if mechanism.noise is not None and not marked:
         return ", ".join((f"noisy {kind}", *details))
     return ", ".join((kind if details else f"exact {kind}", *details))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.mechanisms import (
     Count,
     Mechanism,
@@ -49,6 +50,8 @@ class PublishedTable:
         Rows that are left out here for their number; they are in the files.
     exact : tuple of (bool or None), optional
         Where small counts are noised: whether each count is exact, None where it is suppressed.
+    bands : tuple of int, optional
+        Where counts are shown in bands: the first count of each band.
     """
 
     columns: tuple[str, ...]
@@ -56,12 +59,13 @@ class PublishedTable:
     counts: tuple[int | None, ...]
     more: int = 0
     exact: tuple[bool | None, ...] | None = None
+    bands: tuple[int, ...] | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The counts as text: "≈" stands before a noised one, where others are exact."""
-        exact = self.exact or [True] * len(self.counts)
-        return tuple(count_text(count, sure) for count, sure in zip(self.counts, exact, strict=True))
+        """The counts as text: "≈" stands before a noised one, where others are exact, and a band is one."""
+        exact, display = self.exact or [True] * len(self.counts), None if self.bands is None else Bands(self.bands)
+        return tuple(count_text(count, sure, display) for count, sure in zip(self.counts, exact, strict=True))
 
 
 def published_table(release: Release, most: int = MAX_ROWS) -> PublishedTable:
@@ -75,7 +79,18 @@ def published_table(release: Release, most: int = MAX_ROWS) -> PublishedTable:
         counts=tuple(row[place] for row in rows[:number]),
         more=len(rows) - number,
         exact=tuple(row[-1] for row in rows[:number]) if marked else None,
+        bands=bands_of(release.certificate.mechanism),
     )
+
+
+def bands_of(mechanism: Mechanism) -> tuple[int, ...] | None:
+    """Return the first count of each band in which counts are shown, None where they are not."""
+    return mechanism.display.edges if isinstance(mechanism.display, Bands) else None
+
+
+def shown_count(count: int, bands: Sequence[int] | None) -> str:
+    """Return a published count as a report prints it: in figures, or its band."""
+    return f"{count:,}" if bands is None else Bands(tuple(bands)).text(count)
 
 
 def withheld(
@@ -126,7 +141,8 @@ def _terms(certificate: Mapping[str, Any]) -> tuple[Mechanism, Context | None]:
 def _adds_up(mechanism: Mechanism, context: Context | None) -> bool:
     """Return whether what is published without noise adds up to the people of declared cells, or counts them."""
     declared = isinstance(mechanism, Count) or (context is not None and context.cells == "declared")
-    return mechanism.noise is None and declared and cells_per_unit(mechanism) == 1
+    exact = mechanism.noise is None and mechanism.display is None
+    return exact and declared and cells_per_unit(mechanism) == 1
 
 
 def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:
@@ -147,6 +163,8 @@ def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules
     if rules.release_threshold is not None:
         shown = "a marked one" if marked else "it"
         steps.append(f"{shown} is shown only when the noisy number is at least {rules.release_threshold}")
+    if rules.display is not None:
+        steps.append(f"every published number is shown {rules.display.words}")
     counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
     return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
 

@@ -95,6 +95,8 @@ class Series:
         How many are left out here: the cells published least often, the oldest periods.
     exact : tuple of tuple of (bool or None), optional
         Where small counts are noised: whether each count is exact, None where nothing is published.
+    bands : tuple of int, optional
+        Where counts are shown in bands: the first count of each band.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Series:
     more_cells: int = 0
     more_periods: int = 0
     exact: tuple[tuple[bool | None, ...], ...] | None = None
+    bands: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,9 @@ from pkdp_pipeline.ledger.sealed import (
     parquet_content,
     release_id,
 )
+from pkdp_pipeline.model import display
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
-from pkdp_pipeline.model.mechanisms import Count, Histogram, key_columns, noised_below, value_columns
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, key_columns, noised_below, value_columns
 from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
@@ -242,11 +243,17 @@ def release_table_claims(table: pd.DataFrame, nested: list[Nested]) -> Iterator[
 def least_shown(certificate: ReleaseCertificate) -> int | None:
     """Return the smallest count that a release shows; None where any whole number may be."""
     mechanism = certificate.mechanism
-    if noised_below(mechanism) and mechanism.release_threshold is not None:
-        return min(mechanism.k or 0, mechanism.release_threshold)
-    if mechanism.noise is not None:
-        return mechanism.release_threshold
-    return max(mechanism.k or 0, 1 if is_found(certificate) else 0)
+    k = max(mechanism.k or 0, 1 if is_found(certificate) else 0)
+    least = k if mechanism.noise is None else mechanism.release_threshold
+    if noised_below(mechanism) and least is not None:
+        least = min(k, least)
+    return None if least is None else display.least_shown(mechanism.display, least)
+
+
+def least_noised(mechanism: Mechanism) -> int | None:
+    """Return the smallest noised count that is shown beside exact ones; None where any whole number may be."""
+    threshold = mechanism.release_threshold
+    return None if threshold is None else display.least_shown(mechanism.display, threshold)
 
 
 def is_found(certificate: ReleaseCertificate) -> bool:
@@ -374,21 +381,22 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
 def _counts(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     mechanism = certificate.mechanism
     check_table(table, certificate)
-    least = mechanism.release_threshold if noised_below(mechanism) else least_shown(certificate)
+    least = least_noised(mechanism) if noised_below(mechanism) else least_shown(certificate)
     shown = table["count"].dropna()
     suppressing = mechanism.k, getattr(mechanism, "k_complement", None), mechanism.release_threshold
     if len(shown) < len(table) and all(threshold is None for threshold in suppressing):
         raise BrokenError("The mechanism suppresses nothing, and a count is missing.")
     if noised_below(mechanism):
         exact = table["exact"].fillna(False).to_numpy(dtype=bool)
-        if bool((table["count"][exact] < mechanism.k).any()):
-            raise BrokenError(f"A count below {mechanism.k} is marked as exact; the mechanism adds noise to it.")
+        least_exact = display.least_shown(mechanism.display, mechanism.k or 0)
+        if bool((table["count"][exact] < least_exact).any()):
+            raise BrokenError(f"A count below {least_exact} is marked as exact; the mechanism adds noise to it.")
         if mechanism.release_threshold is None and mechanism.below == "noise" and len(shown) < len(table):
             raise BrokenError("The mechanism suppresses nothing, and a count is missing.")
-        least_noised = "" if least is None else f" that is {least} or more"
+        noised = "a noised one" if least is None else f"a noised one that is {least} or more"
         return (
-            f"{len(shown)} counts shown: {exact.sum()} are marked as exact, none of them below {mechanism.k}; each of "
-            f"the others is a noised one{least_noised}."
+            f"{len(shown)} counts shown: {exact.sum()} are marked as exact, none of them below {least_exact}; each of "
+            f"the others is {noised}."
         )
     if least is None:
         return f"{len(shown)} counts shown; with noise and without a threshold after it, any whole number may be."

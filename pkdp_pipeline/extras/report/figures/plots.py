@@ -268,14 +268,14 @@ def draw_counts(
     noised = {row: count for row, count in published.items() if table.exact is not None and not table.exact[row]}
     solid = {row: count for row, count in published.items() if row not in noised}
     bars = axes.barh(list(solid), list(solid.values()), height=0.66, **look)
-    axes.bar_label(bars, list(map(in_figures, solid.values())), padding=5, **_LABEL)
+    axes.bar_label(bars, [in_figures(count, table.bands) for count in solid.values()], padding=5, **_LABEL)
     look |= {"color": "none", "linestyle": DASHED}
     axes.barh(list(noised), list(noised.values()), height=0.66, **look)
     for row, count in noised.items():
         place = max(count, *(ends := likely(count, k, margin))), row
         axes.plot(ends, (row, row), color=style.INK, linewidth=1.2, marker="|", markersize=6, zorder=5)
         look = {"va": "center", "bbox": {"facecolor": style.SURFACE, "edgecolor": "none", "pad": 0.5}, **_LABEL}
-        axes.annotate(f"≈ {in_figures(count)}", place, (5, 0), textcoords="offset points", **look)
+        axes.annotate(f"≈ {in_figures(count, table.bands)}", place, (5, 0), textcoords="offset points", **look)
     # Suppressed cells all have their word at the same place: at zero, or past a threshold that is near to it.
     past_k = k is not None and 2 * k < high + 0.14 * span
     start = k if k is not None and past_k else 0

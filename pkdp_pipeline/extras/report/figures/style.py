@@ -248,9 +248,11 @@ def put_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
     axes.legend(artists, texts, **look, **place, borderaxespad=0.0, ncols=columns)
 
 
-def in_figures(count: int) -> str:
-    """Return a count as it is written, with a minus sign."""
-    return f"{count:,}".replace("-", "−")
+def in_figures(count: int, bands: Sequence[int] | None = None) -> str:
+    """Return a count as it is written, with a minus sign, or its band."""
+    from pkdp_pipeline.releases.printed import shown_count
+
+    return shown_count(count, bands).replace("-", "−")
 
 
 def likely(count: float, k: int | None, margin: int) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import fitting, rounded_down, rounded_up
-from pkdp_pipeline.releases.printed import PublishedTable, noise_sentence, selected_from
+from pkdp_pipeline.releases.printed import PublishedTable, noise_sentence, selected_from, shown_count
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -93,8 +93,8 @@ def _written(kind: Any, value: Any) -> Any:
             if value.about is None:
                 del document["about"]
             return {"schema": SCHEMA, **document}
-        if kind in (PublishedTable, Series) and value.exact is None:
-            del document["exact"]
+        if kind in (PublishedTable, Series):
+            document = {name: of for name, of in document.items() if of is not None or name not in ("exact", "bands")}
         if kind is Point:
             del document["at_one"]
         if kind is Statement and not value.named[1] == 0.0 < value.delta:
@@ -265,6 +265,7 @@ def _environment() -> Environment:
         "points_of": _points,
         "row": table_line,
         "selected_from": selected_from,
+        "shown_count": shown_count,
     }
     colours = {
         name: "\n".join(f"  {variable}: {value};" for variable, value in values.items())

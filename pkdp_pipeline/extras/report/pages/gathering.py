@@ -38,7 +38,7 @@ from pkdp_pipeline.ledger.words import number_of, verify_command
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.spelling import joined, key_text, printable
-from pkdp_pipeline.releases.printed import published_table
+from pkdp_pipeline.releases.printed import bands_of, published_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +77,7 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
     times_published = Counter(
         cell for cells in counts_of_periods.values() for cell, count in cells.items() if count is not None
     )
+    bands = {bands_of(release.certificate.mechanism) for release in releases.values()}
     contexts = [release.certificate.context for release in releases.values()]
     declared = all(context is not None and context.cells == "declared" for context in contexts)
     ordered = _in_order(list(tables.values()), declared=declared)
@@ -90,9 +91,8 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
         counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in counts_of_periods.values()),
         more_cells=len(ordered) - len(cells),
         more_periods=more_periods,
-        exact=tuple(tuple(marks.get(cell) for cell in cells) for marks in marks_of_periods.values())
-        if marked
-        else None,
+        exact=tuple(tuple(map(marks.get, cells)) for marks in marks_of_periods.values()) if marked else None,
+        bands=bands.pop() if len(bands) == 1 else None,
     )
 
 

@@ -34,7 +34,7 @@ from pkdp_pipeline.extras.report.statement import Scenario, Statement
 from pkdp_pipeline.ledger.words import amount, number_of
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import fitting, rounded_up
-from pkdp_pipeline.releases.printed import noise_sentence
+from pkdp_pipeline.releases.printed import noise_sentence, shown_count
 
 _MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
 _MAX_TABLES = len(_MAX_ROWS)
@@ -140,8 +140,9 @@ def _published(report: Report) -> Blocks:
         table = release.table
         shown = fitting(len(table.counts), most)
         rows = [
-            (*_few_columns(key), word or f"{'' if is_exact(table.exact, place) else '≈ '}{count:,}")
+            (*_few_columns(key), word or f"{'' if is_exact(table.exact, place) else '≈ '}{figures}")
             for place, (key, count, word) in enumerate(zip(table.keys[:shown], table.counts, words, strict=False))
+            for figures in ("" if count is None else shown_count(count, table.bands),)
         ]
         yield "table", (f"{release.name}, {release.period}", (*_few_columns(table.columns), "count"), rows)
         if more := len(table.counts) + table.more - len(rows):

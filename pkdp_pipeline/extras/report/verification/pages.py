@@ -25,7 +25,7 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
     follows,
     no_bolder,
 )
-from pkdp_pipeline.extras.assurance.verification.files import Opened, is_found, least_shown
+from pkdp_pipeline.extras.assurance.verification.files import Opened, is_found, least_noised, least_shown
 from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.pages.forms import document_of, report_of_document
@@ -33,11 +33,12 @@ from pkdp_pipeline.extras.report.pages.published import promise_of
 from pkdp_pipeline.ledger.words import budget_words
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.display import least_shown as least_displayed
 from pkdp_pipeline.model.mechanisms import Count, noised_below
 from pkdp_pipeline.model.spelling import joined, printable
 from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
-from pkdp_pipeline.releases.printed import asked_sentence
+from pkdp_pipeline.releases.printed import asked_sentence, bands_of
 
 _EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""
@@ -244,10 +245,14 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
         yield "its marks of which counts are exact are not those of what the certificate is about"
     elif marks is not None:
         exact = [count for count, mark in zip(counts, marks, strict=True) if mark]
-        if any(count < certificate.mechanism.k for count in exact):
-            yield f"a count below {certificate.mechanism.k} is marked as exact"
+        least_exact = least_displayed(certificate.mechanism.display, certificate.mechanism.k or 0)
+        if any(count < least_exact for count in exact):
+            yield f"a count below {least_exact} is marked as exact"
         counts = [count for count, mark in zip(counts, marks, strict=True) if mark is False]
-    least = certificate.mechanism.release_threshold if marks is not None else least_shown(certificate)
+    bands = bands_of(certificate.mechanism)
+    if release["table"].get("bands") != (None if bands is None else list(bands)):
+        yield "its bands are not those of what the certificate is about"
+    least = least_noised(certificate.mechanism) if marks is not None else least_shown(certificate)
     if least is not None and any(count is not None and count < least for count in counts):
         yield f"a count is below {least}, which the mechanism never publishes"
     question = release["asked"]

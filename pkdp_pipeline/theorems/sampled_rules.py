@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, noised_below
 from pkdp_pipeline.theorems import whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied, Bound
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
@@ -71,11 +71,23 @@ _PROTECTS = (
 )
 _PRESENT = "whether a person is in the population"
 
+_ROWS: tuple[tuple[str, str, str, type[Sampled | SampledValue], tuple[type[Count | Histogram], Protects]], ...] = (
+    ("sampled_count", "Theorem S: a count of a secret sample", _PRESENT, Sampled, (Count, "presence")),
+    ("sampled_presence", "Theorem S: a histogram of a secret sample", _PRESENT, Sampled, (Histogram, "presence")),
+    (
+        "sampled_value",
+        "Theorem S, value: a histogram of a secret sample",
+        "which of two published cells a person of the population is in",
+        SampledValue,
+        (Histogram, "value"),
+    ),
+)
+
 SAMPLED = tuple(
     Theorem(
         key=key,
         title=title,
-        citation="docs/mathematics.md, section 7, theorem S",
+        citation="docs/mathematics.md, section 6, theorem S",
         against=whom.sampled,
         assumes=(_DRAWN,),
         protection=_PROTECTS.format(what=what),
@@ -85,16 +97,6 @@ SAMPLED = tuple(
         about=about,
         rule=partial(_sampled, key, kind),
     )
-    for key, title, what, kind, about in (
-        ("sampled_count", "Theorem S: a count of a secret sample", _PRESENT, Sampled, (Count, "presence")),
-        ("sampled_presence", "Theorem S: a histogram of a secret sample", _PRESENT, Sampled, (Histogram, "presence")),
-        (
-            "sampled_value",
-            "Theorem S, value: a histogram of a secret sample",
-            "which of two published cells a person of the population is in",
-            SampledValue,
-            (Histogram, "value"),
-        ),
-    )
+    for key, title, what, kind, about in _ROWS
 )
 """Its records."""

@@ -91,7 +91,12 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
         counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in counts_of_periods.values()),
         more_cells=len(ordered) - len(cells),
         more_periods=more_periods,
-        exact=tuple(tuple(map(marks.get, cells)) for marks in marks_of_periods.values()) if marked else None,
+        exact=tuple(
+            tuple(None if (mark := marks.get(cell)) is None else bool(mark) for cell in cells)
+            for marks in marks_of_periods.values()
+        )
+        if marked
+        else None,
         bands=bands.pop() if len(bands) == 1 else None,
     )
 

@@ -282,7 +282,7 @@ def _mechanism(
     cells_from_data: bool = False,
     **others: Any,
 ) -> Mechanism:
-    steps = {
+    steps: dict[str, Any] = {
         "noise": None if noise is None else GeometricNoise(noise),
         "display": None if display is None else _display(display),
     }

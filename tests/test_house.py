@@ -83,7 +83,7 @@ LINES = {
     "releases": 1_834,
     "sql": 1_430,
     "jobs": 3_913,
-    "cli": 1_736,
+    "cli": 1_737,
     "duckdb": 13,
     "extras": 2,
     "extras/assurance": 3_889,

@@ -93,25 +93,25 @@ demo: $(READY)
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and not (docs or processors)"
 
-# The site, snippets, notebook and example reports of the documentation.
+# The site, also in Chromium: it is built once; snippets, notebook and example reports of the documentation.
 test-docs: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and docs" $(shell grep -rl --include='test_*.py' 'mark\.docs' tests)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "docs and ($(ALONE) or browser and not slow)" $(shell grep -rl --include='test_*.py' 'mark\.docs' tests)
 
 # What one kind of processor writes is read on another: a minute of two cores, so not one of the suite.
 test-processors: $(DEV)
 	$(BIN)/python -m pytest -m "not slow" tests/test_other_processors.py
 
-# What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is; frames of
-# other libraries meet it as those of pandas do.
+# What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is, a gate's client
+# neither; frames of other libraries meet it as those of pandas do.
 test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(ALONE)" -k "not (polars or pyarrow or narwhals)" \
-		$(wildcard tests/sql/test_*.py) $(addprefix tests/extras/gate/test_,gate.py escapes.py client.py) \
-		tests/engines \
-		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py running.py)) tests/releases/test_release.py
+		$(wildcard tests/sql/test_*.py) $(addprefix tests/extras/gate/test_,gate.py escapes.py) tests/engines \
+		$(addprefix tests/jobs/test_source,.py _columns.py _duckdb.py _files.py _nanoseconds.py) \
+		$(addprefix tests/jobs/test_outputs,.py _duckdb.py) tests/releases/test_release.py
 
 # Test files give their marks themselves; those of jobs and of the contract of engines have them from others there.
 test-programs: $(ENGINES) $(DUCKDB1)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))" tests/jobs tests/engines/contract \
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS)) and not (docs and browser)" tests/jobs tests/engines/contract \
 		$(shell grep -rlE --include='test_*.py' --exclude-dir=jobs --exclude-dir=contract \
 			'mark\.($(subst $(space)or$(space),|,$(PROGRAMS)))' tests)
 

@@ -153,6 +153,17 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
     )
     yield "count, noise and uncertainty", certify(Count(noise=NOISE), BOX)
     yield "count, k and noise", BOTH
+    below = {"k": 50, "noise": NOISE, "below": "noise"}
+    yield "count, exact from k on, noised below", certify(Count(**below), ABSENCE)
+    yield "histogram, presence, exact from k on, noised below", certify(Histogram(**below), ABSENCE)
+    yield (
+        "histogram, value through absence, exact from k on, noised below",
+        certify(Histogram(**below), ABSENCE, protects="value"),
+    )
+    yield (
+        "histogram, value between cells, exact from k on, noised below",
+        certify(Histogram(**{**below, "k": 200}), AttackerModel(p_max_between=0.7), protects="value"),
+    )
     yield "histogram, presence, noise", NOISY
     yield (
         "histogram, presence, noise and thresholds",

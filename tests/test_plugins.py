@@ -55,10 +55,12 @@ def python(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
 
 
-def test_a_package_adds_one_of_each_kind(tmp_path):
+@pytest.fixture
+def toy(tmp_path):
+    """What a process does with a package that adds one of each kind."""
     package(tmp_path, "toy_plugin", TOY.read_text(encoding="utf-8"), "toy = toy_plugin:plugin")
     (tmp_path / "job.toml").write_text(JOB, encoding="utf-8")
-    ran = python(
+    return python(
         tmp_path,
         """
         import datetime, json, sys
@@ -87,8 +89,11 @@ def test_a_package_adds_one_of_each_kind(tmp_path):
         }))
         """,
     )
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
+
+
+def test_a_package_adds_one_of_each_kind(toy):
+    assert toy.returncode == 0, toy.stderr
+    found = json.loads(toy.stdout)
     assert found["table"] == {"town": ["Ås"], "count": [70]}
     assert found["text"] == "written"
     assert "note.txt" not in found["shown"]  # an address may hold a password
@@ -98,38 +103,56 @@ def test_a_package_adds_one_of_each_kind(tmp_path):
     assert found["notes"] == ["checked", "began 2020-01-01", "published 1", "ended published"]
 
 
-@pytest.mark.parametrize(
-    ("module", "line", "says"),
-    [
-        ("import no_such_module", "stray = stray:plugin", ["'stray'", "cannot be loaded (ModuleNotFoundError)"]),
-        ("plugin = {}", "stray = stray:plugin", ["'stray'", "is no pkdp_pipeline.plugins.Plugin"]),
-        (
-            "from pkdp_pipeline.plugins import Plugin; plugin = Plugin(commands={'verify': 'stray:x'})",
-            "stray = stray:plugin",
-            ["'assurance'", "'stray'", "'verify'", "uninstall one"],
-        ),
-        (
-            "from pkdp_pipeline.plugins import Plugin; plugin = Plugin()",
-            "report = stray:plugin",
-            ["'report'", "two packages"],
-        ),
-        (
-            "from pkdp_pipeline.plugins import Plugin; plugin = Plugin(commands={'run': 'stray:x'})",
-            "stray = stray:plugin",
-            ["'run'", "uninstall"],
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_package_is_one_message_that_names_it(tmp_path, module, line, says):
+WRONG = [
+    ("import no_such_module", "stray = stray:plugin", ["'stray'", "cannot be loaded (ModuleNotFoundError)"]),
+    ("plugin = {}", "stray = stray:plugin", ["'stray'", "is no pkdp_pipeline.plugins.Plugin"]),
+    (
+        "from pkdp_pipeline.plugins import Plugin; plugin = Plugin(commands={'verify': 'stray:x'})",
+        "stray = stray:plugin",
+        ["'assurance'", "'stray'", "'verify'", "uninstall one"],
+    ),
+    (
+        "from pkdp_pipeline.plugins import Plugin; plugin = Plugin()",
+        "report = stray:plugin",
+        ["'report'", "two packages"],
+    ),
+    (
+        "from pkdp_pipeline.plugins import Plugin; plugin = Plugin(commands={'run': 'stray:x'})",
+        "stray = stray:plugin",
+        ["'run'", "uninstall"],
+    ),
+]
+
+
+@pytest.fixture(params=WRONG)
+def wrong(tmp_path, request):
+    """What a process says of a package that is wrong, after a command of the core; and which words have to be there."""
+    module, line, says = request.param
     package(tmp_path, "stray", module, line)
-    command = "import sys; sys.argv = ['pkdp', {!r}]; from pkdp_pipeline.cli.main import main; main()"
-    ran = python(tmp_path, command.format("nothing"))
-    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+    ran = python(
+        tmp_path,
+        """
+        import sys
+        from pkdp_pipeline.cli.main import main
+
+        for command in ("schema", "nothing"):
+            sys.argv = ["pkdp", command]
+            try:
+                main()
+            except SystemExit as ended:
+                print(command, ended.code or 0, flush=True)
+        """,
+    )
+    return ran, says
+
+
+def test_what_is_wrong_with_a_package_is_one_message_that_names_it(wrong):
+    """A command of the core asks no plugin."""
+    ran, says = wrong
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-2:] == ["schema 0", "nothing 2"]
     assert all(words in ran.stderr for words in ("pkdp: ", *says)), ran.stderr
     assert "Traceback" not in ran.stderr
-    # A command of the core asks no plugin.
-    ran = python(tmp_path, command.format("schema"))
-    assert ran.returncode == 0, ran.stderr
 
 
 def test_what_nobody_adds_and_what_is_not_installed_are_named(monkeypatch):
@@ -141,7 +164,9 @@ def test_what_nobody_adds_and_what_is_not_installed_are_named(monkeypatch):
         plugins.view("toy")
 
 
-def test_modules_keep_their_documented_names():
+@pytest.fixture
+def documented():
+    """What a process prints that imports modules by their documented names."""
     program = """
         import pkdp_pipeline.duckdb, sys
         from pkdp_pipeline.certificates.statement import what_if
@@ -158,5 +183,9 @@ def test_modules_keep_their_documented_names():
         assert crowd.__name__ == "pkdp_pipeline.extras.assurance.attacks.crowd"
         print(*pkdp_pipeline.duckdb.__all__)
     """
-    ran = python(Path(__file__).parent, program)
+    return python(Path(__file__).parent, program)
+
+
+def test_modules_keep_their_documented_names(documented):
+    ran = documented
     assert (ran.returncode, ran.stdout.split()) == (0, ["Gate", "connect", "install"]), ran.stderr

@@ -12,7 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 from test_schemas import VALIDATOR
-from thorough import one_in
+from thorough import ALL, one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify, compose
@@ -157,7 +157,7 @@ def test_a_changed_part_number_or_word_is_found(total):
         forged["grid"][row]["delta"] = forged["grid"][row]["delta"] * 0.999 - 1e-12
         with pytest.raises(pkdp.PkdpError):
             Certificate.from_json(json.dumps(forged)).verify()
-    for position in range(len(document["parts"])):
+    for position in range(len(document["parts"]) if ALL else 1):
         fewer = copy.deepcopy(document)
         fewer["parts"][position]["times"] += 1
         with pytest.raises(pkdp.PkdpError):

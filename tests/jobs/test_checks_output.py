@@ -162,9 +162,11 @@ def test_a_defect_charges_nothing_and_writes_nothing(job_file, basic, monkeypatc
 
     job = load_job(job_file(basic))
     sound = public_table._public
-    monkeypatch.setattr(
-        public_table, "_public", lambda *arguments: {name: values - 4 for name, values in sound(*arguments).items()}
-    )
+
+    def lowered(*arguments, **names):
+        return {name: values - 4 for name, values in sound(*arguments, **names).items()}
+
+    monkeypatch.setattr(public_table, "_public", lowered)
     with pytest.raises(RuntimeError, match="no cell may be under k"):
         run_job(job, DAY)
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from filter_cases import to_where
-from thorough import one_in
+from thorough import ALL, one_in
 
 from pkdp_pipeline.engines.pandas_where import selected_rows
 from pkdp_pipeline.engines.relation_engine import predicate_sql
@@ -94,7 +94,8 @@ def test_numbers_are_compared_exactly_up_to_the_ends_of_each_type(connection, ki
         if constant.denominator != 1 and abs(constant) * 10**scale > 10**15:
             continue
         for sign, compares in _SIGNS.items():
-            for sql in (f"v {sign} {text}", f"NOT (NOT v {sign} {text})"):
+            # One sign shows in the quick run that negations are those of SQL.
+            for sql in (f"v {sign} {text}", f"NOT (NOT v {sign} {text})")[: 2 if ALL or sign == "<" else 1]:
                 wanted = [i for i, value in enumerate(exact) if compares(value, constant)]
                 assert _selected(connection, kind, values, sql) == wanted, sql
     listed = [text for text in values if Fraction(text).denominator == 1 or abs(Fraction(text)) * 10**scale <= 10**15]

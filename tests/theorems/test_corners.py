@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import PkdpError
@@ -98,7 +99,7 @@ FOUND = [
 """Numbers that overflowed, or were no integers."""
 
 
-@pytest.mark.parametrize("seed", sorted(set(range(80)) - SLOW))
+@pytest.mark.parametrize("seed", one_in(2, sorted(set(range(80)) - SLOW)))
 def test_every_float_has_a_number_or_a_refusal(seed):
     check(*drawn(seed))
 

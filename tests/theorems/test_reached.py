@@ -174,6 +174,7 @@ def test_only_declared_attackers_are_tried() -> None:
     assert attained[0] == 0.0
 
 
+@pytest.mark.slow
 def test_whoever_knows_people_is_unsure_of_all_who_are_declared_unknown() -> None:
     attacker = pkdp.AttackerModel(p_min=0.05, p_max=0.05, unknown=36, known=1)
     attained, certified = pkdp.certify(pkdp.Count(k=2), attacker).delta_bounds(1.0)

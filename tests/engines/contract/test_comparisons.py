@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from adapters import Adapter, adapters, plain
-from thorough import spread
+from thorough import ALL, spread
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ArgumentError
@@ -196,7 +196,8 @@ def differing(table, queries, door):
 @pytest.mark.parametrize(("door", "part"), spread(2, EVERY, range(4)))
 def test_a_constant_takes_the_type_of_the_column(door, part):
     wrong = []
-    for column, queries in ANSWERS[part::4]:
+    # A query is a job of Spark: there a third of the columns will do.
+    for column, queries in ANSWERS[part :: 12 if door.name == "spark" and not ALL else 4]:
         table = pa.table({"id": np.arange(len(column)), "x": column})
         if not unheld(door, column) and (differs := differing(table, queries, door)):
             wrong.append((str(column.type), differs))

@@ -23,15 +23,18 @@ def _strongest(name: str, epsilon: float) -> tuple[pkdp.Certificate, Crowd, floa
 
 @pytest.mark.parametrize(
     ("name", "epsilon", "share"),
-    [
-        ("thresholding", 1.0, 0.9),
-        ("large", 0.3, 0.85),
-        ("histogram", 1.0, 0.9),
-        ("between", 0.5, 0.85),
-        ("two_sided", 1.0, 0.9),
-        ("complement", 1.0, 0.9),
-        ("noised_below", 1.0, 0.9),
-    ],
+    one_in(
+        3,
+        [
+            ("two_sided", 1.0, 0.9),
+            ("large", 0.3, 0.85),
+            ("histogram", 1.0, 0.9),
+            ("complement", 1.0, 0.9),
+            ("between", 0.5, 0.85),
+            ("thresholding", 1.0, 0.9),
+            ("noised_below", 1.0, 0.9),
+        ],
+    ),
 )
 def test_a_simulation_attains_an_exact_theorem_and_finds_a_lowered_number(
     name: str, epsilon: float, share: float
@@ -55,12 +58,12 @@ _CASES = [
     (pkdp.Count(k=8), Crowd(cells=1, unknown=(Group(people=20, chances=(0.3,)),)), 0.5),
     (pkdp.Count(k=8), Crowd(cells=1, unknown=(Group(people=28, chances=(0.3,)),), second=0, first=None), 0.1),
     (pkdp.Count(), Crowd(cells=1, unknown=(Group(people=9, chances=(0.3,)), Group(people=6, chances=(0.7,)))), 0.4),
+    (pkdp.Count(k=4, k_complement=5), Crowd(cells=1, unknown=(Group(people=12, chances=(0.5,)),)), 0.3),
     (
         pkdp.Count(k=9),
         Crowd(cells=1, unknown=(Group(people=20, chances=(0.3,)),), known=(Group(people=5, chances=(0.3,)),)),
         0.8,
     ),
-    (pkdp.Count(k=4, k_complement=5), Crowd(cells=1, unknown=(Group(people=12, chances=(0.5,)),)), 0.3),
     (
         pkdp.Count(k=6, noise=pkdp.GeometricNoise(0.8), release_threshold=8),
         Crowd(cells=1, unknown=(Group(people=15, chances=(0.3,)),)),
@@ -102,6 +105,6 @@ def test_huge_crowds_are_simulated() -> None:
     best = 0.0
     for crowd in matching(certificate, 0.02)[:2]:
         assert enumerated(pkdp.Count(), crowd, 0.02) is None
-        found = simulated(pkdp.Count(), crowd, 0.02, draws=40_000, error=1e-3, generator=np.random.default_rng(1))
+        found = simulated(pkdp.Count(), crowd, 0.02, draws=20_000, error=1e-3, generator=np.random.default_rng(1))
         best = max(best, found)
     assert 0.8 * certificate.delta(0.02) < best <= certificate.delta(0.02)

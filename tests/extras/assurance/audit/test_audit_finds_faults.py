@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 import pytest
 from seeded_noise import seeded_noise, start_anew
-from thorough import one_in
 
 import pkdp_pipeline.composition.schedule as habits
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -285,6 +284,8 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (marks_of_smaller_counts, "histogram, noised below k", 40, "pandas"),
     (small_counts_as_they_are, "histogram, noised below k", 40, "pandas"),
 ]
+#: Faults of thresholds, noise, units and cells that are found in less than half a second.
+QUICK = {no_release_threshold, one_noise_for_all_cells, rows_for_units, a_row_for_observed_keys, zero_where_nobody_is}
 MORE: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (k_of_a_count_off_by_one, "count, k_complement", 120, "pandas"),
     (no_noise, "count, noise", 120, "pandas"),
@@ -312,7 +313,11 @@ def named(value: object) -> str:
 
 
 @pytest.mark.usefixtures("_noise_with_a_seed")
-@pytest.mark.parametrize(("fault", "case", "samples", "engine"), one_in(6, FAULTS), ids=named)
+@pytest.mark.parametrize(
+    ("fault", "case", "samples", "engine"),
+    [pytest.param(*given, marks=() if given[0] in QUICK else pytest.mark.slow) for given in FAULTS],
+    ids=named,
+)
 def test_a_seeded_fault_is_found(fault, case, samples, engine, monkeypatch):
     fault(monkeypatch)
     found = audited(case, samples=samples, engine=engine)

@@ -25,6 +25,7 @@ def checked(folder, document, draws=100):
     return found
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_a_certificate_that_promises_nothing_is_refused_before_its_grid_is_computed(tmp_path, monkeypatch):
     document = altered(stored(), "attacker", "p_max", to=1.0)
     monkeypatch.setattr(ReleaseCertificate, "to_json", None)
@@ -68,6 +69,7 @@ def test_a_raised_delta_is_true_and_said_to_be_weaker_than_necessary(tmp_path):
     assert outcome(found, "certificate.enumerated").outcome == "pass"
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_a_raised_attained_delta_is_found(tmp_path):
     found = checked(tmp_path, altered(stored(), "grid", 9, "attained", to=lambda delta: delta * 1.01))
     assert "more than any attack is known to reach" in outcome(found, "certificate.numbers").detail
@@ -83,6 +85,7 @@ def test_a_raised_attained_delta_is_found(tmp_path):
         (("protects",), "value"),
     ],
 )
+@pytest.mark.usefixtures("unattacked")
 def test_edited_assumptions_do_not_fit_the_numbers(tmp_path, path, value):
     found = checked(tmp_path, altered(stored(), *path, to=value))
     assert outcome(found, "certificate.numbers").outcome == "fail"
@@ -100,12 +103,14 @@ def test_edited_assumptions_do_not_fit_the_numbers(tmp_path, path, value):
         (("caveats",), ["Nothing can be told."]),
     ],
 )
+@pytest.mark.usefixtures("unattacked")
 def test_other_words_are_found(tmp_path, path, value):
     found = checked(tmp_path, altered(stored(), *path, to=value))
     assert outcome(found, "certificate.words").outcome == "fail"
     assert outcome(found, "certificate.numbers").outcome == "pass"
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_a_caveat_that_was_taken_away_is_found(tmp_path):
     document = json.loads(certificate().with_caveats("Families are in it.").to_json())
     assert verify(written(tmp_path, document)).passed
@@ -114,12 +119,14 @@ def test_a_caveat_that_was_taken_away_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("place", range(2))
+@pytest.mark.usefixtures("unattacked")
 def test_a_point_of_the_grid_that_was_taken_away_is_found(tmp_path, place):
     document = stored()
     del document["grid"][place]
     assert "entries" in outcome(checked(tmp_path, document), "certificate.numbers").detail
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_what_cannot_be_certified_fails_with_the_reason(tmp_path):
     found = checked(tmp_path, altered(stored(), "attacker", "p_max", to=1.0))
     claim = outcome(found, "certificate.numbers")
@@ -132,6 +139,7 @@ class TestTotals:
         return json.loads(composed(kind).to_json())
 
     @pytest.mark.parametrize("place", [0, 5, GRID - 1])
+    @pytest.mark.usefixtures("unattacked")
     def test_a_lowered_total_is_found(self, tmp_path, place):
         found = checked(tmp_path, altered(self.document(), "grid", place, "delta", to=lambda delta: delta / 2))
         assert "certificate.grid" in outcome(found, "certificate.numbers").detail
@@ -143,6 +151,7 @@ class TestTotals:
         assert outcome(found, "certificate.enumerated").outcome == "fail"
 
     @pytest.mark.parametrize("kind", ["noise", "nested"])
+    @pytest.mark.usefixtures("unattacked")
     def test_a_part_that_was_dropped_is_found(self, tmp_path, kind):
         document = self.document(kind)
         del document["parts"][0]
@@ -151,33 +160,39 @@ class TestTotals:
         assert "weaker than necessary" in outcome(found, "certificate.numbers").detail
         assert outcome(found, "certificate.words").outcome == "fail"
 
+    @pytest.mark.usefixtures("unattacked")
     def test_a_part_that_was_dropped_is_found_in_words_where_the_largest_stays(self, tmp_path):
         # One day is protected: the total is that of the worst day, so the numbers may stay what they are.
         document = self.document()
         document["parts"] = document["parts"][:1]
         checked(tmp_path, document)
 
+    @pytest.mark.usefixtures("unattacked")
     def test_fewer_times_are_found(self, tmp_path):
         document = altered(self.document("noise"), "parts", 0, "times", to=1)
         assert outcome(checked(tmp_path, document), "certificate.words").outcome == "fail"
         document = altered(self.document("noise"), "parts", 0, "times", to=9)
         assert outcome(checked(tmp_path, document), "certificate.numbers").outcome == "fail"
 
+    @pytest.mark.usefixtures("unattacked")
     def test_evidence_that_was_added_or_dropped_is_found(self, tmp_path):
         document = altered(self.document("noise"), "evidence", to=[{"kind": "disjoint_units"}])
         assert outcome(checked(tmp_path, document), "certificate.numbers").outcome == "fail"
         document = altered(self.document(), "evidence", to=[])
         assert "do not add up" in outcome(checked(tmp_path, document), "certificate.numbers").detail
 
+    @pytest.mark.usefixtures("unattacked")
     def test_another_rule_is_found(self, tmp_path):
         document = altered(self.document(), "rule", to="disjoint_units")
         assert outcome(checked(tmp_path, document), "certificate.numbers").outcome == "fail"
 
+    @pytest.mark.usefixtures("unattacked")
     def test_a_lowered_worst_case_is_found(self, tmp_path):
         document = altered(self.document("noise"), "worst_case", "epsilon", to=lambda epsilon: epsilon / 2)
         assert "certificate.worst_case.epsilon" in outcome(checked(tmp_path, document), "certificate.numbers").detail
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_a_consistent_certificate_for_other_assumptions_passes_alone_and_the_report_says_so(tmp_path):
     weaker = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.09))
     found = verify(written(tmp_path, weaker.to_json()))

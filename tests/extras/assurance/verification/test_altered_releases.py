@@ -66,11 +66,13 @@ def rewritten(content, table=None, **metadata):
 @pytest.mark.parametrize(
     "change", [first_count(38), one_more_row, lambda table: table.iloc[:1], lambda t: t.iloc[::-1]]
 )
+@pytest.mark.usefixtures("unattacked")
 def test_a_table_that_was_changed_is_not_that_of_its_id(tmp_path, change):
     found = checked(tmp_path, rewritten(release(), change))
     assert outcome(found, "release.id").outcome == "fail"
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_what_else_is_put_into_the_file_is_found(tmp_path):
     found = checked(tmp_path, rewritten(release(), note=b"Secretville has 17"))
     assert outcome(found, "release.id").outcome == "pass"
@@ -113,6 +115,7 @@ def test_what_else_is_put_into_the_file_is_found(tmp_path):
         ("count", first_count(19), "table.counts"),
     ],
 )
+@pytest.mark.usefixtures("unattacked")
 def test_a_table_that_breaks_a_rule_is_found_although_its_id_was_made_anew(tmp_path, kind, change, key):
     found = checked(tmp_path, resealed(release(kind), table=change))
     assert outcome(found, "release.id").outcome == "pass"
@@ -160,6 +163,7 @@ def test_keys_whose_type_tells_of_a_withheld_cell_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("k", [19, 26])
+@pytest.mark.usefixtures("unattacked")
 def test_a_changed_k_does_not_fit_the_certificate_or_the_table(tmp_path, k):
     changed = resealed(release(), certificate=lambda document: altered(document, "mechanism", "k", to=k))
     found = checked(tmp_path, changed)
@@ -177,6 +181,7 @@ def test_a_lowered_delta_inside_a_release_is_found_although_its_id_was_made_anew
     assert outcome(found, "certificate.enumerated").outcome == "fail"
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_the_certificate_of_several_releases_is_none_of_a_table(tmp_path):
     import json
 
@@ -186,6 +191,7 @@ def test_the_certificate_of_several_releases_is_none_of_a_table(tmp_path):
     assert outcome(found, "table.counts").outcome == "fail"
 
 
+@pytest.mark.usefixtures("unattacked")
 def test_a_count_in_a_context_of_cells_is_none_of_ours(tmp_path):
     changed = resealed(release("count"), certificate=lambda document: altered(document, "context", "cells", to="found"))
     assert outcome(checked(tmp_path, changed), "table.columns").outcome == "fail"

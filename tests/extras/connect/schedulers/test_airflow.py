@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 import pkdp_pipeline as pkdp
 
@@ -74,10 +75,16 @@ def told(flights, script):
 
 
 @pytest.fixture
-def airflow(flights):
-    """The example, and Airflow's folder with an empty database."""
-    done = flights.start("airflow", "db", "migrate")
-    assert done.returncode == 0, done.stdout
+def airflow(flights, tmp_path_factory):
+    """The example, and Airflow's folder with an empty database: one is made for all processes of a run, and copied."""
+    shared, database = tmp_path_factory.getbasetemp().parent, flights.folder / "airflow" / "airflow.db"
+    with FileLock(shared / "airflow.lock"):
+        if not (shared / "airflow.db").exists():
+            done = flights.start("airflow", "db", "migrate")
+            assert done.returncode == 0, done.stdout
+            shutil.copy(database, shared / "airflow.db")
+    database.parent.mkdir(exist_ok=True)
+    shutil.copy(shared / "airflow.db", database)
     (flights.folder / "dags").mkdir()
     return flights
 

@@ -51,12 +51,9 @@ def test_what_is_drawn_is_nowhere_below_what_is_certified(name):
     draw_guarantee(curve, panel)
     line = drawn(panel, "certified")
     bottom = panel.get_ylim()[0]
-    between = np.sort(
-        np.append(
-            np.random.default_rng(1).uniform(0.0, curve.epsilons[-1], {"both": 40, "counting": 200}.get(name, 700)),
-            curve.epsilons,
-        )
-    )
+    places = {"both": 40, "noised": 40, "counting": 200}.get(name, 700)
+    further = np.random.default_rng(1).uniform(0.0, curve.epsilons[-1], places)
+    between = np.sort(np.append(further, curve.epsilons))
     # δ never rises with ε: what is certified at a smaller ε holds as well, and may be less by the slack of its bound.
     true = np.minimum.accumulate(what.delta(between))
     visible = true > bottom

@@ -24,7 +24,7 @@ CERTIFICATES = {
     "exact": pkdp.certify(pkdp.Count(), A(p_min=0.2, p_max=0.8, unknown=300)),
     "many": pkdp.certify(pkdp.Count(k=4000), A(p_max=0.1)),
     "total": pkdp.compose([(PLAIN, 90)], pkdp.IndependentGivenHabits()),
-    "noised total": pkdp.compose([(NOISED, 30)], pkdp.IndependentGivenHabits()),
+    "noised total": pkdp.compose([(NOISED, 7)], pkdp.IndependentGivenHabits()),
     "nothing": pkdp.compose([]),
 }
 

@@ -121,8 +121,9 @@ def test_curves_are_certificates_of_the_moved_attacker(drawn):
 @pytest.mark.parametrize(
     ("k", "noise", "threshold"),
     [
-        (30, None, None),
-        (45, None, None),
+        (20, None, None),
+        (32, None, None),
+        pytest.param(45, None, None, marks=pytest.mark.slow),
         pytest.param(200, None, None, marks=pytest.mark.slow),
         pytest.param(5, pkdp.GeometricNoise(2.0), 12, marks=pytest.mark.slow),
         pytest.param(30, pkdp.GeometricNoise(2.0), 300, marks=pytest.mark.slow),
@@ -248,7 +249,8 @@ def test_parts_with_different_attackers_move_together():
 
 def test_a_single_release_in_a_total_is_that_release():
     assert what_if(pkdp.compose([THRESHOLD])) == what_if(THRESHOLD)
-    assert knowledge_curves(pkdp.compose([THRESHOLD])) == knowledge_curves(THRESHOLD)
+    alone, together = (knowledge_curves(one, points=12) for one in (THRESHOLD, pkdp.compose([THRESHOLD])))
+    assert alone == together
 
 
 def test_the_words_follow_if_the_attacker_and_the_verdicts_are_honest():
@@ -350,7 +352,7 @@ def test_nothing_published_is_safe_from_anyone():
 
 
 def test_a_curve_of_fewer_points_says_the_same():
-    certificate = pkdp.certify(pkdp.Histogram(k=40), pkdp.AttackerModel(p_max=0.2))
+    certificate = pkdp.certify(pkdp.Histogram(k=24), pkdp.AttackerModel(p_max=0.2))
     for fine, coarse in zip(knowledge_curves(certificate), knowledge_curves(certificate, points=12), strict=True):
         assert (coarse.field, coarse.declared, coarse.floor) == (fine.field, fine.declared, fine.floor)
         assert len(coarse.values) < len(fine.values) / 1.3

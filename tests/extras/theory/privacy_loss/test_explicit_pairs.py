@@ -136,7 +136,7 @@ def test_zero_concentration_holds_for_every_order(examples):
     check()
 
 
-@examples(quick=8, full=100)
+@examples(quick=2, full=100)
 def test_mean_concentration_holds_for_every_exponent(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(positive=True))

@@ -328,7 +328,7 @@ class DisplayTable(Table):
     random_rounding: int | None = Field(
         default=None, description="As a neighbouring multiple of this number, drawn without bias.", examples=[3]
     )
-    perturbation: list[tuple[int, int, float]] | None = Field(
+    perturbation: list[list[int | float]] | None = Field(
         default=None, description="Drawn from a public table: rows of count, shown number and probability."
     )
 

@@ -275,8 +275,9 @@ class Histogram:
         Where small counts are noised, one of 0 is left out. Where only a rule of display is given, cells before its
         first boundary are.
         """
-        if self.k is None and self.noise is None and self.display is not None:
-            return replace(self, k=self.display.first_boundary)
+        first = None if self.display is None else self.display.first_boundary
+        if self.k is None and self.noise is None and first not in (None, 1):
+            return replace(self, k=first)
         if self.below == "noise":
             return replace(self, below="noise_from_1")
         implied = self.k is None and self.noise is not None and self.release_threshold is not None

@@ -105,6 +105,20 @@ def test_small_counts_are_noised_only_where_that_is_whole(visits, words, match):
     assert match in " ".join(failed.stderr.split())
 
 
+def test_counts_are_shown_as_a_rule_of_display_says(visits):
+    asked = ["histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM]
+    done = run(*asked, "--display", "rounding=50")
+    assert done.exit_code == 0, done.stderr
+    printed = json.loads(run(*asked, "--display", "rounding=50,down", "--json").stdout)
+    assert printed["columns"]["count"] == [0, 50]
+    assert printed["certificate"]["mechanism"]["display"] == {"rounding": 50, "mode": "down"}
+    assert "50–99" in run(*asked, "--display", "bands=0,20,50,100").stdout
+    for display, match in (("rounding=x", "whole number"), ("rounds=5", "display must be one rule")):
+        failed = run(*asked, "--display", display)
+        assert failed.exit_code == 2
+        assert match in " ".join(failed.stderr.split())
+
+
 def test_noise_and_a_release_threshold_imply_k_1(visits):
     asked = ["--by", "stadt", "--unit", "person", "--noise", "1", "--release-threshold", "20", *FORM]
     done = run("histogram", visits, *asked, "--json")

@@ -41,6 +41,7 @@ TOWNS = {"by": "town", "k": 5}
 NOISY = {"by": "town", "k": 5, "noise": {"epsilon": 0.5}, "release_threshold": 8}
 DECLARED = {**TOWNS, "domain": ["Ås", "Bø"]}
 MARKED = {**DECLARED, "noise": {"epsilon": 0.5}, "below": "noise"}
+ROUNDED = {**TOWNS, "display": {"rounding": 10}}
 HIDING = {**TOWNS, "noise": {"epsilon": 0.5}, "below": "noise", "release_threshold": 3}
 
 
@@ -53,6 +54,8 @@ HIDING = {**TOWNS, "noise": {"epsilon": 0.5}, "below": "noise", "release_thresho
         (NOISY, cells(["Bø"], [8]), 1),
         (MARKED, cells(["Ås", "Bø"], [-2, 5], [False, True]), 5),
         (HIDING, cells(["Bø", "Ås"], [3, 6], [False, True]), 6),
+        (ROUNDED, cells(["Bø", "Ås"], [10, 10]), 10),  # as 5 and 5 people are
+        ({**TOWNS, "k": 4, "display": {"rounding": 10}}, cells(["Ås"], [0]), 4),
         ({**MARKED, "release_threshold": 3}, cells(["Ås", "Bø"], [None, 5], [None, True]), 5),
         ({"k": 5}, pd.DataFrame({"count": pd.array([5], dtype="Int64")}), 5),
         ({"k": 5}, pd.DataFrame({"count": pd.array([None], dtype="Int64")}), 0),

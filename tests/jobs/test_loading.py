@@ -12,6 +12,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import Job, load_job
 from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.display import Bands, Rounding
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.question import Question
 
@@ -45,6 +46,12 @@ def test_every_key_of_a_release_reaches_its_mechanism(job_file, basic):
     job = load_job(job_file(release))
     noised = {"noise": GeometricNoise(1.0), "release_threshold": 9}
     assert job.release[0].mechanism == Count(k=3, k_complement=2, **noised)
+    shown = basic.replace("k = 5", 'k = 8\ndisplay = { rounding = 5, mode = "down" }')
+    assert load_job(job_file(shown)).release[0].mechanism == Histogram(k=8, display=Rounding(5, "down"))
+    bands = basic.replace("k = 5", "display = { bands = [0, 10, 20] }")
+    assert load_job(job_file(bands)).release[0].mechanism == Histogram(k=10, display=Bands([0, 10, 20]))
+    table = basic.replace("k = 5", "k = 8\ndisplay = { perturbation = [[0, 0, 1.0], [1, 0, 0.5], [1, 2, 0.5]] }")
+    assert load_job(job_file(table)).release[0].mechanism.display.chances(1) == ((0, 0.5), (2, 0.5))
     below = basic.replace("k = 5", 'k = 3\nnoise = { epsilon = 1 }\nrelease_threshold = 9\nbelow = "noise"')
     assert load_job(job_file(below)).release[0].mechanism == Histogram(k=3, **noised, below="noise").of_found_cells()
 
@@ -65,6 +72,22 @@ def test_small_counts_are_noised_only_where_that_is_whole(job_file, basic, relea
         keys = keys.replace('by = "town"\n', "")
     with pytest.raises(ConfigError, match=match):
         load_job(job_file(keys))
+
+
+@pytest.mark.parametrize(
+    ("display", "match"),
+    [
+        ("{ rounding = 1 }", "at least 2"),
+        ("{ rounding = 5, random_rounding = 3 }", "display must be one rule"),
+        ('{ bands = [0, 5], mode = "down" }', "display must be one rule"),
+        ("{ bands = [5, 10] }", "begin with 0"),
+        ("{ rounded = 5 }", "unknown key 'rounded'"),
+        ("{}", "display must be one rule"),
+    ],
+)
+def test_a_rule_of_display_that_means_nothing_is_refused(job_file, basic, display, match):
+    with pytest.raises(ConfigError, match=match):
+        load_job(job_file(basic.replace("k = 5", f"k = 5\ndisplay = {display}")))
 
 
 def test_every_rule_for_rows_reaches_the_request(job_file, basic):

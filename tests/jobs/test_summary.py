@@ -72,6 +72,16 @@ def test_noised_counts_stand_apart_from_exact_ones(job_file, basic):
     assert (again.replayed, again.summary.read_text(encoding="utf-8")) == (True, text)
 
 
+def test_bands_are_written_as_bands(job_file, basic):
+    bands = 'display = { bands = [0, 5, 6, 20] }\ndomain = ["Ås", "Bø", "Secretville"]'
+    job = load_job(job_file(basic.replace("k = 5", f"{bands}\n")))
+    result = run_job(job, date(2020, 1, 1))
+    text = result.summary.read_text(encoding="utf-8")
+    assert "| Ås | 6–19 |\n| Bø | 5 |\n| Secretville | 0–4 |" in text
+    assert "every published number is shown in the bands 0–4, 5, 6–19, 20 or more" in text
+    assert result.releases[0].release.table["count"].tolist() == [6, 5, 0]
+
+
 def test_a_declared_number_is_not_rounded_down(job_file, basic):
     job = load_job(job_file(basic.replace("k = 5", "k = 5\nnoise = { epsilon = 1.0000004 }\nrelease_threshold = 9")))
     assert "epsilon = 1.0000004 " in describe(job, job.release[0])

@@ -30,6 +30,7 @@ from pkdp_pipeline.ledger.words import (
 )
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.display import Rounding
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
@@ -108,6 +109,7 @@ def test_mechanisms_in_words():
     assert mechanism_words(noised) == "noisy histogram, k = 5, shown from 40"
     below = Histogram(k=5, noise=GeometricNoise(1.0), release_threshold=40, below="noise")
     assert mechanism_words(below) == "histogram, exact from k = 5, noised below, shown from 40"
+    assert mechanism_words(Histogram(k=8, display=Rounding(5))) == "histogram, k = 8, shown to the nearest 5"
     assert (noise_words(noised), noise_words(Count())) == ("ε = 0.1", "none")
     assert attacker_words(AttackerModel(p_max=0.1, known=3, influence="active")) == "p_max = 0.1, known = 3 (active)"
     assert attacker_words(AttackerModel()) == "anyone at all"

@@ -481,6 +481,24 @@ def test_noised_small_counts_are_stored_as_they_were_drawn(ledger, tmp_path):
         assert [entry.release_id for entry in other.entries(given_back=True)] == [first.id]
 
 
+def test_two_displays_of_a_question_are_two_questions(ledger, tmp_path):
+    terms = {"unit": "u", "attacker": pkdp.AttackerModel(), "by": "c", "domain": ["a", "b"], "ledger": ledger}
+    frame, noise, rounded = people(a=12, b=3), pkdp.GeometricNoise(0.5), pkdp.Rounding(5)
+    first = frame.pkdp.histogram(**terms, noise=noise, display=rounded, period="2020")
+    assert all(count % 5 == 0 for count in first.table["count"])
+    again = frame.pkdp.histogram(**terms, noise=noise, display=rounded, period="2020")
+    assert (again.replayed, again.id) == (True, first.id)
+    bands = frame.pkdp.histogram(**terms, noise=noise, display=pkdp.Bands([0, 10]), period="2020")
+    assert not bands.replayed
+    # Both are charged, as fresh noise is.
+    assert ledger.total().epsilon(0.0) == pytest.approx(1.0)
+    with pkdp.Ledger.open(tmp_path / "other.sqlite", dataset="people") as other:
+        exact = {**terms, "attacker": ATTACKER, "k": 10, "target": None, "ledger": other, "period": "2020"}
+        frame.pkdp.histogram(**exact, display=rounded)
+        with pytest.raises(pkdp.DifferencingError):
+            frame.pkdp.histogram(**exact, display=pkdp.Rounding(6))
+
+
 def test_a_ledger_adds_noised_small_counts_up_as_noise(tmp_path):
     terms = {"unit": "u", "attacker": ATTACKER, "by": "c", "domain": ["a", "b"], **BELOW, "k": 30}
     budget = pkdp.Budget(2.5, 1e-6, part="partial_knowledge")

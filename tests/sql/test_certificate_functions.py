@@ -85,6 +85,16 @@ def test_noise_below_k_promises_what_hiding_does_and_less_below_its_own_epsilon(
         one(con, "pkdp_delta('histogram', k := 30, below := 'noise', p_max := 0.1, epsilon := 1)")
 
 
+def test_a_rule_of_display_is_certified_at_its_first_boundary(con):
+    hidden = one(con, "pkdp_delta('histogram', k := 10, p_max := 0.1, epsilon := 1)")
+    bands = "pkdp_delta('histogram', display := {}, p_max := 0.1, epsilon := 1)"
+    assert one(con, bands.format("{'bands': [0, 10, 20]}")) == hidden
+    assert one(con, bands.format("'{\"bands\": [0, 10, 20]}'")) == hidden
+    assert one(con, bands.format("{'random_rounding': 3}")) == 1.0
+    with pytest.raises(duckdb.InvalidInputException, match="display must be one rule"):
+        one(con, bands.format("5"))
+
+
 def test_where_nothing_is_certified_nothing_is_promised(con):
     assert one(con, "pkdp_delta('histogram', k := 1, p_max := 0.1, epsilon := 1)") == 1.0
     assert one(con, "pkdp_epsilon('histogram', k := 1, p_max := 0.1, delta := 1e-6)") == math.inf

@@ -331,6 +331,41 @@ def test_small_counts_are_noised_only_where_that_is_whole(con, arguments, match)
     assert releases(con) == 0
 
 
+def test_counts_are_shown_as_a_rule_of_display_says(con):
+    rounded = "FROM pkdp_histogram('events', 'country', k := 20, display := {'rounding': 10})"
+    assert con.sql(rounded).fetchall() == [("DE", 30), ("NO", 30), ("US", 30)]
+    # The same rule as JSON text is the same question, and another rule another one, about the same people.
+    assert con.sql(rounded.replace("{'rounding': 10}", "'{\"rounding\": 10}'")).fetchall() == [
+        ("DE", 30),
+        ("NO", 30),
+        ("US", 30),
+    ]
+    assert releases(con) == 1
+    refused(con, rounded.replace("10", "11"), "DifferencingError")
+    again(con)
+    bands = "FROM pkdp_histogram('events', 'country', display := {'bands': [0, 20, 34]}, domain := ['NO', 'US'], "
+    assert con.sql(f"{bands} undeclared := 'absent')").fetchall() == [("NO", 20), ("US", 34)]
+    again(con)
+    assert con.sql("SELECT pkdp_count('events', k := 20, display := {'rounding': 40, 'mode': 'down'})").fetchall() == [
+        (80,)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("display", "match"),
+    [
+        ("{'rounding': 1}", "at least 2"),
+        ("{'rounding': 5, 'bands': [0, 5]}", "display must be one rule"),
+        ("'rounding=5'", "display must be one rule"),
+        ("{'bands': [0, 5, 5]}", "overlap"),
+        ("{'random_rounding': 3}", "needs k"),
+    ],
+)
+def test_a_rule_of_display_that_means_nothing_is_refused(con, display, match):
+    refused(con, f"FROM pkdp_histogram('events', 'country', display := {display})", match)
+    assert releases(con) == 0
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

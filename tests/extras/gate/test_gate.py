@@ -230,6 +230,19 @@ def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(path: Path
 BELOW = {"below": "noise", "noise": 1.0, "filter": "country = 'US' OR flag"}
 
 
+def test_analysts_choose_how_counts_are_shown_but_not_from_which_on(path: Path, tmp_path: Path) -> None:
+    with Gate(path, policy=policy(ledger=tmp_path / "ledger.sqlite", period="2020")) as gate, gate.connect() as con:
+        release = gate.ask(histogram(display={"rounding": 30}))
+        assert release.certificate.mechanism == pkdp.Histogram(k=20, display=pkdp.Rounding(30))
+        assert all(number % 30 == 0 for _, number in rows(release) if number is not None)
+        asked = "FROM pkdp_histogram('events', 'country', display := {'rounding': 30})"
+        assert con.sql(asked).fetchall() == rows(release)
+        with pytest.raises(pkdp.DifferencingError):
+            gate.ask(histogram(display={"rounding": 31}))
+        with pytest.raises(ArgumentError, match="display must be one rule"):
+            gate.ask(histogram(display={"round": 30}))
+
+
 def test_small_counts_are_noised_and_the_analyst_sees_which(path: Path, tmp_path: Path) -> None:
     rules = policy(budget=PARTIAL, ledger=tmp_path / "ledger.sqlite", period="2020")
     with Gate(path, policy=rules) as gate, gate.connect() as con:

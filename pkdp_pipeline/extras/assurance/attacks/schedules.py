@@ -21,7 +21,7 @@ from pkdp_pipeline.extras.assurance.attacks.enumeration import LARGEST, enumerat
 from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity
-from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, single_cell
+from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, single_cell, without_display
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 """At these ε the strongest attackers are looked for, unless told otherwise."""
@@ -36,6 +36,13 @@ _LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "s
 """Rules by which a total is the largest of its parts."""
 
 _Part = tuple[ReleaseCertificate, int]
+
+
+def undisplayed(release: ReleaseCertificate) -> ReleaseCertificate:
+    """Return what is certified of the table that is shown: what is made of it tells no more, and promises as much."""
+    if release.mechanism.display is None:
+        return release
+    return certify(without_display(release.mechanism), release.attacker, protects=release.protects)
 
 
 def attackers(release: ReleaseCertificate, epsilon: float) -> tuple[Schedule, ...]:
@@ -185,7 +192,7 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
 def _attacked(certificate: ComposedCertificate, *, unsure: bool = True) -> list[_Part]:
     """Return the releases that an attacker on the total looks at."""
     return [
-        (part, times)
+        (undisplayed(part), times)
         for part, times in certificate.parts
         if isinstance(part, ReleaseCertificate)
         and part.protects == certificate.protects

@@ -28,12 +28,13 @@ from pkdp_pipeline.extras.assurance.attacks.schedules import (
     attackers,
     schedules,
     small_attackers,
+    undisplayed,
     worst_schedules,
 )
 from pkdp_pipeline.extras.assurance.verification.claims import BrokenError, Claim, Nested, UncheckedError, claim_of
 from pkdp_pipeline.ledger.words import number_of
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism, without_display
+from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 from pkdp_pipeline.theorems import Protects
 
@@ -316,8 +317,7 @@ def _enumerating(
 
     It is kept: the promises of a report are often about the same release, alone and as part of a total.
     """
-    # What is shown tells no more than what it is made of, which the certificate is about.
-    certificate = certify(without_display(mechanism), attacker, protects=protects)
+    certificate = undisplayed(certify(mechanism, attacker, protects=protects))
     if worst:
         known = all_knowing(certificate)
         trials = [(epsilon, schedule) for epsilon in epsilons for schedule in known]

@@ -273,7 +273,8 @@ def exact_note(release: ReleaseView) -> str:
     if release.table.exact is None or release.error is None:
         return ""
     within = f"within ±{release.error.bound_95} in 95 % of cases"
-    return f"Counts of at least {release.k} are exact; smaller ones, with ≈ before them, have noise: {within}."
+    how = "without noise" if ", then shown" in release.rule else "exact"
+    return f"Counts of at least {release.k} are {how}; smaller ones, with ≈ before them, have noise: {within}."
 
 
 def is_exact(marks: Sequence[bool | None] | None, place: int) -> bool:

@@ -59,6 +59,7 @@ MADE = {
         pkdp.AttackerModel(p_max_between=0.6),
         "value",
     ),
+    "displayed": (pkdp.Histogram(display=pkdp.Bands([0, 20, 30])), pkdp.AttackerModel(p_max=0.1), "presence"),
     "noise": (pkdp.Histogram(k=5, noise=NOISE, release_threshold=40), pkdp.AttackerModel(), "value"),
 }
 
@@ -105,6 +106,8 @@ def release(kind: str = "found") -> bytes:
     else:
         domain = ["Secretville", "Bø", "Ås", "Nowhere"] if "declared" in kind else None
         options = {"k": 20, "domain": domain, "attacker": attacker, "target": None}
+        if "shown" in kind:
+            options |= {"k": 18, "display": pkdp.Rounding(40)}
         if "below" in kind:
             options |= {"below": "noise", "noise": NOISE, "release_threshold": None if domain else 5}
         made = people.pkdp.histogram("town", unit="person", **options)
@@ -216,6 +219,18 @@ FOUND = """
 """
 
 
+BANDS = """
+    [attacker]
+    p_max = 0.1
+
+    [[release]]
+    name = "people_by_town"
+    by = "town"
+    domain = ["Ås", "Bø", "Secretville"]
+    display = { bands = [0, 20, 30] }
+"""
+
+
 @functools.cache
 def job(kind: str = "quiet") -> Path:
     """Run a job about three days in a scratch folder, and return its file; the ledger is beside it."""
@@ -228,9 +243,9 @@ def job(kind: str = "quiet") -> Path:
     pd.concat([frame().assign(day=day) for day in days]).to_parquet(folder / "visits.parquet")
     evidence = """evidence = { kind = "one_day_protected" }
     budget = { epsilon = 9.0, delta = 1e-6, part = "partial_knowledge" }"""
-    text = JOB.replace("EVIDENCE", evidence if kind in ("quiet", "below") else "")
+    text = JOB.replace("EVIDENCE", evidence if kind in ("quiet", "below", "bands") else "")
     text = text.replace(
-        "RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE, "found": FOUND, "below": BELOW}[kind]
+        "RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE, "found": FOUND, "below": BELOW, "bands": BANDS}[kind]
     )
     (folder / "job.toml").write_text(textwrap.dedent(text), encoding="utf-8")
     for day in days:

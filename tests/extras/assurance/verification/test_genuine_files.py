@@ -45,7 +45,7 @@ def test_a_total_passes_with_all_of_its_parts(tmp_path, kind):
     assert outcome(found, "certificate.numbers").evidence["certificates"] == parts[kind]
 
 
-@pytest.mark.parametrize("kind", ["found", "declared", "noised", "declared, below", "found, below", "count"])
+@pytest.mark.parametrize("kind", ["found", "declared", "noised", "declared, below", "found, below", "shown", "count"])
 def test_every_kind_of_release_passes(tmp_path, kind):
     found = checked(written(tmp_path, release(kind), "visits.parquet"))
     assert found.kind == "release"

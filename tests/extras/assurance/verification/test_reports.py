@@ -53,6 +53,7 @@ def halved(value):
         ("pure", None, "public"),
         ("found", None, "public"),
         ("below", None, "public"),
+        ("bands", None, "public"),
     ],
 )
 @pytest.mark.parametrize("with_ledger", [False, True])
@@ -96,6 +97,18 @@ def test_marks_that_only_the_ledger_knows_are_compared_with_it(tmp_path):
     unmarked = report("below")
     del unmarked["releases"][0]["table"]["exact"]
     checked(tmp_path, unmarked, "releases.tables", draws=100)
+
+
+def test_counts_are_shown_in_their_bands(tmp_path):
+    for form in ("html", "md"):
+        text = page("bands", None, form=form)
+        # In the table of the release, and in each of three periods.
+        for band in ("30 or more", "20–29", "0–19"):
+            assert text.count(band) >= 4
+    document = report("bands")
+    checked(tmp_path, altered(document, "releases", 0, "table", "bands", to=[0, 20, 31]), "releases.tables", draws=100)
+    del document["releases"][0]["table"]["bands"]
+    checked(tmp_path, document, "releases.tables", draws=100)
 
 
 def test_noised_counts_are_never_shown_as_exact_ones(tmp_path):

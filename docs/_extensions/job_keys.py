@@ -20,6 +20,7 @@ _TITLES = {
     "AttackerTable": "[attacker]",
     "BudgetTable": "[[budget]]",
     "ChecksTable": "[checks]",
+    "DisplayTable": "display",
     "DuckDBSourceTable": "source, a DuckDB file",
     "FileSourceTable": "source, files",
     "FreshTable": "checks.fresh",

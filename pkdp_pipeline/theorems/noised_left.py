@@ -9,7 +9,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
 
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
@@ -111,11 +110,16 @@ def _density(s: int, p: float, m: Array) -> tuple[Array, Array]:
     """Return ``P[Bin(m, p) = s]`` for each m, and the relative budget of each."""
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = (
-            gammaln(m + 1.0),
-            -gammaln(s + 1.0) - gammaln(np.maximum(m - s, 0.0) + 1.0),
+            log_factorials(m),
+            -math.lgamma(s + 1.0) - log_factorials(np.maximum(m - s, 0.0)),
             s * math.log(p),
             (m - s) * math.log1p(-p),
         )
     exponent = np.where(m >= s, parts[0] + parts[1] + parts[2] + parts[3], -np.inf)
     size = abs(parts[0]) + abs(parts[1]) + abs(parts[2]) + abs(parts[3])
     return np.exp(exponent), 32.0 * UNIT * (size + 4.0)
+
+
+def log_factorials(numbers: Array) -> Array:
+    """Return the logarithms of the factorials of whole numbers, each within a few units of its size."""
+    return np.array([math.lgamma(number + 1.0) for number in numbers.tolist()])

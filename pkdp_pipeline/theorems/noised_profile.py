@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
-from pkdp_pipeline.theorems.noised_left import SLACK
+from pkdp_pipeline.theorems.noised_left import SLACK, log_factorials
 from pkdp_pipeline.theorems.rounding import UNIT, Array, kept
 
 _GRID_SIZE = 12
@@ -152,9 +151,9 @@ class _Search:
         mode = np.floor((people + 1.0) * self.p)
         with np.errstate(divide="ignore", invalid="ignore"):
             exponent = (
-                gammaln(people + 1.0)
-                - gammaln(mode + 1.0)
-                - gammaln(people - mode + 1.0)
+                log_factorials(people)
+                - log_factorials(mode)
+                - log_factorials(people - mode)
                 + mode * math.log(self.p)
                 + (people - mode) * math.log1p(-self.p)
             )

@@ -223,7 +223,7 @@ def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
         (("histogram", "--p-max", 0.1, "--evidence", "bounded_participation"), "bounded_participation:TIMES"),
         (("histogram", "--p-max", 0.1, "--evidence", "bounded_participation:often"), "takes its numbers"),
         (("histogram", "--p-max", 0.1, "--evidence", "once_per_unit:3"), "takes no number"),
-        (("histogram", "--p-max", 0.1, "--choice", 4), "there are 3 choices"),
+        (("histogram", "--p-max", 0.1, "--choice", 5), "there are 4 choices"),
         (("histogram", "--p-max", 0.1, "--no-noise", "--choice", 2), "there is 1 choice"),
         (("histogram", "--p-max", 0.1, "--assumed-cells", 3), "give --assumed-people as well"),
         (("histogram", "--p-max", 0.1, "--assumed-cells", 0, "--assumed-people", 3), "--assumed-cells must be"),
@@ -277,10 +277,10 @@ def test_noise_against_anyone_has_no_smaller_numbers_for_what_the_attacker_does_
 
 
 def test_the_chosen_one_is_looked_at_closely():
-    first, second = run("histogram", "--p-max", 0.1), run("histogram", "--p-max", 0.1, "--choice", 2)
+    first, second = run("histogram", "--p-max", 0.1), run("histogram", "--p-max", 0.1, "--choice", 3)
     assert "Choice 1: no noise, k = 30" in first.stdout
     assert "If the attacker is stronger" in first.stdout
-    assert "Choice 2: noise of ε = 1\n" in second.stdout
+    assert "Choice 3: noise of ε = 1\n" in second.stdout
     assert "against anyone at all" in second.stdout
     assert "If the attacker is stronger" not in second.stdout
     assert "domain = " in second.stdout

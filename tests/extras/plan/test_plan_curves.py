@@ -50,7 +50,7 @@ def test_every_point_is_a_certificate(question):
 
 
 def test_what_holds_against_anyone_has_no_curves():
-    assert curves(planned(ONCE).choosing(2)) == ()
+    assert curves(planned(ONCE).choosing(3)) == ()
 
 
 def test_what_takes_long_depends_on_theorem_and_size():

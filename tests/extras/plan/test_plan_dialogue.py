@@ -164,10 +164,10 @@ def test_a_choice_is_made_by_its_number():
     text = io.StringIO()
     screen = Screen(Console(file=text, width=80, markup=False))
     assert ask_choice(Asker(screen, Typed("")), made) == made
-    second = ask_choice(Asker(screen, Typed("0", "4", "?", "2")), made)
+    second = ask_choice(Asker(screen, Typed("0", "5", "?", "2")), made)
     assert second.choice == made.choices[1]
     assert second.question.command().endswith("--choice 2")
-    assert "Answer with a number from 1 to 3." in text.getvalue()
+    assert "Answer with a number from 1 to 4." in text.getvalue()
 
 
 def test_back_asks_the_question_before_once_more():

@@ -10,13 +10,16 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from thorough import ALL
 
-__all__ = ["ALLOWED", "SPARED", "complaint", "slowness", "watched"]
+__all__ = ["ALLOWED", "DEAR", "SPARED", "complaint", "slowness", "watched"]
 
 ALLOWED = 1.0
+#: Tests that took more when the limit was drawn, and have to be made smaller: lines are only taken from this file.
+DEAR = frozenset((Path(__file__).parent / "data" / "dear_cases.txt").read_text(encoding="utf-8").splitlines())
 #: Campaigns, and what other programs do, take what they take.
 SPARED = (
     *("slow", "docs", "processors"),
@@ -63,7 +66,13 @@ def watched(item: pytest.Item) -> Iterator[None]:
     """Fail a case whose call takes more than is allowed; a property that is tried on all its cases may."""
     began, modules = _seconds(), len(sys.modules)
     result = yield
-    if os.environ.get("CI") == "true" and not ALL and not any(map(item.get_closest_marker, SPARED)):
+    test = item.nodeid.partition("[")[0].partition("@")[0]
+    if (
+        os.environ.get("CI") == "true"
+        and not ALL
+        and test not in DEAR
+        and not any(map(item.get_closest_marker, SPARED))
+    ):
         said = complaint(_seconds() - began, len(sys.modules) - modules)
         if said is not None:
             pytest.fail(said, pytrace=False)

@@ -37,7 +37,7 @@ def run(item):
 @pytest.mark.skipif(case_seconds.ALL, reason="then all cases may take longer")
 @pytest.mark.parametrize(("ci", "mark", "fails"), [("true", None, True), ("", None, False), ("true", "slow", False)])
 def test_quick_cases_fail_in_ci_alone(ci, mark, fails):
-    item = SimpleNamespace(get_closest_marker=lambda name: name == mark or None)
+    item = SimpleNamespace(get_closest_marker=lambda name: name == mark or None, nodeid="tests/test_a.py::test_b[1]")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("CI", ci)
         patched.setattr(case_seconds, "ALLOWED", 0.01)

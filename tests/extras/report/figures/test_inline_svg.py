@@ -120,7 +120,8 @@ def in_two_processes():
     """The same picture, as drawn here and in another process."""
     asked = (
         "from types import SimpleNamespace\nfrom pkdp_pipeline.extras.report import figures\n"
-        "table = SimpleNamespace(columns=('a',), keys=(('x',), ('y',)), counts=(5, None), more=0, exact=None, bands=None)\n"
+        "marks = dict(exact=None, bands=None)\n"
+        "table = SimpleNamespace(columns=('a',), keys=(('x',), ('y',)), counts=(5, None), more=0, **marks)\n"
         "made = figures.inline_svg(lambda axes: figures.draw_counts(table, 4, axes), name='a', title='t',"
         " description='d', width=720, height=400)"
     )

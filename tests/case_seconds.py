@@ -1,7 +1,7 @@
 """The processor seconds of a quick case: where PKDP_CASE_SECONDS is set, one that takes more than a second fails.
 
-CI sets it for ``make test``. Seconds are those of a processor that nobody else uses. Where two processes share its units, or it is slower, a case
-takes more: by as much as a loop does that is measured when a case has taken more than is allowed.
+CI sets it for ``make test``. Seconds are those of a processor that nobody else uses. Where two processes share its
+units, or it is slower, a case takes more: by as much as a loop does that is measured when a case has taken too much.
 """
 
 from __future__ import annotations

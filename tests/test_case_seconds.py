@@ -13,8 +13,8 @@ from case_seconds import complaint, slowness, watched
 def test_a_case_may_take_a_second_and_more_where_the_processor_is_slower():
     assert complaint(0.9, slower=1.0) is None
     assert complaint(1.5, slower=1.6) is None
-    said = complaint(2.4, slower=1.6)
-    assert "1.50 s" in said
+    said = complaint(4.8, slower=1.6)
+    assert "3.00 s" in said
     assert "mark it slow" in said
     assert complaint(5.0, modules=900, slower=1.0) is None
 

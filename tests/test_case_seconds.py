@@ -40,7 +40,7 @@ def test_quick_cases_fail_in_ci_alone(ci, mark, fails):
     item = SimpleNamespace(get_closest_marker=lambda name: name == mark or None, nodeid="tests/test_a.py::test_b[1]")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PKDP_CASE_SECONDS", ci)
-        patched.setattr(case_seconds, "ALLOWED", 0.01)
+        patched.setattr(case_seconds, "ALLOWED", 0.004)
         patched.setattr(case_seconds, "slowness", lambda: 1.0)
         if fails:
             with pytest.raises(pytest.fail.Exception, match="processor second"):

@@ -72,7 +72,7 @@ LINES = {
     ".": 346,
     "schemas": 23,
     # Rules of display, read, written and checked once for every door; secret samples and their evidence.
-    "model": 2_745,
+    "model": 2_754,
     # Theorem I with its searches on both sides of the noise's epsilon (360), theorem S (240), theorem R, and the hull,
     # which composition had.
     "theorems": 5_012,

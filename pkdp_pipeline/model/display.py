@@ -56,7 +56,7 @@ class Rounding:
         return -(-self.base // 2) if self.mode == "nearest" else self.base
 
     def shown(self, count: int) -> int:
-        """Return the number that stands for a count."""
+        """Return the number that stands for `count`."""
         if self.mode == "nearest":
             return (2 * count + self.base) // (2 * self.base) * self.base
         return count // self.base * self.base + (self.base // 2 if self.mode == "midpoint" else 0)
@@ -67,7 +67,7 @@ class Rounding:
         return max(0, value - below), value - below + self.base - 1
 
     def text(self, value: int) -> str:
-        """Return what is read in a table."""
+        """Return what is read in a table for `value`."""
         return str(value)
 
     @property
@@ -120,7 +120,7 @@ class Bands:
         return self.edges[1]
 
     def shown(self, count: int) -> int:
-        """Return the number that stands for a count: the first of its band."""
+        """Return the number that stands for `count`: the first of its band."""
         return self.edges[max(0, bisect_right(self.edges, count) - 1)]
 
     def interval(self, value: int) -> tuple[int, int | None]:
@@ -129,7 +129,7 @@ class Bands:
         return value, after[0] - 1 if after else None
 
     def text(self, value: int) -> str:
-        """Return what is read in a table."""
+        """Return what is read in a table for `value`."""
         _, most = self.interval(value)
         return f"{value} or more" if most is None else str(value) if most == value else f"{value}–{most}"
 
@@ -174,7 +174,7 @@ class RandomRounding:
         return 1
 
     def chances(self, count: int) -> tuple[tuple[int, float], ...]:
-        """Return what may stand for a count, and how likely each is."""
+        """Return what may stand for `count`, and how likely each is."""
         low, rest = count // self.base * self.base, count % self.base
         return ((low, 1.0),) if not rest else ((low, 1.0 - rest / self.base), (low + self.base, rest / self.base))
 
@@ -183,7 +183,7 @@ class RandomRounding:
         return max(0, value - self.base + 1), value + self.base - 1
 
     def text(self, value: int) -> str:
-        """Return what is read in a table."""
+        """Return what is read in a table for `value`."""
         return str(value)
 
     @property
@@ -258,7 +258,7 @@ class PerturbationTable:
         return count
 
     def chances(self, count: int) -> tuple[tuple[int, float], ...]:
-        """Return what may stand for a count, and how likely each is."""
+        """Return what may stand for `count`, and how likely each is."""
         largest = min(max(count, 0), self.table[-1][0])
         return tuple((value + max(count, 0) - largest, chance) for row, value, chance in self.table if row == largest)
 
@@ -270,7 +270,7 @@ class PerturbationTable:
         return min(possible), max(possible)
 
     def text(self, value: int) -> str:
-        """Return what is read in a table."""
+        """Return what is read in a table for `value`."""
         return str(value)
 
     @property

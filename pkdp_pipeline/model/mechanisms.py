@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from itertools import takewhile
 from types import MappingProxyType
@@ -192,6 +192,9 @@ class Count:
     below: Below = "suppress"
     display: Display | None = None
 
+    def __repr__(self) -> str:
+        return _written(self)
+
     def __post_init__(self) -> None:
         check_steps(self)
         if self.below != "suppress" and self.k_complement is not None:
@@ -247,6 +250,9 @@ class Histogram:
     totals: bool = False
     display: Display | None = None
 
+    def __repr__(self) -> str:
+        return _written(self)
+
     def __post_init__(self) -> None:
         check_steps(self)
         if not isinstance(self.totals, bool):
@@ -282,6 +288,14 @@ class Histogram:
             return replace(self, below="noise_from_1")
         implied = self.k is None and self.noise is not None and self.release_threshold is not None
         return replace(self, k=1) if implied else self
+
+
+def _written(mechanism: Count | Histogram) -> str:
+    """Return a mechanism as it is written in Python, without rules for small counts and display where it has none."""
+    rare = {"below": "suppress", "display": None}
+    stated = ((field.name, getattr(mechanism, field.name)) for field in fields(mechanism))
+    written = (f"{name}={value!r}" for name, value in stated if name not in rare or value != rare[name])
+    return f"{type(mechanism).__name__}({', '.join(written)})"
 
 
 Mechanism = Count | Histogram

@@ -97,9 +97,7 @@ def _release_threshold(value: object, noise: GeometricNoise | None) -> int | Non
 def _at_most(name: str, value: int) -> int:
     """Return the threshold, unless no count of people could reach it."""
     if value > _MAX_PEOPLE:
-        raise ArgumentError(
-            f"{name} must be at most {_MAX_PEOPLE}: there are fewer people than that; choose a smaller one."
-        )
+        raise ArgumentError(f"{name} must be at most {_MAX_PEOPLE}: there are fewer people; choose a smaller one.")
     return value
 
 
@@ -154,6 +152,14 @@ def noise_scale(noise: GeometricNoise) -> float:
     return scale
 
 
+def _written(mechanism: Any) -> str:
+    """Return a mechanism as it is written in Python, without rules for small counts and display where it has none."""
+    rare = {"below": "suppress", "display": None}
+    stated = ((field.name, getattr(mechanism, field.name)) for field in fields(mechanism))
+    written = (f"{name}={value!r}" for name, value in stated if name not in rare or value != rare[name])
+    return f"{type(mechanism).__name__}({', '.join(written)})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     """A count, published exactly, thresholded, noised, or both.
@@ -192,8 +198,7 @@ class Count:
     below: Below = "suppress"
     display: Display | None = None
 
-    def __repr__(self) -> str:
-        return _written(self)
+    __repr__ = _written
 
     def __post_init__(self) -> None:
         check_steps(self)
@@ -209,8 +214,7 @@ class Histogram:
     """Counts per cell; every privacy unit is in one cell, or in at most `cells_per_unit`, or absent.
 
     In every cell the steps act in this order: count, suppress below `k`, add `noise`, suppress below
-    `release_threshold`. A suppressed cell looks exactly like a cell nobody is in. No total of the people
-    present is published, unless everything is noised.
+    `release_threshold`. A suppressed cell looks like one that nobody is in; no total of those present is published.
 
     Parameters
     ----------
@@ -224,9 +228,7 @@ class Histogram:
         How every published number is shown; without `k` and noise its first boundary takes the place of
         `k`.
     below : {"suppress", "noise", "noise_from_1"}, default "suppress"
-        The fate of a cell below `k`. "noise": cells from `k` on are published exactly and without noise, smaller
-        ones with it, and marked; `release_threshold` acts on the noised ones only. "noise_from_1" is that where cells
-        are found in the data: one that nobody is in has no row. Needs `k` and `noise`.
+        See `Count`. "noise_from_1": the same where cells are found in the data: one that nobody is in has no row.
     cells_per_unit : int, default 1
         The most cells a person may be in, from 1 to 100. With noise a person with more cells is counted in that many of
         them, which a hash of her own name and cells draws. Without noise nothing is left out: that nobody is in more
@@ -250,8 +252,7 @@ class Histogram:
     totals: bool = False
     display: Display | None = None
 
-    def __repr__(self) -> str:
-        return _written(self)
+    __repr__ = _written
 
     def __post_init__(self) -> None:
         check_steps(self)
@@ -278,8 +279,7 @@ class Histogram:
     def of_found_cells(self) -> Histogram:
         """Return the mechanism where no domain is declared: with noise and a release threshold k is at least 1.
 
-        Where small counts are noised, one of 0 is left out. Where only a rule of display is given, cells before its
-        first boundary are.
+        Where small counts are noised, one of 0 is left out; of a rule of display, cells before its first boundary are.
         """
         first = None if self.display is None else self.display.first_boundary
         if self.k is None and self.noise is None and first not in (None, 1):
@@ -288,14 +288,6 @@ class Histogram:
             return replace(self, below="noise_from_1")
         implied = self.k is None and self.noise is not None and self.release_threshold is not None
         return replace(self, k=1) if implied else self
-
-
-def _written(mechanism: Count | Histogram) -> str:
-    """Return a mechanism as it is written in Python, without rules for small counts and display where it has none."""
-    rare = {"below": "suppress", "display": None}
-    stated = ((field.name, getattr(mechanism, field.name)) for field in fields(mechanism))
-    written = (f"{name}={value!r}" for name, value in stated if name not in rare or value != rare[name])
-    return f"{type(mechanism).__name__}({', '.join(written)})"
 
 
 Mechanism = Count | Histogram
@@ -319,8 +311,7 @@ def mechanism_name(mechanism: Mechanism) -> str:
 def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
     """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``.
 
-    `cells_per_unit` is there only where it is above 1, `totals` where it is so, `below` where it does not suppress and
-    `display` where there is one.
+    `cells_per_unit`, `totals`, `below` and `display` are there only where they are not as usual.
     """
     fields = {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
     fields["display"] = None if mechanism.display is None else mechanism.display.to_dict()
@@ -392,8 +383,7 @@ def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
     "noised" has a finite worst case; "pure noise" is noised with δ = 0, because the noise acts on the exact count
     (a threshold after it looks at the noisy count only, which costs nothing). The other kinds are noiseless; an
     "exact count" has no threshold either. A "total" is the exact count of everybody who is there, or of every group,
-    published as what is known of them: it protects the value alone. Exact counts from k on beside noised ones are
-    noiseless.
+    published as what is known of them: it protects the value alone.
     """
     if isinstance(mechanism, Histogram) and mechanism.totals:
         return "total"
@@ -403,8 +393,7 @@ def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
         if not isinstance(mechanism, Count) or mechanism.k is not None or complement is not None:
             return "noiseless"
         return "total" if protects == "value" else "exact count"
-    if complement is not None or noised_below(mechanism):
-        return "noiseless"
-    if mechanism.k is not None and mechanism.release_threshold is None:
+    alone = mechanism.k is not None and mechanism.release_threshold is None
+    if complement is not None or noised_below(mechanism) or alone:
         return "noiseless"
     return "pure noise" if mechanism.k is None else "noised"

@@ -369,9 +369,21 @@ def job_text(file: Path) -> str:
     return text_of(file, f"the job file {str(file)!r}")
 
 
+_NEWER = {"below": "suppress", "display": None, "sampled": None}
+"""Keys that jobs of the first form had not: as they are where nobody writes them, they are no part of its hash."""
+
+
+def _without_news(content: Any) -> Any:
+    """Return what a job says without newer keys that say nothing."""
+    if isinstance(content, dict):
+        kept = {key: value for key, value in content.items() if key not in _NEWER or value != _NEWER[key]}
+        return {key: _without_news(value) for key, value in kept.items()}
+    return [_without_news(value) for value in content] if isinstance(content, list) else content
+
+
 def _digest(said: dict[str, Any], job: Job) -> str:
     """Return the hash of what a job says, its paths as written, and of its suite of expectations."""
-    content = Job.model_validate(said).model_dump(mode="json", by_alias=True)
+    content = _without_news(Job.model_validate(said).model_dump(mode="json", by_alias=True))
     if job.checks.expectations is not None:
         content["suite"] = hashlib.sha256(Path(job.checks.expectations).read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -149,8 +149,8 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     least = 1 if noised_below(mechanism) else mechanism.k or 1
     large = [units >= least for units in counted.counts]
     table = counted.keys.loc[large].reset_index(drop=True)
-    found = _displayed(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
-    table = table.assign(**found)
+    published = _displayed(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
+    table = table.assign(**published)
     table = table.loc[table["count"].notna()]
     for column in question.by:
         table[column] = _answered(partial(published_keys, table[column].reset_index(drop=True))).array

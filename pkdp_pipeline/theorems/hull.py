@@ -9,6 +9,7 @@ import numpy as np
 
 from pkdp_pipeline.theorems.bound import Bound, Guarantee
 from pkdp_pipeline.theorems.rounding import UNIT, Array
+from pkdp_pipeline.theorems.waiting_pair import Pair
 
 MAX_FINITE_LOSS = 400.0
 """Larger losses are counted as infinite where profiles are compared."""
@@ -72,6 +73,18 @@ def hull_atoms(bounds: tuple[Bound, ...]) -> tuple[Array, Array, float]:
     middle = max(0.0, 1.0 - used + 16.0 * UNIT)
     losses = np.concatenate([-points[::-1], [0.0], points])
     return losses, np.concatenate([negative[::-1], [middle], masses]), infinite
+
+
+def hull_pair(bound: Bound) -> Pair:
+    """Return the same of one bound as a pair whose atoms have increasing ratios; it is its own mirror image."""
+    losses, weights, infinite = hull_atoms((bound,))
+    return Pair(
+        weight=weights[::-1],
+        ratio=np.exp(-losses[::-1]),
+        budget=64.0 * UNIT,
+        first_only=infinite,
+        second_only=infinite,
+    )
 
 
 def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:

@@ -27,12 +27,12 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.hull import hull_atoms
+from pkdp_pipeline.theorems.hull import hull_pair
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
 from pkdp_pipeline.theorems.noised_profile import Profile, grid_points, profile_below, profile_with_bends
-from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
-from pkdp_pipeline.theorems.waiting_pair import Pair, product_above
+from pkdp_pipeline.theorems.waiting_pair import product_above
 from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY
 
 _MIN_P = 1e-9
@@ -259,12 +259,7 @@ class NoisedBelowValue(Bound):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        losses, weights, infinite = hull_atoms((self.presence,))
-        order = np.argsort(-losses, kind="stable")
-        losses, weights = losses[order], weights[order]
-        pair = Pair(
-            weight=weights, ratio=np.exp(-losses), budget=64.0 * UNIT, first_only=infinite, second_only=infinite
-        )
+        pair = hull_pair(self.presence)
         certified = np.array([product_above(pair, pair, epsilon) for epsilon in epsilons.tolist()])
         # The attacker may look at the one cell only.
         attained = self.presence.bracket(epsilons)[0]

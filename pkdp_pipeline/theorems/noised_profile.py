@@ -105,11 +105,11 @@ class _Search:
     def sides(self, cap: float) -> tuple[Array, Array]:
         """Return (attained, certified) at each point."""
         mean = self.k + 6.0 * math.sqrt(self.k) + 20.0
-        last, found = min(cap, math.ceil(mean / self.p)), None
+        last, brackets = min(cap, math.ceil(mean / self.p)), None
         # More people than `last` tell no more than `beyond`: where that is too much still, more are looked at.
         beyond = np.ones(len(self.points))
-        while found is None or not (beyond <= found[0].max(axis=1)).all():
-            further = last if found is None else min(cap, math.ceil(1.5 * last))
+        while brackets is None or not (beyond <= brackets[0].max(axis=1)).all():
+            further = last if brackets is None else min(cap, math.ceil(1.5 * last))
             width = further * self.p + 12.0 * math.sqrt(further * self.p) + 60.0
             if width * max(4.0 * width, 200.0) > _MAX_ENTRIES or further > 2.0**50:
                 break
@@ -118,11 +118,11 @@ class _Search:
             # Steps of a quarter of a person counted, and wider ones where the law is wide.
             means = np.cumsum(np.maximum(0.25, 0.12 * np.sqrt(np.arange(0.0, mean + 1.0, 0.25))))
             people = np.unique(np.floor(np.concatenate([[0.0, last], np.minimum(last, means / self.p)])))
-            found = self._divergences(people)
+            brackets = self._divergences(people)
             beyond = np.zeros(len(self.points)) if last == cap else self._beyond(last)
-        if found is None:
+        if brackets is None:
             return np.zeros(len(self.points)), np.ones(len(self.points))
-        (least, most), top = found, beyond
+        (least, most), top = brackets, beyond
         peaks = self._peaks(people)
         rounds = 0
         while True:

@@ -17,27 +17,36 @@ from pkdp_pipeline.theorems.thresholding import Threshold
 Rule = Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None]
 
 
+def exact_from_k(theorem: str, mechanism: Mechanism, looks: int = 1, **people: Any) -> NoisedBelow | str:
+    """Return theorem I's bound for a mechanism and the people of a threshold's, or why the noise is none."""
+    noise = mechanism.noise
+    assert noise is not None
+    if noise.epsilon * looks > MAX_NOISE:
+        return f"noise epsilon above {MAX_NOISE / looks:g} changes nothing: leave noise and below out"
+    return NoisedBelow(
+        theorem=theorem,
+        **people,
+        noise=noise.epsilon,
+        release_threshold=mechanism.release_threshold,
+        from_one=mechanism.below == "noise_from_1",
+        looks=looks,
+    )
+
+
 def _noised_below(
     theorem: str, suppressed: Rule, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str], *, looks: int
 ) -> Applied | str | None:
     """Take the place of the theorem on the same threshold without noise: `suppressed` says when that holds."""
     if not noised_below(mechanism):
         return None
-    outcome, noise = suppressed(mechanism, attacker, left), mechanism.noise
-    if not isinstance(outcome, Applied) or noise is None:
+    outcome = suppressed(mechanism, attacker, left)
+    if not isinstance(outcome, Applied):
         return outcome
-    if noise.epsilon * looks > MAX_NOISE:
-        return f"noise epsilon above {MAX_NOISE / looks:g} changes nothing: leave noise and below out"
     assert isinstance(outcome.bound, Threshold)
     same = {name: getattr(outcome.bound, name) for name in ("k", "p", "cap", "known", "active")}
-    bound = NoisedBelow(
-        theorem=theorem,
-        **same,
-        noise=noise.epsilon,
-        release_threshold=mechanism.release_threshold,
-        from_one=mechanism.below == "noise_from_1",
-        looks=looks,
-    )
+    bound = exact_from_k(theorem, mechanism, looks, **same)
+    if isinstance(bound, str):
+        return bound
     return Applied(bound=bound, attack=bound if looks == 1 and not attacker.p_min else None)
 
 

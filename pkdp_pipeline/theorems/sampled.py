@@ -18,7 +18,7 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import left_tails, right_tails
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.hull import hull_atoms
+from pkdp_pipeline.theorems.hull import hull_pair
 from pkdp_pipeline.theorems.rounding import UNIT, Array, lowered, raised
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import Pair, product_above, waiting_pair
@@ -95,7 +95,7 @@ class Sampled(Bound):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledValue(Bound):
+class SampledValue(Sampled):
     """Privacy profile of the cell that a person of the population is in; see `Sampled`.
 
     Notes
@@ -104,14 +104,6 @@ class SampledValue(Bound):
     orders. *Guarantee*: never below the divergence of any declared attacker. The attained side is that of somebody who
     looks at the one cell; two crowds come closer. *Rounding*: outward. *Source*: `docs/mathematics.md`, theorem S.
     """
-
-    base: Bound
-    sampled: float
-
-    @property
-    def slack(self) -> float:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.base.slack
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`: that of atoms and their ratios."""
@@ -124,13 +116,10 @@ class SampledValue(Bound):
         if isinstance(self.base, Thresholding):
             pair = waiting_pair(self.base.k - 1, self.base.p, self.base.cap, 1e-60)
         else:
-            losses, weights, infinite = hull_atoms((self.base,))
-            order = np.argsort(-losses, kind="stable")
-            ratios, budget = np.exp(-losses[order]), _BUDGET
-            pair = Pair(weight=weights[order], ratio=ratios, budget=budget, first_only=infinite, second_only=infinite)
+            pair = hull_pair(self.base)
         mixed = self._mixed(pair)
         certified = np.array([product_above(mixed, mixed, epsilon) for epsilon in epsilons.tolist()])
-        attained = Sampled(theorem=self.theorem, base=self.base, sampled=self.sampled).bracket(epsilons)[0]
+        attained = Sampled.bracket(self, epsilons)[0]
         return np.minimum(attained, certified), certified
 
     def _mixed(self, pair: Pair) -> Pair:

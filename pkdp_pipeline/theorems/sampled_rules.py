@@ -7,8 +7,8 @@ from functools import partial
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, noised_below
 from pkdp_pipeline.theorems import whom
-from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied, Bound
-from pkdp_pipeline.theorems.noised_below import NoisedBelow
+from pkdp_pipeline.theorems.bound import Applied, Bound
+from pkdp_pipeline.theorems.noised_rules import exact_from_k
 from pkdp_pipeline.theorems.record import Theorem
 from pkdp_pipeline.theorems.sampled import Sampled, SampledValue
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -44,19 +44,8 @@ def _base(theorem: str, mechanism: Mechanism, attacker: AttackerModel, sampled: 
             f"k = {k} is not above known + 1 = {known + 1}: whoever knows {known} of those who were drawn sees the "
             "target cross the threshold"
         )
-    if noised_below(mechanism) and noise is not None:
-        if noise.epsilon > MAX_NOISE:
-            return f"noise epsilon above {MAX_NOISE:g} changes nothing: leave noise and below out"
-        return NoisedBelow(
-            theorem=theorem,
-            k=k,
-            p=sampled,
-            known=known,
-            active=True,
-            noise=noise.epsilon,
-            release_threshold=mechanism.release_threshold,
-            from_one=mechanism.below == "noise_from_1",
-        )
+    if noised_below(mechanism):
+        return exact_from_k(theorem, mechanism, k=k, p=sampled, known=known, active=True)
     return Thresholding(theorem=theorem, k=k - known, p=sampled)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from typing import Any
 
@@ -22,7 +23,6 @@ from pkdp_pipeline.extras.assurance.attacks.enumeration import (
     Enumerated,
     enumerated,
     hockey_stick,
-    laws,
     listed_laws,
     size,
 )
@@ -74,6 +74,11 @@ def terms_of(schedule: Schedule) -> int:
     return math.prod(math.comb(outcomes + times - 1, times) for outcomes, times in lengths)
 
 
+def is_enumerated(schedule: Schedule) -> bool:
+    """Return whether each of its days is small enough to be enumerated."""
+    return all(size(day.mechanism, day.crowd) <= LARGEST for day in schedule)
+
+
 def enumerated_schedule(schedule: Schedule, epsilon: float) -> Enumerated | None:
     """Return the exact divergence of `schedule`, or None where the product of its days has too many terms.
 
@@ -94,7 +99,7 @@ def lumped_schedule(schedule: Schedule, epsilon: float, most: int) -> Fraction |
     Those of a day whose likelihood ratios are next to each other are one, so that `most` terms are enough. None where a
     day is too large.
     """
-    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule):
+    if not is_enumerated(schedule):
         return None
     laws_of = [listed_laws(day.mechanism, day.crowd) for day in schedule]
     apart = max(map(len, laws_of))
@@ -143,7 +148,7 @@ def is_simulated(schedule: Schedule, *, most_people: int) -> bool:
     """Return whether `simulated_schedule` can draw it: one release, or days that are enumerated one by one."""
     groups = (group for day in schedule for group in (*day.crowd.unknown, *day.crowd.known))
     return sum(group.people for group in groups) <= most_people and (
-        releases_in(schedule) == 1 or all(size(day.mechanism, day.crowd) <= LARGEST for day in schedule)
+        releases_in(schedule) == 1 or is_enumerated(schedule)
     )
 
 
@@ -174,7 +179,7 @@ def simulated_schedule(
     a draw weighs at most ``M e^{-λ ε}``. The exponent λ is chosen on a pilot sample. *Guarantee*: by the empirical
     Bernstein bound. *Rounding*: down.
     """
-    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule):
+    if not is_enumerated(schedule):
         if releases_in(schedule) > 1:
             return None
         (only,) = schedule
@@ -191,9 +196,9 @@ def simulated_schedule(
     return max(0.0, mean_below(values, 0.0, _most(days, best, epsilon), error))
 
 
+@lru_cache(maxsize=4)
 def _scored(day: Day) -> _Scored:
-    with flint.ctx.workprec(BITS):
-        pairs = [(float(first), float(second)) for first, second in laws(day.mechanism, day.crowd)]
+    pairs = [(float(first), float(second)) for first, second in listed_laws(day.mechanism, day.crowd)]
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
     # What is less likely than floats can say is left out: an event need not have it.
     likely = first > 1e-290

@@ -59,9 +59,10 @@ class Cell:
         """Return whether a true count, or each of an array, reaches the noise, or the public."""
         return counts >= self.least if self.most is None else (counts >= self.least) & (counts <= self.most)
 
-    def noises(self, count: int) -> bool:
-        """Return whether a true count is shown with noise, if at all."""
-        return bool(self.shows(count)) and (self.exact is None or count < self.exact)
+    def reaching(self, first: int, last: int, *, noised: bool = False) -> range:
+        """Return which true counts from `first` to `last` reach the public; or which the noise, if `noised`."""
+        ends = (last, self.most, None if self.exact is None or not noised else self.exact - 1)
+        return range(max(first, self.least), min(end for end in ends if end is not None) + 1)
 
 
 def cell_of(mechanism: Mechanism, population: int) -> Cell:
@@ -139,9 +140,15 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
         return hockey_stick(listed_laws(mechanism, crowd), epsilon)
 
 
-@lru_cache(maxsize=4)
 def listed_laws(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
-    """Return `laws`; kept, because the same crowd is asked for at several ε in a row."""
+    """Return `laws`; kept, because the same crowd is asked for at several ε and in both orders of its lives."""
+    if crowd.first is None or (crowd.second is not None and crowd.second < crowd.first):
+        return tuple((first, second) for second, first in _listed(mechanism, crowd.reversed()))
+    return _listed(mechanism, crowd)
+
+
+@lru_cache(maxsize=4)
+def _listed(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
     with flint.ctx.workprec(BITS):
         return tuple(laws(mechanism, crowd))
 
@@ -172,9 +179,13 @@ def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
     if whole:
         fixed, lives = (sum(crowd.controlled),), [(sum(life),) for life in lives]
     zero = flint.arb(0)
+    numbers = [others.get((x,), zero) for x in range(1 + max(others)[0])] if len(fixed) == 1 else []
     for known, weight in known_law.items():
         base = tuple(map(add, known, fixed))
-        first, second = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
+        if numbers:
+            first, second = (_published_number(step, numbers, base[0], *life) for life in lives)
+        else:
+            first, second = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
         for output in first.keys() | second.keys():
             yield weight * first.get(output, zero), weight * second.get(output, zero)
 
@@ -241,6 +252,19 @@ def _spread(group: Group, cells: Sequence[int]) -> list[tuple[Counts, Any]]:
     return law
 
 
+def _published_number(step: Cell, others: Sequence[Any], base: int, life: int) -> dict[Hashable, Any]:
+    """Return the law of the output of a single number, whose `others` are 0, 1, 2, ... people with these weights."""
+    start, last = base + life, base + life + len(others) - 1
+    if step.noise is not None:
+        noised = step.reaching(base, base + len(others), noised=True)
+        return _noisy(step, dict(enumerate(others, start)), (-flint.arb(step.noise)).exp(), noised)
+    shown = step.reaching(start, last)
+    law: dict[Hashable, Any] = dict(zip(shown, others[shown.start - start :], strict=False))
+    if len(shown) < len(others):
+        law[None] = sum((others[x - start] for x in range(start, last + 1) if x not in shown), flint.arb(0))
+    return law
+
+
 def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_total: bool) -> dict[Hashable, Any]:
     """Return the joint law of all cells' outputs, and of the total, when `base` and the target are surely there."""
     start, width = tuple(map(add, base, life)), len(base)
@@ -256,35 +280,37 @@ def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_tota
     alpha = (-flint.arb(step.noise)).exp()
     # One cell after the other goes through its noise; what lies on the right of it is still a true count.
     for index, least in enumerate(base):
-        reached = [x for x in range(least, least + 2 + max(counts[index] for counts in others)) if step.noises(x)]
-        low, high = (reached[0], reached[-1]) if reached else (0, 0)
+        noised = step.reaching(least, least + 1 + max(counts[index] for counts in others), noised=True)
         lines: dict[tuple[Any, ...], dict[int, Any]] = {}
         for state, weight in current.items():
             lines.setdefault((*state[:index], *state[index + 1 :]), {})[state[index]] = weight
         current = {
             (*rest[:index], output, *rest[index:]): weight
             for rest, line in lines.items()
-            for output, weight in _noisy(step, line, alpha, low, high).items()
+            for output, weight in _noisy(step, line, alpha, noised).items()
         }
     return current
 
 
-def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -> dict[Hashable, Any]:
+def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, noised: range) -> dict[Hashable, Any]:
     """Return the law of what is published with noise, when the true count has the law `law`.
 
-    `law`: the weight of each true count. `alpha`: ``e^{-ε0}``. `low` and `top`: smallest and largest count that may
-    reach the noise in any law that is compared with this one.
+    `law`: the weight of each true count. `alpha`: ``e^{-ε0}``. `noised`: counts that may reach the noise in any law
+    that is compared with this one.
 
     Notes
     -----
     ``Σ_x law(x) α^|o - x|`` for all outputs `o` by one recursion from the left and one from the right. Outputs up to
-    `low`, and from `top` on, have the same ratio of probabilities in any two lives: each of the two tails is one.
+    the first of `noised`, and from the last on, have the same ratio of probabilities in any two lives: each of the two
+    tails is one.
     """
+    low, top = (noised[0], noised[-1]) if noised else (0, 0)
     bottom = min(low, top - 1)
     first = bottom + 1 if step.release is None else max(step.release, bottom + 1)
     above = max(top, first)
-    weights = [law[x] if x in law and step.noises(x) else flint.arb(0) for x in range(low, top + 1)]
-    left, right = list(weights), [flint.arb(0)] * len(weights)
+    zero = flint.arb(0)
+    weights = [law.get(x, zero) for x in noised] or [zero]
+    left, right = list(weights), [zero] * len(weights)
     for index in range(1, len(weights)):
         left[index] = left[index - 1] * alpha + weights[index]
         right[-1 - index] = (right[-index] + weights[-index]) * alpha
@@ -296,5 +322,5 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -
     if step.release is None or step.release <= bottom:
         below = (weights[0] + right[0]) * alpha ** (low - bottom) / (1 + alpha)
         shown["below"] = below if step.release is None else below * (1 - alpha ** (bottom - step.release + 1))
-    suppressed = sum(law.values(), flint.arb(0)) - sum(shown.values(), flint.arb(0))
+    suppressed = sum(law.values(), zero) - sum(shown.values(), zero)
     return {**shown, None: suppressed}

@@ -16,6 +16,7 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, c
 from pkdp_pipeline.extras.assurance.attacks.days import (
     Schedule,
     enumerated_schedule,
+    is_enumerated,
     is_simulated,
     lumped_schedule,
     releases_in,
@@ -326,22 +327,30 @@ def _enumerating(
         small = small_attackers(certificate)
         trials += [(epsilon, schedule) for epsilon in _USUAL_EPSILONS if epsilon in epsilons for schedule in small]
     attained, room = _Attained(), dict(_MAX_TERMS)
+    fitting: dict[Schedule, list[float]] = {}
     for epsilon, candidate in trials:
-        lower, single = None, len(candidate) == 1 and candidate[0].times == candidate[0].crowd.cells == 1
+        single = len(candidate) == 1 and candidate[0].times == candidate[0].crowd.cells == 1
         if releases_in(candidate) > 1:
             # In several cells a few steps of likelihood are told apart, and their products take longer.
-            terms, lower = (
-                _MAX_LUMPED_TERMS * _LUMPED_COST,
-                lumped_schedule(candidate, epsilon, _MAX_LUMPED_TERMS) if room[single] > 0 else None,
-            )
-        elif (terms := terms_of(candidate)) <= min(_MAX_TERMS_OF_TRIAL[single], room[single]):
-            trial = enumerated_schedule(candidate, epsilon)
-            lower = None if trial is None else trial.lower
-        if lower is None:
+            terms, fits = _MAX_LUMPED_TERMS * _LUMPED_COST, room[single] > 0 and is_enumerated(candidate)
+        else:
+            terms = terms_of(candidate)
+            fits = terms <= min(_MAX_TERMS_OF_TRIAL[single], room[single])
+        if not fits:
             attained.left.append((epsilon, candidate))
             continue
         room[single] -= terms
         attained.trials += 1
-        attained.attackers.add(candidate)
-        attained.best[epsilon] = max(lower, attained.best.get(epsilon, lower))
+        fitting.setdefault(candidate, []).append(epsilon)
+    attained.attackers |= fitting.keys()
+    # What an attacker sees is enumerated once, for every ε at which she is tried.
+    for candidate, tried in fitting.items():
+        for epsilon in dict.fromkeys(tried):
+            if releases_in(candidate) > 1:
+                lower = lumped_schedule(candidate, epsilon, _MAX_LUMPED_TERMS)
+            else:
+                exact = enumerated_schedule(candidate, epsilon)
+                lower = None if exact is None else exact.lower
+            assert lower is not None
+            attained.best[epsilon] = max(lower, attained.best.get(epsilon, lower))
     return attained

@@ -46,8 +46,12 @@ MADE = {
     "histogram_presence": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, unknown_max=99), "presence"),
     "histogram_value": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, known=2), "value"),
     "histogram_between": (pkdp.Histogram(k=40), pkdp.AttackerModel(p_max_between=0.7), "value"),
-    "options": (pkdp.Histogram(), pkdp.AttackerModel(p_min=0.2, unknown=500), "value"),
-    "noised_below": (pkdp.Count(k=20, noise=NOISE, below="noise"), pkdp.AttackerModel(p_max=0.1, known=2), "presence"),
+    "options": (pkdp.Histogram(), pkdp.AttackerModel(p_min=0.2, unknown=300), "value"),
+    "noised_below": (
+        pkdp.Count(k=20, noise=NOISE, below="noise"),
+        pkdp.AttackerModel(p_max=0.1, known=2, unknown_max=300),
+        "presence",
+    ),
     "noised_below_presence": (
         pkdp.Histogram(k=20, noise=NOISE, release_threshold=9, below="noise_from_1"),
         pkdp.AttackerModel(p_max=0.1),
@@ -96,7 +100,7 @@ def frame() -> pd.DataFrame:
 def release(kind: str = "found") -> bytes:
     """Return the file of a release: with cells found or declared, with noise (below k), or a count."""
     people = frame()
-    attacker = pkdp.AttackerModel(p_max=0.1)
+    attacker = pkdp.AttackerModel(p_max=0.1, unknown_max=300)
     if kind == "count":
         made = people.pkdp.count(unit="person", k=20, attacker=attacker)
     elif kind == "noised":

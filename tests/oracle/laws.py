@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import flint
 import numpy as np
 
-__all__ = ["coin_sum", "exact_exp", "hockey_stick", "losses", "lower_end", "positive", "pushed", "table_law"]
+__all__ = ["coin_sum", "exact_exp", "hockey_stick", "losses", "lower_end", "one_more", "positive", "pushed", "table_law"]
 
 Law = dict[Hashable, Any]
 BITS = 320
@@ -42,10 +43,14 @@ def coin_sum(chances: Sequence[Any]) -> list[Any]:
     """Return the law of the number of successes of independent coins, as a list."""
     law: list[Any] = [1]
     for p in chances:
-        law = [
-            (law[s] * (1 - p) if s < len(law) else 0) + (law[s - 1] * p if s > 0 else 0) for s in range(len(law) + 1)
-        ]
+        law = one_more(law, p)
     return law
+
+
+def one_more(law: Sequence[Any], p: Any) -> list[Any]:
+    """Return the law of the number of successes with one more coin."""
+    absent = 1 - p
+    return [law[0] * absent, *(more * absent + less * p for less, more in pairwise(law)), law[-1] * p]
 
 
 def table_law(people: Sequence[Sequence[Any]]) -> Law:
@@ -68,7 +73,8 @@ def pushed(law: Mapping[Hashable, Any], kernel: Callable[[Any], Mapping[Hashable
     outputs: Law = {}
     for state, weight in law.items():
         for output, chance in kernel(state).items():
-            outputs[output] = outputs.get(output, 0) + weight * chance
+            share = weight * chance
+            outputs[output] = outputs[output] + share if output in outputs else share
     return outputs
 
 

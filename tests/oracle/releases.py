@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
 import flint
 
-from oracle.laws import BITS, Law, coin_sum, exact_exp, losses, lower_end, pushed, table_law
+from oracle.laws import BITS, Law, coin_sum, exact_exp, losses, lower_end, one_more, pushed, table_law
 
 __all__ = ["count_losses", "larger_loss", "noisy_cell", "table_losses"]
 
@@ -60,16 +60,32 @@ def count_losses(
     population: int = 0,
 ) -> tuple[Any, Any]:
     """Return both divergences of a count; `known` is a list of chances (passive) or how many count (active)."""
-    sum_law: Law = dict(enumerate(coin_sum(unknown)))
     known_law: Law = {known: 1} if isinstance(known, int) else dict(enumerate(coin_sum(known)))
-    top, alpha = len(sum_law) + max(known_law), None if noise is None else exp(-noise)
+    shape = {"k": k, "k_complement": k_complement, "release": release, "noise": noise, "population": population}
+    return _of_sum(dict(enumerate(coin_sum(unknown))), known_law, epsilon, exp, **shape)
+
+
+def _of_sum(
+    sum_law: Law,
+    known_law: Law,
+    epsilon: float,
+    exp: Exp,
+    *,
+    k: int | None = None,
+    k_complement: int | None = None,
+    release: int | None = None,
+    noise: float | None = None,
+    population: int = 0,
+) -> tuple[Any, Any]:
+    """Return `count_losses` for these laws of how many unknown, and how many known people count."""
+    top = len(sum_law) + max(known_law)
 
     @cache
     def kernel(x: int) -> Law:
         hidden = k_complement is not None and population - x < k_complement
         if hidden or (k is not None and x < k):
             return {None: 1}
-        return {x: 1} if noise is None else noisy_cell(x, alpha, top, None, release)
+        return {x: 1} if noise is None else _noisy_count(x, exp, noise, top, release)
 
     @cache
     def life(ones: int) -> Law:
@@ -81,15 +97,38 @@ def count_losses(
     return _averaged(known_law, compare)
 
 
+@lru_cache(maxsize=4096)
+def _noisy_count(count: int, exp: Exp, noise: float, top: int, release: int | None) -> Law:
+    """Return `noisy_cell`, which many attackers and ε share."""
+    return noisy_cell(count, exp(-noise), top, None, release)
+
+
+@lru_cache(maxsize=256)
+def _growing(crowd: tuple[tuple[int, float], ...], chance: float) -> list[list[Any]]:
+    """Return a list, to be continued, of the laws of a crowd with 0, 1, 2, ... more people of one chance."""
+    return [crowd_law(crowd)]
+
+
+def crowd_law(crowd: tuple[tuple[int, float], ...]) -> list[Any]:
+    """Return the exact law of how many of a crowd count; what crowds have in common is added up once."""
+    if not crowd:
+        return [flint.arb(1)]
+    *others, (people, chance) = crowd
+    laws, success = _growing(tuple(others), chance), flint.arb(chance)
+    while len(laws) <= people:
+        laws.append(one_more(laws[-1], success))
+    return laws[people]
+
+
 def larger_loss(
     crowd: Sequence[tuple[int, float]], epsilon: float, *, known: Sequence[float] | int = 0, **shape: Any
 ) -> Fraction:
     """Return the larger divergence of a count beside a crowd, given as (people, chance of each), never above it."""
     with flint.ctx.workprec(BITS):
-        coins = [flint.arb(p) for people, p in crowd for _ in range(people)]
-        others = known if isinstance(known, int) else [flint.arb(p) for p in known]
-        people = len(coins) + (known if isinstance(known, int) else len(known)) + 1
-        sides = count_losses(coins, others, epsilon, exact_exp, population=people, **shape)
+        others: Law = {known: 1} if isinstance(known, int) else dict(enumerate(crowd_law(tuple((1, p) for p in known))))
+        people = sum(people for people, _ in crowd) + (known if isinstance(known, int) else len(known)) + 1
+        sum_law: Law = dict(enumerate(crowd_law(tuple(crowd))))
+        sides = _of_sum(sum_law, others, epsilon, exact_exp, population=people, **shape)
         return max(lower_end(flint.arb(side)) for side in sides)
 
 

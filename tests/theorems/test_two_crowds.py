@@ -22,18 +22,18 @@ CHANCES = st.sampled_from([0.02, 0.1, 0.3, 0.5, 0.75, 0.96])
 
 
 @lru_cache(maxsize=4096)
-def one_count(people: int, p: Any, k: int) -> tuple[tuple[Any, Any], ...]:
-    """Return the chances of everything that is seen, with and without the target."""
+def one_count(people: int, p: Any, k: int) -> np.ndarray[Any, Any]:
+    """Return the chances of everything that is seen, with and without the target, of the kind that `p` is of."""
     others = [math.comb(people, s) * p**s * (1 - p) ** (people - s) for s in range(people + 1)]
     seen = {None: (sum(others[: max(k - 1, 0)]), sum(others[:k]))}
     for x in range(k, people + 2):
         seen[x] = others[x - 1], others[x] if x <= people else 0 * p
-    return tuple(seen.values())
+    return np.array(list(zip(*seen.values(), strict=True)))
 
 
 def two_counts(sizes: tuple[int, int], p: Any, thresholds: tuple[int, int], growth: Any) -> Any:
-    first, second = (one_count(people, p, k) for people, k in zip(sizes, thresholds, strict=True))
-    return sum(max(a * d - growth * b * c, 0) for (a, b), (c, d) in product(first, second))
+    (a, b), (c, d) = (one_count(people, p, k) for people, k in zip(sizes, thresholds, strict=True))
+    return np.maximum(np.multiply.outer(a, d) - growth * np.multiply.outer(b, c), 0).sum()
 
 
 def every_vertex(k: int, p: float, most: int, epsilon: float) -> dict[tuple[int, int, int], float]:

@@ -14,7 +14,17 @@ from typing import Any
 import flint
 import numpy as np
 
-__all__ = ["coin_sum", "exact_exp", "hockey_stick", "losses", "lower_end", "one_more", "positive", "pushed", "table_law"]
+__all__ = [
+    "coin_sum",
+    "exact_exp",
+    "hockey_stick",
+    "losses",
+    "lower_end",
+    "one_more",
+    "positive",
+    "pushed",
+    "table_law",
+]
 
 Law = dict[Hashable, Any]
 BITS = 320

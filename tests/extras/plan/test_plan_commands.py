@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.extras.plan import answers
 from pkdp_pipeline.extras.plan import commands as plan_commands
 from pkdp_pipeline.extras.plan.planning import choices, largest_p_max, smallest_unknown
 from pkdp_pipeline.extras.report.statement import what_if
@@ -52,6 +53,18 @@ PLANS = {
         *("--evidence", "bounded_participation:2", "--evidence", "independent-given-habits"),
     ),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def computed_once():
+    """Compute each answer once, however often it is asked for, printed and written as JSON."""
+    patch = pytest.MonkeyPatch()
+    for name in ("choices", "largest_p_max", "largest_p_max_between", "smallest_unknown"):
+        patch.setattr(answers, name, functools.cache(getattr(answers, name)))
+    views = {name: functools.cache(answers.view(name)) for name in ("what_if", "knowledge_curves")}
+    patch.setattr(answers, "view", views.__getitem__)
+    yield
+    patch.undo()
 
 
 @functools.cache
@@ -134,7 +147,7 @@ def short() -> dict:
     """A plan with every member that there is, each list with one element."""
     dependent = ("--evidence", "bounded_participation:2", "--evidence", "independent_given_habits")
     made = plan("histogram", "--p-max", 0.1, "--days", 2, "--no-noise", *dependent, *ASSUMED, "--no-curves")
-    made = first_of_each(made | {"curves": plan("histogram", "--p-max", 0.1, "--curves")["curves"]})
+    made = first_of_each(made | {"curves": plan("histogram", "--p-max", 0.1, "--no-noise", "--curves")["curves"]})
     VALIDATOR.validate(made)
     return made
 

@@ -14,7 +14,7 @@ from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.verification import attacking, verify
-from pkdp_pipeline.extras.report.pages import forms
+from pkdp_pipeline.extras.report.pages import forms, published
 from pkdp_pipeline.extras.report.pages.forms import document_of
 from pkdp_pipeline.extras.report.pages.gathering import series_of
 from pkdp_pipeline.extras.report.pages.published import promise_of
@@ -26,6 +26,7 @@ def computed_once():
     """Read each certificate once for all tests of this module: most of them alter something else."""
     patch = pytest.MonkeyPatch()
     patch.setattr(pages, "promise_of", functools.cache(pages.promise_of))
+    patch.setattr(published, "knowledge_curves", functools.cache(published.knowledge_curves))
     patch.setattr(attacking, "enumerated_schedule", functools.cache(attacking.enumerated_schedule))
     patch.setattr(forms, "_drawn", drawn)
     for form in ("json", "html", "md"):

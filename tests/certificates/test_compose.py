@@ -25,7 +25,7 @@ VALUE = certify(Histogram(k=20), AttackerModel(p_max=0.1), protects="value")
 BETWEEN = certify(Histogram(k=60), AttackerModel(p_max_between=0.7), protects="value")
 NOISED = certify(Histogram(noise=GeometricNoise(0.25)), AttackerModel())
 BOTH = certify(Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=60), AttackerModel(p_max=0.1))
-EXACT = certify(Count(), AttackerModel(p_min=0.2, p_max=0.7, unknown=300))
+EXACT = certify(Count(), AttackerModel(p_min=0.2, p_max=0.7, unknown=60))
 HABITS, ONE_DAY = pkdp.IndependentGivenHabits(), pkdp.OneDayProtected()
 POINTS = np.array([0.0, 0.3, 1.0, 2.5, 8.0])
 

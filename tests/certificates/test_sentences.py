@@ -166,7 +166,7 @@ def test_a_sentence_names_the_rule_that_chose_a_cell(rule, said):
 
 
 def test_a_delta_that_is_printed_as_1_is_no_promise():
-    noised = Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=5)
+    noised = Histogram(k=14, noise=GeometricNoise(1.0), release_threshold=5)
     one = certify(noised, AttackerModel(p_max=0.1))
     told = [one, compose([(one, 3)], IndependentGivenHabits()), compose([(one, 3)])]
     assert all(", δ = 1 " not in certificate.sentence() for certificate in told)

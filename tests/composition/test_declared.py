@@ -67,7 +67,7 @@ def test_nothing_is_said_where_noise_needs_nothing(evidence):
 
 def test_both_statements_of_a_total_say_so():
     attacker = pkdp.AttackerModel(p_max=0.1)
-    parts = [(pkdp.certify(pkdp.Histogram(k=30, noise=NOISE, release_threshold=30), attacker), 9)]
+    parts = [(pkdp.certify(pkdp.Histogram(k=8, noise=NOISE, release_threshold=8), attacker), 9)]
     total = pkdp.compose(parts, OncePerUnit())
     assert total.has_partial_knowledge
     _, _, noise = total.sentence().partition("The noise alone gives ")

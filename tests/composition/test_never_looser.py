@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from oracle.joint import Day, worst
-from thorough import spread
+from thorough import few, spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.rules import RULES
@@ -175,7 +175,7 @@ def test_a_total_is_not_above_any_plain_sum(kind, evidence):
     for parts in ([(part, 2)], [part, other]):
         total, listed = pkdp.compose(parts, declared), [one for one, times in pairs(parts) for _ in range(times)]
         extra = (0.01, 1e-7) if evidence == "dependence" else (0.0, 0.0)
-        for first, second in ((1.0, 1.0), (2.0, 0.5), (4.0, 4.0), (0.2, 0.1)):
+        for first, second in ((1.0, 1.0), (2.0, 0.5), (4.0, 4.0), (0.2, 0.1))[: few(4, 2)]:
             if evidence == "dependence" and (first != second or part is not listed[1]):
                 continue  # of all splits the one with equal δ is taken
             summed = listed[0].delta(first) + listed[1].delta(second) + extra[1]
@@ -207,7 +207,7 @@ EVIDENCE = {
 }
 
 
-@pytest.mark.parametrize(("kind", "evidence"), spread(3, sorted(KINDS), sorted(EVIDENCE)))
+@pytest.mark.parametrize(("kind", "evidence"), spread(7, sorted(KINDS), sorted(EVIDENCE)))
 def test_one_release_has_one_number(kind, evidence):
     part, points = KINDS[kind], [0.0, 0.1, 0.7, 2.0]
     total = pkdp.compose([part], EVIDENCE[evidence])

@@ -77,7 +77,7 @@ def test_all_else_is_refused_with_three_ways_out(parts):
     ),
 )
 def test_the_exception_costs_twice_a_replaced_record(beside, cost):
-    part = exact(0.3, 0.7, 200)
+    part = exact(0.3, 0.7, 100)
     total = pkdp.compose([part, *beside], SAME)
     for epsilon in (cost + 0.01, cost + 0.1, cost + 0.3):
         assert total.delta(epsilon) == pytest.approx(part.delta(epsilon - cost), rel=1e-6)

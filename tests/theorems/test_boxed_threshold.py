@@ -178,7 +178,7 @@ def test_behind_noise_a_release_threshold_is_as_good_as_more_people(
 
 
 @pytest.mark.parametrize(
-    ("release", "known", "influence"), spread(3, [0, 1, 2, 9, 12], [0, 3, 9], ["active", "passive"])
+    ("release", "known", "influence"), spread(4, [0, 1, 2, 9, 12], [0, 3, 9], ["active", "passive"])
 )
 def test_a_release_threshold_of_at_most_1_forbids_no_cutoff_and_known_people_take_it_down(
     release: int, known: int, influence: str

@@ -200,7 +200,7 @@ def alarm():
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=[] if case % 5 == 0 and case not in LONG else [pytest.mark.slow])
+        pytest.param(case, marks=[] if case % 9 == 0 and case not in LONG else [pytest.mark.slow])
         for case in range(len(EXTREME))
     ],
 )

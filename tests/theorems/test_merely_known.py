@@ -67,16 +67,14 @@ def test_nobody_who_knows_other_people_is_told_more(
 def test_every_number_between_two_ends_is_covered(k: int, p: float, known: int, epsilon: float) -> None:
     search = PassiveSearch(k, p, known, np.array([epsilon]))
     people = np.arange(40)
+    with flint.ctx.workprec(BITS):
+        losses = [
+            [float(lower_end(flint.arb(side))) for side in sides]
+            for m in people.tolist()
+            for sides in [count_losses([flint.arb(p)] * m, [flint.arb(p)] * known, epsilon, exact_exp, k=k)]
+        ]
     for column in (0, 1):
-        told = search.places(np.full(40, column), people.astype(float))
-        with flint.ctx.workprec(BITS):
-            exact = np.array(
-                [
-                    float(lower_end(flint.arb(sides[column])))
-                    for m in people.tolist()
-                    for sides in [count_losses([flint.arb(p)] * m, [flint.arb(p)] * known, epsilon, exact_exp, k=k)]
-                ]
-            )
+        told, exact = search.places(np.full(40, column), people.astype(float)), np.array(losses)[:, column]
         assert np.all(told.lower <= exact)
         assert np.all(exact <= told.upper)
         assert np.all(told.upper <= exact * (1.0 + 1e-9) + 1e-280)

@@ -174,7 +174,9 @@ CERTIFICATES = [
 @pytest.mark.parametrize(("mechanism", "attacker", "protects", "slack"), CERTIFICATES)
 def test_no_delta_grows_with_epsilon(mechanism: Any, attacker: dict[str, Any], protects: str, slack: float) -> None:
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(**attacker), protects=protects)
-    drawn = np.sort(np.append(np.random.default_rng(5).uniform(0.0, 4.0, 24), np.linspace(0.0, 8.0, 17)))
+    drawn = np.sort(
+        np.append(np.random.default_rng(5).uniform(0.0, 4.0, few(24, 8)), np.linspace(0.0, 8.0, few(17, 9)))
+    )
     deltas = certificate.delta(drawn)
     assert np.all(deltas[1:] <= deltas[:-1] * (1.0 + slack + ROUNDED))
     assert np.all((deltas >= 0.0) & (deltas <= 1.0))

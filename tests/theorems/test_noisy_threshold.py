@@ -161,10 +161,10 @@ def test_controlled_people_take_both_thresholds_down() -> None:
 
 
 def test_people_merely_known_cost_little_more_than_nobody() -> None:
-    mechanism = pkdp.Count(k=20, noise=pkdp.GeometricNoise(0.5), release_threshold=40)
+    mechanism = pkdp.Count(k=12, noise=pkdp.GeometricNoise(0.5), release_threshold=30)
     nobody = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1)).epsilon(1e-6)
-    few = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=5))
-    controlled = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=5, influence="active")).epsilon(1e-6)
+    few = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=3))
+    controlled = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1, known=3, influence="active")).epsilon(1e-6)
     assert nobody < few.epsilon(1e-6) < 1.02 * nobody < controlled
     for epsilon in (0.3, 1.0, 2.0):
         attained, certified = few.delta_bounds(epsilon)

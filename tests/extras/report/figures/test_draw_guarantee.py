@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from figure_samples import axes, drawn, labels, texts
+from thorough import few
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.figures import draw_guarantee
@@ -51,7 +52,7 @@ def test_what_is_drawn_is_nowhere_below_what_is_certified(name):
     draw_guarantee(curve, panel)
     line = drawn(panel, "certified")
     bottom = panel.get_ylim()[0]
-    places = {"both": 40, "noised": 40, "counting": 200}.get(name, 700)
+    places = {"both": 40, "noised": 40, "counting": 200}.get(name, few(700, 200))
     further = np.random.default_rng(1).uniform(0.0, curve.epsilons[-1], places)
     between = np.sort(np.append(further, curve.epsilons))
     # δ never rises with ε: what is certified at a smaller ε holds as well, and may be less by the slack of its bound.

@@ -13,7 +13,7 @@ from pkdp_pipeline.extras.report.statement import GuaranteeCurve
 A = pkdp.AttackerModel
 NOISE = pkdp.GeometricNoise(1.0)
 PLAIN = pkdp.certify(pkdp.Histogram(k=30), A(p_max=0.1))
-NOISED = pkdp.certify(pkdp.Histogram(k=20, noise=NOISE, release_threshold=40), A(p_max=0.1))
+NOISED = pkdp.certify(pkdp.Histogram(k=12, noise=NOISE, release_threshold=30), A(p_max=0.1))
 CERTIFICATES = {
     "threshold": PLAIN,
     "known": pkdp.certify(pkdp.Count(k=30), A(p_max=0.2, known=6)),
@@ -21,7 +21,7 @@ CERTIFICATES = {
     "no epsilon": pkdp.certify(pkdp.Histogram(k=30), A(p_max_between=0.9), protects="value"),
     "noised": NOISED,
     "noise": pkdp.certify(pkdp.Count(noise=NOISE), A()),
-    "exact": pkdp.certify(pkdp.Count(), A(p_min=0.2, p_max=0.8, unknown=300)),
+    "exact": pkdp.certify(pkdp.Count(), A(p_min=0.2, p_max=0.8, unknown=100)),
     "many": pkdp.certify(pkdp.Count(k=4000), A(p_max=0.1)),
     "total": pkdp.compose([(PLAIN, 90)], pkdp.IndependentGivenHabits()),
     "noised total": pkdp.compose([(NOISED, 7)], pkdp.IndependentGivenHabits()),

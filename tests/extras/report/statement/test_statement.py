@@ -17,7 +17,7 @@ from pkdp_pipeline.theorems import THEOREMS
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 NOISE = pkdp.GeometricNoise(0.5)
-NOISED = pkdp.certify(pkdp.Histogram(k=20, noise=NOISE, release_threshold=60), ATTACKER)
+NOISED = pkdp.certify(pkdp.Histogram(k=10, noise=NOISE, release_threshold=50), ATTACKER)
 PLAIN = pkdp.certify(pkdp.Histogram(k=50), ATTACKER)
 CERTIFICATES = {
     "histogram": PLAIN,

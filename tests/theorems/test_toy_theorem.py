@@ -7,6 +7,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import advice
+from pkdp_pipeline.composition import several_cells
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems import Applied, Theorem, bounds_of
 from pkdp_pipeline.theorems import theorems as registry
@@ -41,7 +42,7 @@ TOY = Theorem(
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setitem(registry._REGISTRY, "toy", TOY)
-    remembered = (bounds_of, advice._least, advice._largest_noise)
+    remembered = (bounds_of, several_cells.bounds_of, advice._least, advice._largest_noise)
     for function in remembered:
         function.cache_clear()
     yield

@@ -20,14 +20,14 @@ NOISE = GeometricNoise(0.5)
 MADE = {
     "threshold": (Count(k=50), AttackerModel(p_max=0.1, known=3, influence="active"), "presence"),
     "complement": (Count(k_complement=30), AttackerModel(p_min=0.2), "presence"),
-    "count": (Count(), AttackerModel(p_min=0.1, p_max=0.6, unknown=100), "presence"),
-    "noisy count": (Count(noise=NOISE), AttackerModel(p_min=0.1, p_max=0.6, unknown=40), "presence"),
+    "count": (Count(), AttackerModel(p_min=0.1, p_max=0.6, unknown=40), "presence"),
+    "noisy count": (Count(noise=NOISE), AttackerModel(p_min=0.1, p_max=0.6, unknown=12), "presence"),
     "presence": (Histogram(k=20), AttackerModel(p_max=0.1, unknown_max=99), "presence"),
     "value": (Histogram(k=20), AttackerModel(p_max=0.1, known=1), "value"),
     "between": (Histogram(k=40), AttackerModel(p_max_between=0.7), "value"),
-    "options": (Histogram(), AttackerModel(p_min=0.2, unknown=100), "value"),
+    "options": (Histogram(), AttackerModel(p_min=0.2, unknown=40), "value"),
     "noise": (Histogram(k=5, noise=NOISE, release_threshold=40), AttackerModel(), "presence"),
-    "both": (Histogram(k=30, noise=NOISE, release_threshold=60), AttackerModel(p_max=0.2), "presence"),
+    "both": (Histogram(k=12, noise=NOISE, release_threshold=40), AttackerModel(p_max=0.2), "presence"),
 }
 
 

@@ -131,27 +131,27 @@ def certified(mechanism, protects="presence", **attacker):
 
 NOISE = pkdp.GeometricNoise(0.5)
 KINDS = {
-    "count, exact": exact(500),
-    "count, in a box": certified(pkdp.Count(), p_min=0.1, p_max=0.5, unknown=200),
-    "count, noised in a box": certified(pkdp.Count(noise=NOISE), p_min=0.2, p_max=0.5, unknown=30),
+    "count, exact": exact(100),
+    "count, in a box": certified(pkdp.Count(), p_min=0.1, p_max=0.5, unknown=60),
+    "count, noised in a box": certified(pkdp.Count(noise=NOISE), p_min=0.2, p_max=0.5, unknown=12),
     "count, k": certified(pkdp.Count(k=10), p_max=0.3),
     "count, k, capped": certified(pkdp.Count(k=6), p_max=0.3, unknown_max=12),
     "count, k, controlled": certified(pkdp.Count(k=6), p_max=0.2, known=3, influence="active"),
     "count, k, merely known": certified(pkdp.Count(k=4), p_max=0.2, known=3),
-    "count, k, many merely known": certified(pkdp.Count(k=20), p_max=0.1, known=30),
+    "count, k, many merely known": certified(pkdp.Count(k=10), p_max=0.1, known=15),
     "count, k in a box": certified(pkdp.Count(k=4), p_min=0.3, p_max=0.3, unknown=8),
     "count, both thresholds": certified(pkdp.Count(k=5, k_complement=8), p_min=0.1, p_max=0.6),
-    "count, k and noise": certified(pkdp.Count(k=10, noise=NOISE, release_threshold=20), p_max=0.1),
+    "count, k and noise": certified(pkdp.Count(k=6, noise=NOISE, release_threshold=12), p_max=0.1),
     "count, k and noise, merely known": certified(
-        pkdp.Count(k=10, noise=NOISE, release_threshold=20), p_max=0.1, known=3
+        pkdp.Count(k=6, noise=NOISE, release_threshold=12), p_max=0.1, known=2
     ),
     "cells": CROWD,
     "cells, merely known": certified(pkdp.Histogram(k=8), p_max=0.2, known=6),
     "cells, value": certified(pkdp.Histogram(k=20), "value", p_max=0.3),
     "cells, value, merely known": certified(pkdp.Histogram(k=8), "value", p_max=0.2, known=3),
     "cells, value, between": certified(pkdp.Histogram(k=30), "value", p_max_between=0.7),
-    "cells, exact": certified(pkdp.Histogram(), p_min=0.1, p_max=0.5, unknown=60),
-    "cells, options": certified(pkdp.Histogram(), "value", p_min=0.1, unknown=300),
+    "cells, exact": certified(pkdp.Histogram(), p_min=0.1, p_max=0.5, unknown=30),
+    "cells, options": certified(pkdp.Histogram(), "value", p_min=0.1, unknown=80),
     "several cells, merely known": certified(
         pkdp.Histogram(k=8, cells_per_unit=2), p_max=0.2, known=3, independent_cells=True
     ),

@@ -184,25 +184,25 @@ def test_a_release_threshold_of_at_most_1_forbids_no_cutoff_and_known_people_tak
     release: int, known: int, influence: str
 ) -> None:
     mechanism = pkdp.Count(noise=pkdp.GeometricNoise(0.7), release_threshold=release)
-    certificate = pkdp.certify(mechanism, box_of(known=known, influence=influence))
+    certificate = pkdp.certify(mechanism, replace(box_of(), unknown=16, known=known, influence=influence))
     binds = release - known > 1
     assert ("thresholding_in_box" in certificate.theorems) == binds
     epsilons = np.array([0.0, 1e-3, 0.2, 0.6])
     attained, certified = certificate.delta_bounds(epsilons)
-    alone = bound_of(release - known, 0.2, 0.6, 40, noise=0.7) if binds else None
+    alone = bound_of(release - known, 0.2, 0.6, 16, noise=0.7) if binds else None
     assert np.all(certified <= (alone or without_threshold()).certified(epsilons))
     if influence == "active" or known == 0:
         assert np.all(certified <= SLACK * attained)
     # Whoever knows people who are counted sees the threshold that is left.
-    for j in (0, 40):
-        coins = [0.2] * (40 - j) + [0.6] * j
+    for j in (0, 16):
+        coins = [0.2] * (16 - j) + [0.6] * j
         for epsilon, delta in zip(epsilons.tolist(), certified.tolist(), strict=True):
             sides = count_losses(coins, known, epsilon, np.exp, noise=0.7, release=release)
             assert max(sides) <= delta + 1e-12
 
 
 def without_threshold() -> Counting:
-    return Counting(theorem="noisy_counting", unknown=40, p_min=0.2, p_max=0.6, noise=0.7)
+    return Counting(theorem="noisy_counting", unknown=16, p_min=0.2, p_max=0.6, noise=0.7)
 
 
 @settings(max_examples=few(60), deadline=None)

@@ -44,7 +44,7 @@ def test_presence_is_minimal(p_max, epsilon, delta, known, influence, unknown_ma
 
 def test_no_smaller_threshold_holds_either():
     draw = random.Random(3)
-    for _ in range(few(15)):
+    for _ in range(few(15, 2)):
         attacker = AttackerModel(p_max=draw.uniform(0.02, 0.6), known=draw.randrange(4))
         epsilon, delta = draw.uniform(0.3, 3.0), 10 ** draw.uniform(-9, -2)
         k = smallest_k(attacker, epsilon=epsilon, delta=delta)

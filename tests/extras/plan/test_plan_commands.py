@@ -27,7 +27,6 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.plan import answers
 from pkdp_pipeline.extras.plan import commands as plan_commands
 from pkdp_pipeline.extras.plan.planning import choices, largest_p_max, smallest_unknown
 from pkdp_pipeline.extras.report.statement import what_if
@@ -53,18 +52,6 @@ PLANS = {
         *("--evidence", "bounded_participation:2", "--evidence", "independent-given-habits"),
     ),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def computed_once():
-    """Compute each answer once, however often it is asked for, printed and written as JSON."""
-    patch = pytest.MonkeyPatch()
-    for name in ("choices", "largest_p_max", "largest_p_max_between", "smallest_unknown"):
-        patch.setattr(answers, name, functools.cache(getattr(answers, name)))
-    views = {name: functools.cache(answers.view(name)) for name in ("what_if", "knowledge_curves")}
-    patch.setattr(answers, "view", views.__getitem__)
-    yield
-    patch.undo()
 
 
 @functools.cache

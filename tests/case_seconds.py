@@ -61,7 +61,7 @@ def complaint(seconds: float, modules: int = 0, slower: float | None = None) -> 
     if scaled <= _SPREAD * ALLOWED:
         return None
     return (
-        f"{scaled:.2f} s, and {seconds:.2f} s on this machine: a quick case may take {ALLOWED:g} processor second. Make "
+        f"{scaled:.2f} s, and {seconds:.2f} s on this machine: quick cases may take {ALLOWED:g} processor second. Make "
         "it smaller, or mark it slow and leave a small one that is not."
     )
 

@@ -72,12 +72,7 @@ def watched(item: pytest.Item) -> Iterator[None]:
     result = yield
     test = item.nodeid.partition("[")[0].partition("@")[0]
     log = os.environ.get("PKDP_CASE_SECONDS")
-    if (
-        log
-        and not ALL
-        and test not in DEAR
-        and not any(map(item.get_closest_marker, SPARED))
-    ):
+    if log and not ALL and test not in DEAR and not any(map(item.get_closest_marker, SPARED)):
         said = complaint(_seconds() - began, len(sys.modules) - modules)
         if said is not None:
             # Processes append whole lines: a short write to a file opened so is not cut in two.

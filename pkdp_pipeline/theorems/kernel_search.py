@@ -64,7 +64,7 @@ class Optimum(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What is published beside so many people, with the target and without: levels are rows, symbols columns.
+    """The laws of what is published beside so many people, with the target and without; levels are rows.
 
     The last row bounds the absolute values of all levels. `rest` bounds what counts left out have.
     """
@@ -114,7 +114,7 @@ class KernelSearch:
     Parameters
     ----------
     kernel : Kernel
-        What is published.
+        The map from a count to what is published.
     coins : Coins
         The other people.
     epsilons : Array

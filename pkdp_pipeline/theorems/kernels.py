@@ -18,7 +18,7 @@ from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 
 class Kernel(ABC):
-    """What is published of a count."""
+    """A public map from a count to what is published of it."""
 
     @property
     @abstractmethod

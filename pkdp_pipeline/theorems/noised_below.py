@@ -132,11 +132,12 @@ class NoisedBelow(Threshold):
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; from ε0 on it is theorem A's where the left side tells no more."""
         start = self.from_epsilon
-        if float(self.certified(np.array([start]))[0]) > target:
-            epsilon = max(start, self._suppressed.smallest_epsilon(target)) if not self.from_one else math.inf
-            if (math.isinf(epsilon) and not self.from_one) or float(self.certified(np.array([epsilon]))[0]) <= target:
+        above = float(self.certified(np.array([start]))[0]) > target
+        if above and not self.from_one:
+            epsilon = max(start, self._suppressed.smallest_epsilon(target))
+            if math.isinf(epsilon) or float(self.certified(np.array([epsilon]))[0]) <= target:
                 return epsilon
-        elif self._searched:
+        if not above and self._searched:
             return self._inverted(target)
         return smallest_epsilon(lambda epsilon: float(self.certified(np.array([epsilon]))[0]), target, self.slack)
 

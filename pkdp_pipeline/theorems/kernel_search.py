@@ -190,16 +190,21 @@ class KernelSearch:
 
     def exact(self, m: int) -> tuple[Array, Array]:
         """Return brackets of the divergence beside m people, the larger of both orders, at each ε."""
-        place, growth = self._place(m, self._top(m)), self.growth[:, None]
+        least, most = self.beside(m, self.growth)
+        return least, most + self.others
+
+    def beside(self, m: int, growths: Array) -> tuple[Array, Array]:
+        """Return the same at any e^ε, but for `others`."""
+        place, growth = self._place(m, self._top(m)), growths[:, None]
         less, more = 1.0 - place.budget, 1.0 + place.budget
         lower, upper = [], []
         for first, second in ((place.present[0], place.absent[0]), (place.absent[0], place.present[0])):
             lower.append(np.maximum(0.0, first * less - growth * more * second).sum(axis=1))
             upper.append(np.maximum(0.0, first * more - growth * less * second).sum(axis=1))
-        lost = (1.0 + self.growth) * place.rest
+        lost = (1.0 + growths) * place.rest
         least: Array = np.maximum(0.0, np.maximum(*lower) * (1.0 - 1e-12) - lost)
         most: Array = np.maximum(*upper) * (1.0 + 1e-12) + lost + 1e5 * TINY
-        return least, most + self.others
+        return least, most
 
     def _enter(self, m: int) -> None:
         """Look at so many people; enter what they tell."""

@@ -143,34 +143,34 @@ class NoisedBelow(Threshold):
 
     def _inverted(self, target: float) -> float:
         """Return a certified ε of at most ε0: few ε look at all numbers of people, the others at the worst."""
-        points = _first_points(self.from_epsilon)
+        points = _first_points(self.from_epsilon)[::4]
         certified = self.certified(points)
         place = int((certified > target).sum())
         if place == 0:
             return 0.0
         best = float(points[place]) if place < len(points) else self.from_epsilon
-        leaders = {
-            leader for optimum in self._optima(points) for leader in optimum.leader[place - 1 : place + 1].tolist()
-        }
-        share = 1.0
+        optima = self._optima(points)
+        leaders = {leader for optimum in optima for leader in optimum.leader[place - 1 : place + 1].tolist()}
+        searches = [KernelSearch(kernel, self._coins, np.zeros(1), 0.0) for kernel, _ in self._kernels()]
+        others, share = max(more for _, more in self._kernels()), 1.0
+
+        def towards(epsilon: float) -> float:
+            """Return the largest δ beside the worst numbers of people so far."""
+            growth = np.exp(np.array([min(epsilon, self.from_epsilon)]))
+            return share * (others + max(float(s.beside(m, growth)[1][0]) for s in searches for m in leaders))
+
         # Inversion by cutting planes: invert the δ of the worst numbers of people so far, raised by the gap of the last
         # search; the search at that ε certifies it or adds its worst number. Only a certified ε is returned.
         for _ in range(_MAX_ROUNDS):
-            epsilon = smallest_epsilon(lambda e: share * self._towards(leaders, e), target)  # noqa: B023
+            epsilon = smallest_epsilon(towards, target, start=best)
             if epsilon >= best:
                 break
             certain = float(self.certified(np.array([epsilon]))[0])
             if certain <= target:
                 return epsilon
             leaders |= {int(optimum.leader[0]) for optimum in self._optima(np.array([epsilon]))}
-            share = max(1.0, certain / self._towards(leaders, epsilon)) * (1.0 + self.slack)
+            share = max(1.0, share * certain / towards(epsilon)) * (1.0 + self.slack)
         return best
-
-    def _towards(self, leaders: set[int], epsilon: float) -> float:
-        """Return the largest δ beside some numbers of people."""
-        point = np.array([min(epsilon, self.from_epsilon)])
-        searches = [KernelSearch(kernel, self._coins, point, self.slack, others) for kernel, others in self._kernels()]
-        return max(float(search.exact(leader)[1][0]) for search in searches for leader in leaders)
 
     def _from_noise_on(self, epsilons: Array) -> tuple[Array, Array]:
         """Return the bracket at ε from `from_epsilon` on."""

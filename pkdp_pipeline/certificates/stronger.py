@@ -95,7 +95,7 @@ def again(certificate: Certificate, change: Change, *, with_evidence: bool = Tru
     if isinstance(certificate, ReleaseCertificate):
         try:
             attacker, protects = change(certificate), certificate.protects
-            return certify(certificate.mechanism, attacker, protects=protects, cells=certificate.cells)
+            return certify(certificate.certified_mechanism, attacker, protects=protects, cells=certificate.cells)
         except NotCertifiableError:
             return None
     assert isinstance(certificate, ComposedCertificate)

@@ -167,8 +167,16 @@ class Job(Declarations):
 
     @property
     def alone(self) -> bool:
-        """Whether there is one release only, exact totals aside: beside these another one keeps what it promises."""
-        return sum(self.kind(release) != "total" for release in self.release) <= 1
+        """Whether there is one release only, exact totals and coarser displays of it aside; it keeps its promise."""
+        charged = [release for release in self.release if self.kind(release) != "total"]
+        if len(charged) <= 1 or all(release.display is None for release in charged):
+            return len(charged) <= 1
+        # A coarser display of an earlier one follows from it.
+        questions = [self._question(release, date(2000, 1, 1)) for release in charged]
+        return not any(
+            all(not question.follows_from(other) for other in questions[:number])
+            for number, question in enumerate(questions[1:], 1)
+        )
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

@@ -390,8 +390,12 @@ def _without_news(content: Any) -> Any:
 
 
 def _digest(said: dict[str, Any], job: Job) -> str:
-    """Return the hash of what a job says, its paths as written, and of its suite of expectations."""
-    content = _without_news(Job.model_validate(said).model_dump(mode="json", by_alias=True))
+    """Return the hash of what a job says, its paths as written, and of its suite and its perturbation tables."""
+    written = [
+        table if release.display is None else {**table, "display": release.display.rule.to_dict()}
+        for table, release in zip(said["release"], job.release, strict=True)
+    ]
+    content = _without_news(Job.model_validate({**said, "release": written}).model_dump(mode="json", by_alias=True))
     if job.checks.expectations is not None:
         content["suite"] = hashlib.sha256(Path(job.checks.expectations).read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

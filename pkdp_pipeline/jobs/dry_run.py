@@ -104,7 +104,7 @@ def check_together(job: Job) -> None:
                 raise ConfigError(
                     f"releases {other.label!r} and {question.label!r} ask for the same; remove one of them."
                 )
-        if any(question.follows_from(before.question) for before in earlier):
+        if question.follows_from_any(before.question for before in earlier):
             continue
         others = [(other.question.facts(), other.attacker) for other in earlier]
         refusal = None
@@ -189,7 +189,7 @@ def plan_day(
     charged: dict[Question, ReleaseCertificate] = {}
     for publication in job.publications(day) if publications is None else publications:
         question, name = publication.question, str(publication.question.label)
-        finer = next((other for other in charged if not revise and question.follows_from(other)), None)
+        finer = next(filter(question.follows_from, charged), None)
         try:
             if not ahead:
                 job.period.check_open(day)

@@ -171,12 +171,8 @@ class Job(Declarations):
         charged = [release for release in self.release if self.kind(release) != "total"]
         if len(charged) <= 1 or all(release.display is None for release in charged):
             return len(charged) <= 1
-        # A coarser display of an earlier one follows from it.
         questions = [self._question(release, date(2000, 1, 1)) for release in charged]
-        return not any(
-            all(not question.follows_from(other) for other in questions[:number])
-            for number, question in enumerate(questions[1:], 1)
-        )
+        return all(question.follows_from_any(questions[:place]) for place, question in enumerate(questions[1:], 1))
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

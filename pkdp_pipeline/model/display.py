@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from operator import itemgetter
 from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
@@ -249,7 +248,7 @@ class PerturbationTable:
         counts = sorted({count for count, _, _ in read})
         if counts != list(range(len(counts))) or len({row[:2] for row in read}) < len(read):
             raise ArgumentError("PerturbationTable must have every count from 0 on, and each (count, shown) once.")
-        for count, group in groupby(read, key=itemgetter(0)):
+        for count, group in groupby(read, key=lambda row: row[0]):
             if abs(math.fsum(chance for *_, chance in group) - 1.0) > _SUM_TOLERANCE:
                 raise ArgumentError(
                     f"PerturbationTable: the probabilities of count {count} must sum to 1; each row of the table is "

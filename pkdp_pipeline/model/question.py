@@ -6,7 +6,7 @@ import datetime
 import enum
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
@@ -327,6 +327,10 @@ class Question(Selection):
         """Return whether the other is a finer display of this question, whose table determines that of this one."""
         same = determines(other.mechanism, self.mechanism)
         return same and replace(self, mechanism=other.mechanism).key("") == other.key("")
+
+    def follows_from_any(self, others: Iterable[Question]) -> bool:
+        """Return whether it follows from one of several questions; see `follows_from`."""
+        return any(map(self.follows_from, others))
 
     def facts(self) -> Facts:
         """Return what the ledger compares the release with others by. Raises `ArgumentError` if there is no period."""

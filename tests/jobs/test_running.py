@@ -479,3 +479,19 @@ def test_a_coarser_display_in_a_job_is_derived_and_the_job_goes_on(job_file, bas
     finer_last = coarser.replace("k = 5\n", "k = 5\ndisplay = { bands = [0, 10] }\n", 1)
     with pytest.raises(DifferencingError, match="thresholds"):
         plan_job(load_job(job_file(finer_last.replace('"out', '"other'))), [DAY])
+
+
+def test_a_revised_release_is_displayed_anew_and_charged_once(job_file, basic):
+    second = '[[release]]\nname = "bands"\nby = "town"\ndomain = ["Ås"]\nundeclared = "absent"\n'
+    first = second.replace("bands", "people_by_town")
+    noise, display = "noise = { epsilon = 0.5 }\n", "display = { bands = [0, 5] }\n"
+    text = textwrap.dedent(basic).replace('[[release]]\nname = "people_by_town"\nby = "town"\nk = 5\n', first + noise)
+    path = job_file(text.replace("[output]", f"{second}{noise}{display}\n[output]"))
+    for revise in (False, True):
+        noised, banded = (release.release for release in run_job(load_job(path), DAY, revise=revise).releases)
+        assert banded.table["count"].tolist() == [5 if value >= 5 else 0 for value in noised.table["count"]]
+        assert noised.certificate.context.beside == revise
+    assert [(entry.label, entry.revision) for entry in entries(load_job(path))] == [
+        ("people_by_town", 1),
+        ("people_by_town", 2),
+    ]

@@ -68,7 +68,7 @@ DRAWS = {("extras/report", "extras/assurance")}
 #: change that needs more takes it from another folder, or says here why it adds more than it removes.
 #: Noise on counts below k: marks of which counts are exact are verified, audited, drawn and planned for.
 #: Coarser displays of a published table are derived from it (model 45, releases 30, certificates 25, jobs 30, ledger,
-#: assurance and cli 30); perturbation tables are read from CSV files (extras/connect 50, model and jobs 25); all that Coq
+#: assurance and cli 30); perturbation tables are read from CSV (extras/connect 50, model and jobs 25); what Coq
 #: checked of theorems R, S, I and F (theorems 38); a total with small counts hidden beside noised (ledger, report 35).
 LINES = {
     # Public names: rules of display, the catalogue, samples.

@@ -83,7 +83,7 @@ class ReleaseCertificate(Certificate):
     attacker: AttackerModel
     cells: int | None = None
     context: Context | None = None
-    derived_from: Mechanism | None = None
+    derived_from: Mechanism | None = field(default=None, repr=False)
     _applicable: Applicable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -112,7 +112,7 @@ class ReleaseCertificate(Certificate):
         return self.derived_from or self.mechanism
 
     def derived(self, mechanism: Mechanism) -> ReleaseCertificate:
-        """Return the certificate of a coarser display of the same table, which follows from it."""
+        """Return the certificate of a coarser display of the same table, `mechanism`, which follows from it."""
         return replace(self, mechanism=mechanism, derived_from=self.certified_mechanism)
 
     def as_published(self) -> ReleaseCertificate:

@@ -8,6 +8,8 @@
 
 PYTHON ?= python3
 WORKERS ?= auto
+# Only these files, with make test TESTS=….
+TESTS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 DEV := .venv/.dev
@@ -91,7 +93,7 @@ demo: $(READY)
 	$(BIN)/pkdp report examples/daily_flights.toml --date 2013-01-02 --out examples/out/2013-01-02/report.html
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and not (docs or processors)"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and not (docs or processors)" $(TESTS)
 
 # The site, also in Chromium: it is built once; snippets, notebook and example reports of the documentation.
 test-docs: $(DEV)

@@ -1,7 +1,9 @@
-"""The processor seconds of a quick case: where PKDP_CASE_SECONDS is set, one that takes more than a second fails.
+"""The processor seconds of a quick case: one that takes more than a second is written to the file PKDP_CASE_SECONDS.
 
-CI sets it for ``make test``. Seconds are those of a processor that nobody else uses. Where two processes share its
-units, or it is slower, a case takes more: by as much as a loop does that is measured when a case has taken too much.
+CI names a file for ``make test``, runs the test files of these cases again with nothing beside them, and fails where a
+case has taken too long both times: one measurement can be off by several times, next to another process. Seconds are
+those of a processor that nobody else uses: where it is slower, a case may take longer, by as much as a loop does that
+is measured when a case has taken too much.
 """
 
 from __future__ import annotations
@@ -59,23 +61,21 @@ def complaint(seconds: float, modules: int = 0, slower: float | None = None) -> 
     if scaled <= _SPREAD * ALLOWED:
         return None
     return (
-        f"A quick case may take {ALLOWED:g} processor second; this one took {scaled:.2f} s ({seconds:.2f} s on this "
-        "machine). Make it smaller, or mark it slow and leave a small one that is not."
+        f"{scaled:.2f} s, and {seconds:.2f} s on this machine: quick cases may take {ALLOWED:g} processor second. Make "
+        "it smaller, or mark it slow and leave a small one that is not."
     )
 
 
 def watched(item: pytest.Item) -> Iterator[None]:
-    """Fail a case whose call takes more than is allowed; a property that is tried on all its cases may."""
+    """Write down a case whose call takes more than is allowed; a property that is tried on all its cases may."""
     began, modules = _seconds(), len(sys.modules)
     result = yield
     test = item.nodeid.partition("[")[0].partition("@")[0]
-    if (
-        os.environ.get("PKDP_CASE_SECONDS")
-        and not ALL
-        and test not in DEAR
-        and not any(map(item.get_closest_marker, SPARED))
-    ):
+    log = os.environ.get("PKDP_CASE_SECONDS")
+    if log and not ALL and test not in DEAR and not any(map(item.get_closest_marker, SPARED)):
         said = complaint(_seconds() - began, len(sys.modules) - modules)
         if said is not None:
-            pytest.fail(said, pytrace=False)
+            # Processes append whole lines: a short write to a file opened so is not cut in two.
+            with open(log, "a", encoding="utf-8") as lines:
+                lines.write(f"{item.nodeid}\t{said}\n")
     return result

@@ -6,7 +6,7 @@
 ``PKDP_HOUR=11:30`` lets the clock show this hour of UTC, today, when the tests begin: with ``TZ`` they are run at
 another hour in another zone. Programs that tests start have the zone, and the machine's hour.
 
-In CI a quick case fails that takes more than a processor second: see ``case_seconds.py``.
+In CI a quick case fails that takes more than a processor second twice: see ``case_seconds.py``.
 
 A test marked ``spark``, ``ibis``, ``dbt``, ``dagster``, ``airflow`` or ``browser`` is skipped where what it needs is
 not installed, and fails in CI (``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside

@@ -67,36 +67,38 @@ DRAWS = {("extras/report", "extras/assurance")}
 #: Lines of code of each folder, without docstrings, comments and blank lines, at most: **these numbers only fall**. A
 #: change that needs more takes it from another folder, or says here why it adds more than it removes.
 #: Noise on counts below k: marks of which counts are exact are verified, audited, drawn and planned for.
+#: Coarser displays of a published table are derived from it (model 45, releases 30, certificates 25, jobs 30, ledger,
+#: assurance and cli 30); perturbation tables are read from CSV (extras/connect 50, model and jobs 25); what Coq
+#: checked of theorems R, S, I and F (theorems 38); a total with small counts hidden beside noised (ledger, report 35).
 LINES = {
     # Public names: rules of display, the catalogue, samples.
     ".": 346,
     "schemas": 23,
     # Rules of display, read, written and checked once for every door; secret samples and their evidence.
-    "model": 2_754,
-    # Theorem I with its searches on both sides of the noise's epsilon (360), theorem S (240), theorem R, and the hull,
-    # which composition had.
-    "theorems": 5_012,
+    "model": 2_814,
+    # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
+    "theorems": 5_155,
     "composition": 2_114,
-    "certificates": 1_567,
+    "certificates": 1_592,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.
-    "ledger": 3_430,
+    "ledger": 3_456,
     "engines": 2_102,
     # Marks and displayed numbers in the public table; estimates, weighted totals.
-    "releases": 1_834,
+    "releases": 1_865,
     "sql": 1_418,
-    "jobs": 3_922,
-    "cli": 1_737,
+    "jobs": 3_969,
+    "cli": 1_742,
     "duckdb": 13,
     "extras": 2,
     # What an attacker sees is enumerated once for every ε, and one number by lists: `pkdp verify` takes a third (30).
-    "extras/assurance": 3_921,
-    "extras/connect": 1_551,
+    "extras/assurance": 3_940,
+    "extras/connect": 1_601,
     "extras/gate": 1_693,
     # The catalogue of published rules and its command (140), and planning of noise below k.
     "extras/plan": 2_662,
-    "extras/report": 3_803,
+    "extras/report": 3_817,
     "extras/start": 681,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_929,

@@ -28,7 +28,7 @@ OPEN = {
 #: Members that may be left out, with their schema; of objects that have required ones of the same name, with theirs.
 OPTIONAL = {
     ("certificate.v1", "table"),
-    *(("certificate.v1", name) for name in ("below", "display", "sampled")),
+    *(("certificate.v1", name) for name in ("below", "derived_from", "display", "sampled")),
     *(("certificate.v1", name) for name in ("leakage", "dependent", "secret", "shared_by", "independent_cells")),
     *((name, "cells_per_unit") for name in ("certificate.v1", "ledger.v1")),
     *(("certificate.v1", f"leakage.{name}") for name in ("epsilon", "delta")),

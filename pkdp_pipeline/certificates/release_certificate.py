@@ -31,6 +31,7 @@ from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import (
     Histogram,
@@ -69,6 +70,9 @@ class ReleaseCertificate(Certificate):
         How many cells are declared, where the numbers depend on it; None for those of any table.
     context : Context or None
         The publication it belongs to; None for a certificate of a mechanism alone.
+    derived_from : Count or Histogram, optional
+        Where the table is another display of a published one, and follows from it: the mechanism of that one. The
+        numbers are those of both tables together, which tell what that one tells.
 
     Notes
     -----
@@ -79,6 +83,7 @@ class ReleaseCertificate(Certificate):
     attacker: AttackerModel
     cells: int | None = None
     context: Context | None = None
+    derived_from: Mechanism | None = field(default=None, repr=False)
     _applicable: Applicable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -86,9 +91,12 @@ class ReleaseCertificate(Certificate):
             object.__setattr__(self, "cells", whole_number("cells", self.cells, least=1))
             if not isinstance(self.mechanism, Histogram):
                 raise ArgumentError("cells is how many cells a histogram declares; a count has none: leave it out.")
-        applicable = bounds_of(self.mechanism, self.attacker, self.protects, self.cells)
+        if self.derived_from is not None and not determines(self.derived_from, self.mechanism):
+            raise ArgumentError("derived_from must be a finer display of the mechanism, which determines its table.")
+        certified = self.certified_mechanism
+        applicable = bounds_of(certified, self.attacker, self.protects, self.cells)
         if not applicable.partial and applicable.worst is None:
-            raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, applicable.obstacles))
+            raise NotCertifiableError(refusal(certified, self.attacker, self.protects, applicable.obstacles))
         if isinstance(applicable.worst, Leaked) and self.context is not None and self.context.where is not None:
             raise NotCertifiableError(
                 f"a count of {self.context.where} is not the number of people present: which cell a person is in may "
@@ -97,6 +105,19 @@ class ReleaseCertificate(Certificate):
             )
         object.__setattr__(self, "_applicable", applicable)
         object.__setattr__(self, "cells", applicable.cells)
+
+    @property
+    def certified_mechanism(self) -> Mechanism:
+        """The mechanism that the numbers are about: where the table is derived, that of the one it follows from."""
+        return self.derived_from or self.mechanism
+
+    def derived(self, mechanism: Mechanism) -> ReleaseCertificate:
+        """Return the certificate of a coarser display of the same table, `mechanism`, which follows from it."""
+        return replace(self, mechanism=mechanism, derived_from=self.certified_mechanism)
+
+    def as_published(self) -> ReleaseCertificate:
+        """Return the certificate of the table that this one is derived from; itself where it is not."""
+        return replace(self, mechanism=self.certified_mechanism, derived_from=None) if self.derived_from else self
 
     @property
     def partial_bounds(self) -> tuple[Applied, ...]:
@@ -128,13 +149,13 @@ class ReleaseCertificate(Certificate):
     def own_limits(self) -> Iterator[str]:
         """The limits of the statement that are true whatever stands beside it."""
         own = (declared_cells(self.mechanism), following(self.mechanism, self.attacker), depending(self.attacker))
-        yield from filter(None, own)
+        yield from filter(None, (*own, self._derivation))
         yield from (*(() if self.context is None else self.context.facts()), *self.caveats)
 
     @property
     def limits(self) -> tuple[str, ...]:
         """The limits of the statement: the facts of its publication, then the caveats."""
-        beside = given(self.leakage)
+        beside = (*given(self.leakage), *filter(None, [self._derivation]))
         if len({against(applied.bound.theorem, self.attacker) for applied in self.partial_bounds}) > 1:
             beside = (_ALL_DECLARED, *beside)
         if self.context is None:
@@ -146,6 +167,15 @@ class ReleaseCertificate(Certificate):
             leaks=tuple(leak.name for leak in self.leakage),
         )
         return (*beside, *facts, *self.caveats)
+
+    @property
+    def _derivation(self) -> str | None:
+        if self.derived_from is None:
+            return None
+        return (
+            "This table follows from another display of it that is published, and nothing is charged for it; the "
+            f"numbers are those of both. Of that one: {suppression(self.derived_from)}"
+        )
 
     def in_context(self, context: Context) -> ReleaseCertificate:
         """Return the same certificate as that of one publication, whose facts `context` holds."""
@@ -231,6 +261,7 @@ class ReleaseCertificate(Certificate):
     def _subject(self) -> dict[str, Any]:
         return {
             "mechanism": mechanism_to_dict(self.mechanism),
+            **({} if self.derived_from is None else {"derived_from": mechanism_to_dict(self.derived_from)}),
             "attacker": self.attacker.to_dict(),
             **({} if self.cells is None else {"cells": self.cells}),
             "context": None if self.context is None else self.context.to_dict(),
@@ -238,8 +269,9 @@ class ReleaseCertificate(Certificate):
         }
 
     def _again(self) -> ReleaseCertificate:
-        fresh = _certificate(self.mechanism, self.attacker, self.protects, self.cells)
-        return fresh if self.context is None else fresh.in_context(self.context)
+        fresh = _certificate(self.certified_mechanism, self.attacker, self.protects, self.cells)
+        fresh = fresh if self.context is None else fresh.in_context(self.context)
+        return fresh if self.derived_from is None else fresh.derived(self.mechanism)
 
 
 def certify(
@@ -316,20 +348,23 @@ def _document_of(certificate: ReleaseCertificate) -> dict[str, Any]:
 @reads("mechanism")
 def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
+    mechanism, finer = mechanism_from_dict(document["mechanism"]), document.get("derived_from")
     fresh = _certificate(
-        mechanism_from_dict(document["mechanism"]),
+        mechanism if finer is None else mechanism_from_dict(finer),
         AttackerModel.from_dict(document["attacker"]),
         document["protects"],
         document.get("cells"),
     )
     context = document.get("context")
-    return fresh if context is None else fresh.in_context(Context.from_dict(context))
+    fresh = fresh if context is None else fresh.in_context(Context.from_dict(context))
+    return fresh if finer is None else fresh.derived(mechanism)
 
 
 def among_others(certificate: Certificate) -> Certificate:
     """Return what a certificate, or a total, says where its cells are some of those of one larger histogram."""
     if isinstance(certificate, ReleaseCertificate):
         # In these cells nobody is in more than there are.
+        certificate = certificate.as_published()
         return replace(certificate, mechanism=within_table(certificate.mechanism, certificate.cells), cells=None)
     total = cast("Any", certificate)
     return cast("Certificate", replace(total, parts=tuple((among_others(part), times) for part, times in total.parts)))

@@ -65,10 +65,10 @@ _OF_THE_REST = ("thresholding_complement", "complement_in_box", "two_thresholds_
 
 def threshold_of(leaf: ReleaseCertificate) -> int | None:
     """Return the threshold whose theorem one release rests on; None where it rests on none."""
-    keys = keys_of(leaf)
+    keys, mechanism = keys_of(leaf), leaf.certified_mechanism
     if any("known" in THEOREMS[key].rests_on for key in keys if key not in _OF_THE_REST):
-        return leaf.mechanism.k if leaf.mechanism.k is not None else leaf.mechanism.release_threshold
-    return getattr(leaf.mechanism, "k_complement", None) if "thresholding_complement" in keys else None
+        return mechanism.k if mechanism.k is not None else mechanism.release_threshold
+    return getattr(mechanism, "k_complement", None) if "thresholding_complement" in keys else None
 
 
 def are_surely_there(releases: tuple[ReleaseCertificate, ...]) -> bool:
@@ -95,7 +95,7 @@ def again(certificate: Certificate, change: Change, *, with_evidence: bool = Tru
     if isinstance(certificate, ReleaseCertificate):
         try:
             attacker, protects = change(certificate), certificate.protects
-            return certify(certificate.mechanism, attacker, protects=protects, cells=certificate.cells)
+            return certify(certificate.certified_mechanism, attacker, protects=protects, cells=certificate.cells)
         except NotCertifiableError:
             return None
     assert isinstance(certificate, ComposedCertificate)

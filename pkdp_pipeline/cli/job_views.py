@@ -41,8 +41,12 @@ def print_result(result: JobResult) -> None:
     for published in result.releases:
         console.print(f"{published.asked.name}, {period}")
         print_release(published.release, console=console, beside=releases)
-        replayed = "replayed: published before; no data was read, nothing was charged."
-        console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
+        how = "published, and charged to the ledger."
+        if published.release.replayed:
+            derived = published.release.certificate.derived_from is not None
+            before = "derived: another display of it was" if derived else "replayed:"
+            how = f"{before} published before; no data was read, nothing was charged."
+        console.print(f"{how}\n")
     if result.together is not None:
         console.print(result.together.sentence(period), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases

@@ -110,7 +110,8 @@ def total(
         screen.title(f"{name} · {where}" if privacy_unit == units[0] else "")
         if len(totals_of_units) > 1:
             screen.head(f"Unit {unit_named(privacy_unit)}")
-        view("ledger.total")(screen, certificate, terms, budgets, delta=delta)
+        hidden = totals.hidden_below(privacy_unit)
+        view("ledger.total")(screen, certificate, terms, budgets, delta=delta, hidden=hidden)
     if changed:
         screen.say(f"{changed} Which and when:", indent=0)
         screen.command(command("explain", where))

@@ -19,6 +19,8 @@ from pkdp_pipeline.model.wording import JOB_FILE, Speech, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+    from pkdp_pipeline.model.question import Question
     from pkdp_pipeline.releases.publish import Publication
 
 DELTA = 1e-6
@@ -94,14 +96,16 @@ def check_together(job: Job) -> None:
     the same people and period and one of them is noiseless.
     """
     dataset, evidence = job.dataset, job.declared()
-    named = job.publications()  # what may stand together does not depend on the day
-    for position, publication in enumerate(named):
-        question, earlier = publication.question, named[:position]
+    earlier: list[Publication] = []
+    for publication in job.publications():  # what may stand together does not depend on the day
+        question = publication.question
         for other in (before.question for before in earlier):
             if question.key(dataset) == other.key(dataset):
                 raise ConfigError(
                     f"releases {other.label!r} and {question.label!r} ask for the same; remove one of them."
                 )
+        if question.follows_from_any(before.question for before in earlier):
+            continue
         others = [(other.question.facts(), other.attacker) for other in earlier]
         refusal = None
         try:
@@ -113,6 +117,7 @@ def check_together(job: Job) -> None:
             refusal = worded_for(error, JOB_FILE).replace(f", period {question.period}", "")
         if refusal is not None:
             raise DifferencingError(refusal)
+        earlier.append(publication)
 
 
 @contextmanager
@@ -181,19 +186,28 @@ def plan_day(
     `publications` are those of the day, where they are at hand.
     """
     releases: list[PlannedRelease] = []
+    charged: dict[Question, ReleaseCertificate] = {}
     for publication in job.publications(day) if publications is None else publications:
-        name = str(publication.question.label)
+        question, name = publication.question, str(publication.question.label)
+        finer = next(filter(question.follows_from, charged), None)
         try:
             if not ahead:
                 job.period.check_open(day)
+            if finer is not None:
+                certificate = charged[finer].derived(question.mechanism)
+                releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
+                continue
             with in_job_words(name, speech):
                 answer = replace(publication, ledger=ledger, revise=revise).reserve()
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         if isinstance(answer, Entry):
             certificate = certificate_of(describe(answer.certificate))
+            if certificate.mechanism != question.mechanism:
+                certificate = certificate.derived(question.mechanism)
             releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
         else:
             certificate = replace(answer.certificate, context=None)  # which names the copy's head
+            charged[question] = certificate
             releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

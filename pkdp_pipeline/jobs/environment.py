@@ -102,7 +102,7 @@ def _read_any(value: object, info: ValidationInfo) -> object:
         )
     if scheme == "duckdb":
         path, question, options = value.removeprefix("duckdb://").partition("?")
-        return f"duckdb://{_placed(path, info)}{question}{options}"
+        return f"duckdb://{placed(path, info)}{question}{options}"
     return value
 
 
@@ -125,12 +125,12 @@ def _shown_any(value: str) -> str:
     return public_url(value) if "://" in value else value
 
 
-def _placed(path: str, info: ValidationInfo) -> str:
+def placed(path: str, info: ValidationInfo) -> str:
     """Return a path from the folder that is the context of a validation; as it is written where there is none."""
     return path if info.context is None or "://" in path else str(Path(info.context, path))
 
 
-PathName = Annotated[str, StringConstraints(min_length=1), BeforeValidator(local), AfterValidator(_placed)]
+PathName = Annotated[str, StringConstraints(min_length=1), BeforeValidator(local), AfterValidator(placed)]
 """A path on this machine, relative to the job file."""
 
 Address = Annotated[
@@ -160,7 +160,7 @@ LedgerName = Annotated[
     str,
     StringConstraints(min_length=1),
     BeforeValidator(partial(_read, file=True)),
-    AfterValidator(_placed),
+    AfterValidator(placed),
     PlainSerializer(_shown),
     Field(examples=["ledger.sqlite", "${PKDP_LEDGER}"]),
 ]

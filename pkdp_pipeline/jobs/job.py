@@ -167,8 +167,12 @@ class Job(Declarations):
 
     @property
     def alone(self) -> bool:
-        """Whether there is one release only, exact totals aside: beside these another one keeps what it promises."""
-        return sum(self.kind(release) != "total" for release in self.release) <= 1
+        """Whether there is one release only, exact totals and coarser displays of it aside; it keeps its promise."""
+        charged = [release for release in self.release if self.kind(release) != "total"]
+        if len(charged) <= 1 or all(release.display is None for release in charged):
+            return len(charged) <= 1
+        questions = [self._question(release, date(2000, 1, 1)) for release in charged]
+        return all(question.follows_from_any(questions[:place]) for place, question in enumerate(questions[1:], 1))
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -382,8 +386,12 @@ def _without_news(content: Any) -> Any:
 
 
 def _digest(said: dict[str, Any], job: Job) -> str:
-    """Return the hash of what a job says, its paths as written, and of its suite of expectations."""
-    content = _without_news(Job.model_validate(said).model_dump(mode="json", by_alias=True))
+    """Return the hash of what a job says, its paths as written, and of its suite and its perturbation tables."""
+    written = [
+        table if release.display is None else {**table, "display": release.display.rule.to_dict()}
+        for table, release in zip(said["release"], job.release, strict=True)
+    ]
+    content = _without_news(Job.model_validate({**said, "release": written}).model_dump(mode="json", by_alias=True))
     if job.checks.expectations is not None:
         content["suite"] = hashlib.sha256(Path(job.checks.expectations).read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -206,9 +206,7 @@ class JobSession:
         result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
         with recorded(result, self._steps):
             checked = None
-            publications = [
-                replace(publication, ledger=self._ledger, revise=revise) for publication in self.job.publications(day)
-            ]
+            publications = self._asked(day, revise=revise)
             to_read = self._to_read(publications, day)
             if self._tried:
                 checked = self._check(to_read, result, revise=revise)
@@ -224,6 +222,14 @@ class JobSession:
             self._new_ledger = False
             self._write(publications[0].question, result, alone=report)
         return result
+
+    def _asked(self, day: date, *, revise: bool) -> list[Publication]:
+        """Return what is asked about a day; what follows from another one of the day is derived, not revised."""
+        listed: list[Publication] = []
+        for publication in self.job.publications(day):
+            follows = publication.question.follows_from_any(other.question for other in listed)
+            listed.append(replace(publication, ledger=self._ledger, revise=revise and not follows))
+        return listed
 
     def total(self) -> Certificate | None:
         """Return what everything the ledger holds about the job's unit adds up to; None where it does not.
@@ -322,10 +328,7 @@ class JobSession:
         following = self._announced[place + 1 : place + _MAX_PERIODS_TOGETHER]
 
         def is_read(other: date) -> bool:
-            publications = (
-                replace(publication, ledger=self._ledger, revise=revise) for publication in self.job.publications(other)
-            )
-            return any(publication.published() is None for publication in publications)
+            return any(publication.published() is None for publication in self._asked(other, revise=revise))
 
         return day, *takewhile(is_read, following)
 

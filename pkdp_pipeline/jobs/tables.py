@@ -7,13 +7,21 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from pkdp_pipeline.clock import today, zones
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.jobs.environment import Address, PathName, PluginText
+from pkdp_pipeline.jobs.environment import Address, PathName, PluginText, local, placed
 from pkdp_pipeline.jobs.outputs.files import FORMATS
-from pkdp_pipeline.model.display import Display, read_display
+from pkdp_pipeline.model.display import Display, PerturbationTable, read_display
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.model.period import Every, Period
 from pkdp_pipeline.plugins import hooks
@@ -313,6 +321,13 @@ class NoiseTable(Table):
     epsilon: float = Field(description="The smaller, the more noise; one person changes a cell by 1.", examples=[0.5])
 
 
+def _rows_of_file(value: Any, info: ValidationInfo) -> Any:
+    """Return the rows of the CSV file that is named, as they would be written; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    return PerturbationTable.read_csv(placed(str(local(value)), info)).to_dict()["perturbation"]
+
+
 class DisplayTable(Table):
     """``display``: how every published count is shown; one rule."""
 
@@ -328,8 +343,14 @@ class DisplayTable(Table):
     random_rounding: int | None = Field(
         default=None, description="As a neighbouring multiple of this number, drawn without bias.", examples=[3]
     )
-    perturbation: list[list[int | float]] | None = Field(
-        default=None, description="Drawn from a public table: rows of count, shown number and probability."
+    perturbation: Annotated[
+        list[list[int | float]] | None,
+        BeforeValidator(_rows_of_file, json_schema_input_type=list[list[int | float]] | str | None),
+    ] = Field(
+        default=None,
+        description="Drawn from a public table: rows of count, shown number and probability, or the path of a CSV file "
+        "with these columns.",
+        examples=["table.csv"],
     )
 
     @model_validator(mode="after")

@@ -272,6 +272,12 @@ def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
             "the same people are counted by other columns, and a person alone in a cell of one is found in the other",
             _cross_tabulated(standing, other, "both sets of columns"),
         )
+    if standing.mechanism.display is not None and other.mechanism.display is not None:
+        return (
+            "they are the same question with other thresholds or another display, which does not follow from that of "
+            "the release that stands, and what appears in one of them only is told from it",
+            "publish the finest of several displays first: coarser ones are derived from it, and charged nothing",
+        )
     return (
         "they are the same question with other thresholds or other noise, and what appears in one of them only is "
         "told from it",

@@ -19,6 +19,7 @@ from pkdp_pipeline.ledger.postgres import is_misspelt_address
 from pkdp_pipeline.ledger.rows import Entry, Row, after, facts_of, part_key, promise_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
+from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.spelling import folded
 
 _EVENTS_PER_QUERY, _ROWS_PER_QUERY, _HEADS_PER_QUERY = 64, 1000, 500
@@ -286,6 +287,14 @@ class Records:
             return facts_of(text)
         except ValueError:  # an ArgumentError is one
             raise LedgerError("a release the ledger holds cannot be read: it was altered.") from None
+
+    def mechanisms_beside(self, standing: Facts) -> list[Mechanism]:
+        """Return what is charged about the same unit, table and period as `standing`, the first one first."""
+        requested = Row.of(standing)
+        place = requested.unit, requested.source, requested.span
+        rows = sorted(self.account(requested).rows, key=lambda row: row.id)
+        alike = (row.id for row in rows if (row.unit, row.source, row.span) == place)
+        return list(dict.fromkeys(self.facts(entry).mechanism for entry in alike))
 
     def read(self, entry: int) -> Entry:
         """Return one entry with its bytes."""

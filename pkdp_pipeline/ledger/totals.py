@@ -7,14 +7,14 @@ import math
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by
-from pkdp_pipeline.certificates.release_certificate import release_certificate
-from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by, releases_in
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger.account import Account, Bundles, add_up, kind_counted, knows_total, unit_named, whole_parts
 from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Entry, Row, counted, unit_text
@@ -22,7 +22,7 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import SamePeople
-from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, noise_scale
+from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, noise_scale, noised_below
 from pkdp_pipeline.model.question import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above
@@ -157,6 +157,19 @@ class LedgerTotals:
             return compose([])
         return self.of(self.account.bundles(unit)).with_caveats(*self._limits(unit))
 
+    def hidden_below(self, unit: str) -> Certificate | None:
+        """Return the total as it would be had counts below k been suppressed, not noised; None where none are noised.
+
+        None, too, where that is not certified or does not add up.
+        """
+        keys = {key for bundle in self.account.bundles(unit) for key, _ in bundle.parts}
+        noised = {key for key in keys if any(noised_below(each.mechanism) for each in releases_in(self.parts[key]))}
+        try:
+            changed = {key: promised_by([*map(_hidden_below, releases_in(self.parts[key]))]) for key in noised}
+            return replace(self, parts={**self.parts, **changed}).total(unit) if noised else None
+        except (NoEvidenceError, NotCertifiableError):
+            return None
+
     def known(self, unit: Sequence[str], first: date | None = None, last: date | None = None) -> Certificate | None:
         """Return the total of one unit, or of what is about any of the days from `first` to `last`.
 
@@ -252,6 +265,14 @@ class LedgerTotals:
                 "tell about the same people comes on top."
             )
         return listed
+
+
+def _hidden_below(release: ReleaseCertificate) -> ReleaseCertificate:
+    """Return what is certified where counts below k are suppressed in place of noised."""
+    mechanism = release.mechanism
+    if not noised_below(mechanism):
+        return release
+    return replace(release, mechanism=replace(mechanism, noise=None, release_threshold=None, below="suppress"))
 
 
 def delta_of(total: Certificate, measure: str, epsilon: float) -> float:

@@ -7,11 +7,12 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, whole_number
+from pkdp_pipeline.plugins import view
 
 Mode = Literal["nearest", "down", "midpoint"]
 
@@ -202,14 +203,17 @@ class PerturbationTable:
 
     Parameters
     ----------
-    table : DataFrame or sequence of (int, int, float)
+    table : DataFrame, sequence of (int, int, float) or path
         Rows (count, shown, probability): of each count from 0 on what may be shown, and how likely. Of counts larger
-        than all in the table the difference ``shown - count`` is drawn as of the largest.
+        than all in the table the difference ``shown - count`` is drawn as of the largest. A path is that of a CSV file,
+        see `read_csv`.
 
     Raises
     ------
     ArgumentError
         If counts are missing, a probability is not between 0 and 1, or those of a count do not sum to 1.
+    ConfigError
+        If a file cannot be read.
 
     Notes
     -----
@@ -223,7 +227,10 @@ class PerturbationTable:
         rows: Any = self.table
         if hasattr(rows, "itertuples"):
             rows = rows.itertuples(index=False, name=None)
-        if isinstance(rows, str) or not isinstance(rows, Iterable):
+        elif isinstance(rows, str) or hasattr(rows, "__fspath__"):
+            object.__setattr__(self, "table", self.read_csv(rows).table)
+            return
+        if not isinstance(rows, Iterable):
             raise ArgumentError("PerturbationTable must have rows of (count, shown, probability).")
         listed = [tuple(row) for row in rows]
         if not listed or len(listed) > _MAX_TABLE_ROWS or any(len(row) != 3 for row in listed):
@@ -241,13 +248,39 @@ class PerturbationTable:
         counts = sorted({count for count, _, _ in read})
         if counts != list(range(len(counts))) or len({row[:2] for row in read}) < len(read):
             raise ArgumentError("PerturbationTable must have every count from 0 on, and each (count, shown) once.")
-        for count in counts:
-            if abs(math.fsum(chance for row, _, chance in read if row == count) - 1.0) > _SUM_TOLERANCE:
+        for count, group in groupby(read, key=lambda row: row[0]):
+            if abs(math.fsum(chance for *_, chance in group) - 1.0) > _SUM_TOLERANCE:
                 raise ArgumentError(
                     f"PerturbationTable: the probabilities of count {count} must sum to 1; each row of the table is "
                     "the chance of one shown value."
                 )
         object.__setattr__(self, "table", read)
+
+    @classmethod
+    def read_csv(cls, path: Any) -> PerturbationTable:
+        """Read the table from a CSV file; what it says is part of mechanism and certificate, its path is not.
+
+        Parameters
+        ----------
+        path : path-like
+            The first line names the columns ``count``, ``shown`` and ``probability``, in any order.
+
+        Returns
+        -------
+        PerturbationTable
+
+        Raises
+        ------
+        ArgumentError
+            If it has other columns, a value is not what its column holds, or the rows are no table of chances.
+        ConfigError
+            If it cannot be read.
+        """
+        rows = view("perturbation.read")(path)
+        try:
+            return cls(rows)
+        except ArgumentError as error:
+            raise ArgumentError(f"the perturbation table {str(path)!r}: {error}") from None
 
     @property
     def first_boundary(self) -> int:
@@ -307,6 +340,9 @@ def read_display(content: object) -> Display:
             '{"random_rounding": 3} or {"perturbation": [[0, 0, 1.0], …]}.'
         )
     value = given.pop(named[0])
+    if isinstance(value, str):
+        # What is asked in SQL, or read in a certificate, names no file of this machine.
+        raise ArgumentError(f"{named[0]} of display must not be a text: write its numbers.")
     display: Display = kinds[named[0]](value, **given)
     return display
 

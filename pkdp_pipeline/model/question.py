@@ -6,13 +6,14 @@ import datetime
 import enum
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.context import Context, Facts
+from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.keys import Domain
 from pkdp_pipeline.model.mechanisms import (
     LARGEST_EPSILON,
@@ -321,6 +322,15 @@ class Question(Selection):
             # Another statement about the same number would need another place among the releases.
             content["protects"] = self.protects
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def follows_from(self, other: Question) -> bool:
+        """Return whether the other is a finer display of this question, whose table determines that of this one."""
+        same = determines(other.mechanism, self.mechanism)
+        return same and replace(self, mechanism=other.mechanism).key("") == other.key("")
+
+    def follows_from_any(self, others: Iterable[Question]) -> bool:
+        """Return whether it follows from one of several questions; see `follows_from`."""
+        return any(map(self.follows_from, others))
 
     def facts(self) -> Facts:
         """Return what the ledger compares the release with others by. Raises `ArgumentError` if there is no period."""

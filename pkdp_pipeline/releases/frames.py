@@ -7,6 +7,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +59,12 @@ def warn_of_another_frame(frame: object, publication: Publication, release: Rele
     if ledger is None:
         return
     identity = question.key(ledger.dataset), release.sealed.cells.identity("")
-    known = _FRAMES.get(identity)
-    if release.replayed and known is not None:
-        if known() is not frame:
+    known = [_FRAMES[identity]] if identity in _FRAMES else []
+    if release.certificate.derived_from is not None:
+        published = replace(question, mechanism=release.certificate.derived_from).key(ledger.dataset)
+        known = [reference for (key, _), reference in _FRAMES.items() if key == published]
+    if release.replayed and known:
+        if all(reference() is not frame for reference in known):
             warnings.warn(
                 f"{question.description!r} of {question.period} was asked of another frame before: what is returned is "
                 "what was published, and this frame was not read. Put restrictions in where=, or publish changed data "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -12,8 +12,9 @@ import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
+from pkdp_pipeline.model.finer import shown_coarser
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, key_columns, noised_below
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.draws import add_noise, shown_as
 
@@ -150,11 +151,22 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     large = [units >= least for units in counted.counts]
     table = counted.keys.loc[large].reset_index(drop=True)
     published = _displayed(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
-    table = table.assign(**published)
+    return _answered(partial(_of_found_cells, table.assign(**published), question.by))
+
+
+def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, found_cells: bool) -> pd.DataFrame:
+    """Return the public table of a coarser display, from that published of a finer one, which determines it."""
+    numbers = [None if pd.isna(value) else int(value) for value in table["count"].array]
+    table = table.assign(count=pd.array([shown_coarser(finer, coarser, number) for number in numbers], dtype="Int64"))
+    return _of_found_cells(table, key_columns(table.columns)) if found_cells else table
+
+
+def _of_found_cells(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of cells that are published, in order, with keys of dtypes that these alone decide."""
     table = table.loc[table["count"].notna()]
-    for column in question.by:
-        table[column] = _answered(partial(published_keys, table[column].reset_index(drop=True))).array
-    return table.sort_values(by=list(question.by), na_position="last", ignore_index=True)
+    for column in by:
+        table[column] = published_keys(table[column].reset_index(drop=True)).array
+    return table.sort_values(by=list(by), na_position="last", ignore_index=True)
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:

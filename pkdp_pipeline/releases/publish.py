@@ -14,9 +14,10 @@ from pkdp_pipeline.certificates.target import Asked, Target, read_target
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.model.attacker import AttackerModel, beside_groups
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
+from pkdp_pipeline.releases.public_table import Counted, count_units, public_table, shown_again
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -120,9 +121,26 @@ class Publication:
         return self._certifying(self.question.context(), claims=self.alone)()
 
     def published(self) -> Entry | None:
-        """Return the entry that answers the question; None where there is none, or a revision is asked for."""
+        """Return the entry that answers the question; None where there is none, or a revision is asked for.
+
+        It is that of the question itself, or of a finer display of it, from which the answer is derived.
+        """
         assert self.ledger is not None
-        return None if self.revise else self.ledger.find(self.question.key(self.ledger.dataset))
+        if self.revise:
+            return None
+        return self.ledger.find(self.question.key(self.ledger.dataset)) or self._finer()
+
+    def _finer(self) -> Entry | None:
+        """Return the first published display of this question from which this one follows."""
+        assert self.ledger is not None
+        if self.question.mechanism.display is None:
+            return None
+        for mechanism in self.ledger.records.mechanisms_beside(self.question.facts()):
+            if determines(mechanism, self.question.mechanism):
+                finer = replace(self.question, mechanism=mechanism)
+                if (entry := self.ledger.find(finer.key(self.ledger.dataset))) is not None:
+                    return entry
+        return None
 
     def reserve(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> Reservation | Entry:
         """Charge what is asked for, or return the entry that answers it; what needs no data of `publish`.
@@ -142,18 +160,22 @@ class Publication:
                 offered(replace(certifying, target=None)())
             return certifying
 
-        published = None if self.revise else self.ledger.find(key)
-        return published or self.ledger.reserve(
+        return self.published() or self.ledger.reserve(
             key, question.facts(), offer, revise=self.revise, attacker=self.attacker, run=self.run
         )
 
     def replayed(self, entry: Entry) -> Release:
         """Return the published release that answers the question, certified anew where another attacker is asked about.
 
+        From a finer display of the question the answer is derived, with the certificate of that release.
         Raises `LedgerError` if the ledger holds something else than was asked (it was altered), and `NoEvidenceError`,
         `NotCertifiableError` or `TemporaryError` if it cannot be certified anew.
         """
-        question, release = self.question, _stored(entry)
+        question, finer = self.question, entry.standing.mechanism
+        if finer != question.mechanism and determines(finer, question.mechanism):
+            published = replace(self, question=replace(question, mechanism=finer)).replayed(entry)
+            return derived_release(published, question.mechanism)
+        release = _stored(entry)
         if question.has_opaque_where:
             warnings.warn(
                 f"this release was published for the label {question.label!r} before: whether where is the "
@@ -218,6 +240,14 @@ class Publication:
         anew = Release.seal(release.table, certifying() if self.run is None else self.run(certifying))
         text = anew.certificate.to_json()
         return _stored(self.ledger.recertify(entry, text, anew.id, anew.to_bytes(), run=self.run))
+
+
+def derived_release(release: Release, mechanism: Mechanism) -> Release:
+    """Return a coarser display of a published release, which determines it; no data are read, nothing is charged."""
+    certificate = release.certificate
+    found_cells = certificate.context is not None and certificate.context.cells == "found"
+    table = shown_again(release.table, certificate.mechanism, mechanism, found_cells=found_cells)
+    return replace(Release.seal(table, certificate.derived(mechanism)), replayed=True)
 
 
 def _stored(entry: Entry) -> Release:

@@ -43,7 +43,7 @@ class Release(Derivations):
     id : str
         sha256, in hex, of the canonical table and the certificate.
     replayed : bool
-        Whether a ledger had it already: no data was read for it.
+        Whether a ledger had it already, or one from which it follows: no data was read for it.
     sealed : Sealed
         The file, and what it says.
     """

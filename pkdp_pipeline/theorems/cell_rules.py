@@ -10,7 +10,7 @@ from functools import partial
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
-from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.options import Options
@@ -120,6 +120,7 @@ _IN_A_CELL = Theorem(
     noised_below=True,
     title="Theorem F: an exact histogram hides whether a person is in it where enough others may be",
     citation="docs/mathematics.md, section 5, theorem F",
+    formal=formal.IN_A_CROWD,
     against=whom.in_cells,
     assumes=(TOLD_ABSENT,),
     rests_on=("p_max", "unknown"),
@@ -133,6 +134,7 @@ _OPTIONS = Theorem(
     noised_below=True,
     title="Exact counts of several options hide which one a person chose",
     citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
+    formal=formal.OPTIONS,
     against=whom.options,
     rests_on=("unknown",),
     reveals_who=True,
@@ -147,6 +149,7 @@ WITHOUT_A_THRESHOLD = (
         key="noisy_cell_counting",
         noised_below=False,
         title="Theorem F on the sum of a cell's count and its noise",
+        formal=None,
         against=whom.in_noisy_cells,
         rule=partial(_noised, value=False),
     ),
@@ -156,6 +159,7 @@ WITHOUT_A_THRESHOLD = (
         key="noisy_options",
         noised_below=False,
         title="Counts of several options with noise: two noisy looks at one number",
+        formal=None,
         citation="docs/mathematics.md, section 6, two looks",
         rule=partial(_noised, value=True),
     ),

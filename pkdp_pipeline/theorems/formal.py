@@ -33,7 +33,8 @@ NOT_CODE = "Coq has checked proofs, not the code and its floating point: docs/pr
 
 _BETWEEN, _COMPOSITION, _HISTOGRAM = "proofs/between.v", "proofs/composition.v", "proofs/histogram.v"
 _NOISE, _VALUE, _VERTEX = "proofs/noise.v", "proofs/value.v", "proofs/vertex.v"
-_WAITING = "proofs/waiting_time.v"
+_WAITING, _DISPLAY, _MARKED = "proofs/waiting_time.v", "proofs/display.v", "proofs/exact_or_noised.v"
+_SAMPLE, _CROWD = "proofs/sample.v", "proofs/crowd.v"
 _PEOPLE = "for a bounded number of people, all of them unknown"
 _CHANNEL = "for any steps after the count that have finitely many outcomes"
 
@@ -41,6 +42,8 @@ THRESHOLD = Formal(
     (
         (_WAITING, "theorem_A", f"the bound holds, {_PEOPLE}"),
         (_WAITING, "theorem_A_reached", "some of these attackers reach it"),
+        (_DISPLAY, "larger_threshold", "a larger threshold gives no larger bound"),
+        (_DISPLAY, "theorem_R_reached", "it is also reached where a rule of display takes the place of k"),
     ),
     "numbers of people without a bound, the closed form of δ, and known people",
 )
@@ -50,7 +53,10 @@ COMPLEMENT = Formal(
     "of δ, and known people",
 )
 PRESENCE = Formal(
-    ((_HISTOGRAM, "theorem_B_presence", f"the bound holds, {_PEOPLE}"),),
+    (
+        (_HISTOGRAM, "theorem_B_presence", f"the bound holds, {_PEOPLE}"),
+        (_DISPLAY, "theorem_R", "so it does where a rule of display, also a random one, takes the place of k"),
+    ),
     "numbers of people without a bound, the closed form of δ, known people, and that the bound is reached",
 )
 VALUE = Formal(
@@ -67,8 +73,42 @@ BEHIND_NOISE = Formal(
     "the numerical bounds between numbers of people and beyond them, noise without bounds, and known people",
 )
 CELL_BEHIND_NOISE = Formal(
-    BEHIND_NOISE.statements, f"that a table hides a cell as one count is hidden, {BEHIND_NOISE.rest}"
+    (
+        *BEHIND_NOISE.statements,
+        (_DISPLAY, "cell_as_count", f"a table hides a person's cell as one count does, {_CHANNEL}"),
+    ),
+    BEHIND_NOISE.rest,
 )
+NOISED_BELOW = Formal(
+    (
+        (_MARKED, "theorem_I_right", f"present against absent, the bound holds from the noise's ε on, {_PEOPLE}"),
+        (
+            _MARKED,
+            "theorem_I_left",
+            "so it does for absent against present where e^ε (1 - p_max) ≤ 1 and people are enough for theorem A's "
+            "worst number of them",
+        ),
+        (_MARKED, "theorem_I_least", "in each order some of these attackers reach theorem A's bound"),
+    ),
+    "absent against present at other ε and numbers of people, the profile below the noise's ε, cells found in the "
+    "data, numbers of people and noise without bounds, the closed form of δ, and known people",
+)
+_SAMPLED_REST = "numbers of people without a bound, theorem A's closed form of δ, drawn people who are known, and noise"
+SAMPLED = Formal(
+    (
+        (_SAMPLE, "theorem_S", "the pair dominates the table, for a bounded number of others"),
+        (_SAMPLE, "theorem_S_delta", "its δ is that of theorem A at the ε of the page"),
+        (_SAMPLE, "theorem_S_reached", "some of these attackers reach it"),
+    ),
+    _SAMPLED_REST,
+)
+SAMPLED_VALUE = Formal(
+    ((_SAMPLE, "theorem_S_value", "the pair in both directions dominates the table, for a bounded number of others"),),
+    _SAMPLED_REST,
+)
+_CROWD_REST = "numbers of people without a bound, the δ of the mean as it is computed, and that the bound is reached"
+IN_A_CROWD = Formal(((_CROWD, "theorem_F", "the bound holds, for a bounded number of people"),), _CROWD_REST)
+OPTIONS = Formal(((_CROWD, "several_options", "the bound holds, for a bounded number of people"),), _CROWD_REST)
 VERTICES = Formal(
     ((_VERTEX, "lemma_2", f"the worst attacker is at a vertex of the box, {_CHANNEL}"),),
     "lemmas 1 and 3, noise without bounds, and that more unknown people hide no less",

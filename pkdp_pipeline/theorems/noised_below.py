@@ -6,21 +6,15 @@ up to k; elsewhere it is at most the largest, over D from 0 on, of
 
     F(m, D) = e^{-ε D} f(k-1) - (e^ε - 1) P[S ≤ k-2-D],
 
-and ``F(m, 0)`` is theorem A's left side again. Below ε0 all numbers of people are looked at on a grid of ε, by blocks:
-the gain of an event is a sequence in m whose second differences are at most p² times the kernel's, so between two
-numbers of people no event gains more than at the better end, plus an eighth of that times the squared distance. A
-profile is convex in e^ε, so a chord between grid points bounds it, and so does one from the last point to ε0.
-
-*Rounding*, with ``u = 2^-53``: laws are exponentials of sums of logarithms, within ``8u(n + 2)`` times the largest of
-them, n of them; sums of positive terms add ``(n + 4)u`` and noise, in passes to either side, ``4ku``. Divergences are
-sums of ``max(0, P(1 ± b) - e^ε Q(1 ∓ b))`` with that budget b.
+and ``F(m, 0)`` is theorem A's left side again. Below ε0 all numbers of people are looked at by `kernel_search`. A
+profile is convex in e^ε and at most 1 at ε = 0, so a chord from there to ε0 bounds it too.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 
 import flint
 import numpy as np
@@ -28,15 +22,28 @@ import numpy as np
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
 from pkdp_pipeline.theorems.hull import hull_pair
+from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, Optimum, supremum
+from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
-from pkdp_pipeline.theorems.noised_profile import Profile, grid_points, profile_below, profile_with_bends
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, kept
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
 from pkdp_pipeline.theorems.waiting_pair import product_above
 from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY
 
 _MIN_P = 1e-9
 """A smaller p is replaced by this one, which is sound."""
+
+_MIN_NOISE = 1e-4
+"""Of a smaller ε0 only the chord is certified below it."""
+
+_NEGLIGIBLE_CHANCE = 1e-18
+"""Numbers of known people that are less likely are counted as if they told all."""
+
+_MAX_ROUNDS = 6
+"""Most ε at which an inversion looks at all numbers of people."""
+
+_KINKS = 24
+"""A profile below ε0 is looked at first at this many ε."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +88,10 @@ class NoisedBelow(Threshold):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """See `pkdp_pipeline.theorems.bound.Bound`: the grid below ε0, and the fall of theorem A beyond."""
+        """See `pkdp_pipeline.theorems.bound.Bound`: denser towards ε0, and the fall of theorem A beyond."""
         start = self.from_epsilon
         fall = np.concatenate([[0.0], 0.5 / math.sqrt(self.k) * 1.35 ** np.arange(24)])
-        return (*np.log1p(grid_points(self.noise)).tolist(), *(start + fall).tolist())
+        return (*_first_points(start).tolist(), *(start + fall).tolist())
 
     @property
     def _suppressed(self) -> Thresholding:
@@ -125,11 +132,45 @@ class NoisedBelow(Threshold):
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; from ε0 on it is theorem A's where the left side tells no more."""
         start = self.from_epsilon
-        if float(self.certified(np.array([start]))[0]) > target and not self.from_one:
+        above = float(self.certified(np.array([start]))[0]) > target
+        if above and not self.from_one:
             epsilon = max(start, self._suppressed.smallest_epsilon(target))
             if math.isinf(epsilon) or float(self.certified(np.array([epsilon]))[0]) <= target:
                 return epsilon
+        if not above and self._searched:
+            return self._inverted(target)
         return smallest_epsilon(lambda epsilon: float(self.certified(np.array([epsilon]))[0]), target, self.slack)
+
+    def _inverted(self, target: float) -> float:
+        """Return a certified ε of at most ε0: few ε look at all numbers of people, the others at the worst."""
+        points = _first_points(self.from_epsilon)[::4]
+        certified = self.certified(points)
+        place = int((certified > target).sum())
+        if place == 0:
+            return 0.0
+        best = float(points[place]) if place < len(points) else self.from_epsilon
+        optima = self._optima(points)
+        leaders = {leader for optimum in optima for leader in optimum.leader[place - 1 : place + 1].tolist()}
+        searches = [KernelSearch(kernel, self._coins, np.zeros(1), 0.0) for kernel, _ in self._kernels()]
+        others, share = max(more for _, more in self._kernels()), 1.0
+
+        def towards(epsilon: float) -> float:
+            """Return the largest δ beside the worst numbers of people so far."""
+            growth = np.exp(np.array([min(epsilon, self.from_epsilon)]))
+            return share * (others + max(float(s.beside(m, growth)[1][0]) for s in searches for m in leaders))
+
+        # Inversion by cutting planes: invert the δ of the worst numbers of people so far, raised by the gap of the last
+        # search; the search at that ε certifies it or adds its worst number. Only a certified ε is returned.
+        for _ in range(_MAX_ROUNDS):
+            epsilon = smallest_epsilon(towards, target, start=best)
+            if epsilon >= best:
+                break
+            certain = float(self.certified(np.array([epsilon]))[0])
+            if certain <= target:
+                return epsilon
+            leaders |= {int(optimum.leader[0]) for optimum in self._optima(np.array([epsilon]))}
+            share = max(1.0, share * certain / towards(epsilon)) * (1.0 + self.slack)
+        return best
 
     def _from_noise_on(self, epsilons: Array) -> tuple[Array, Array]:
         """Return the bracket at ε from `from_epsilon` on."""
@@ -169,58 +210,62 @@ class NoisedBelow(Threshold):
 
     def _below_noise(self, epsilons: Array, attained: float, certified: float) -> tuple[Array, Array]:
         """Return the bracket below `from_epsilon`, where it is (attained, certified)."""
-        ends = math.expm1(self.from_epsilon)
-        x = np.expm1(epsilons)
-        if self.looks > 1:
-            # δ is at most 1 at ε = 0, and convex in e^ε.
-            return np.full(len(x), attained), np.minimum(1.0, 1.0 - x / ends * (1.0 - certified)) * (1.0 + 1e-12)
-        grid = self._grid()
-        points = np.append(grid.points, ends)
-        upper = np.append(grid.certified, certified)
-        lower = np.append(grid.attained, attained)
-        place = np.clip(np.searchsorted(points, x, side="right") - 1, 0, len(points) - 2)
-        share = (x - points[place]) / (points[place + 1] - points[place])
-        high = upper[place] + share * (upper[place + 1] - upper[place])
-        # A convex profile lies above the lines through a point before it and the next, continued.
-        # No event is likelier than 1, so a profile falls by at most the difference of the e^ε.
-        low = np.maximum(lower[place + 1], lower[place] - (x - points[place]))
-        for first, second in ((place - 1, place), (place + 2, place + 1)):
-            inside = (first >= 0) & (first < len(points))
-            a, b = np.clip(first, 0, len(points) - 1), second
-            slope = (lower[b] - upper[a]) / np.where(inside, points[b] - points[a], 1.0)
-            low = np.where(inside, np.maximum(low, lower[b] + slope * (x - points[b])), low)
-        return np.minimum(low, high), np.minimum(1.0, np.maximum(high, certified) * (1.0 + 1e-12))
+        # δ is at most 1 at ε = 0, and convex in e^ε.
+        share = np.expm1(epsilons) / math.expm1(self.from_epsilon)
+        chord = np.minimum(1.0, 1.0 - share * (1.0 - certified)) * (1.0 + 1e-12)
+        if not self._searched:
+            return np.full(len(epsilons), attained), chord
+        optima = self._optima(epsilons)
+        low = np.maximum(attained, np.max([optimum.best for optimum in optima], axis=0))
+        high = np.maximum(certified, np.max([optimum.top for optimum in optima], axis=0))
+        # What is attained at a larger p, or by many where nobody may be there, proves nothing.
+        return np.minimum(low * (self.p >= _MIN_P), high), np.minimum(chord, high)
 
-    def _grid(self) -> Profile:
-        """Return the profile on the grid, for those who are merely known the mean over how many of them count."""
-        p = max(self.p, _MIN_P)
-        if self.known == 0:
-            return profile_with_bends(p, self.cap, self.noise, self.k, self.release_threshold, self.from_one)
-        alone = partial(profile_below, p, self.cap, self.noise)
+    @property
+    def _searched(self) -> bool:
+        """Whether all numbers of people are looked at below ε0."""
+        return self.looks == 1 and self.noise >= _MIN_NOISE and self.p < 1.0 and self._least > 1
+
+    @property
+    def _coins(self) -> Coins:
+        return Coins(max(self.p, _MIN_P), math.inf if self.cap is None else self.cap)
+
+    def _optima(self, epsilons: Array) -> tuple[Optimum, ...]:
+        return _cached_optima(self, tuple(epsilons.tolist()))
+
+    def _kernels(self) -> tuple[tuple[Kernel, float], ...]:
+        """Return kernels of which the worst is told, and for each what is told besides at most."""
+
+        def kernel(known: int, from_one: bool) -> Kernel:
+            release = None if self.release_threshold is None else self.release_threshold - known
+            return ExactFromK(self.k - known, release, self.noise, from_one)
+
+        if self.known == 0 or self.p == 0.0:
+            return ((kernel(0, self.from_one), 0.0),)
         if self.active:
-            # A higher threshold is post-processing of a lower one, and a release threshold of none.
-            best = alone(self._least, None, False)
-            release = None if self.release_threshold is None else self.release_threshold - self.known
-            lower = alone(self._least, release, False).attained
-            upper = best.certified
-            if self.from_one:
-                nobody = alone(self.k, self.release_threshold, True)
-                lower, upper = np.maximum(lower, nobody.attained), np.maximum(upper, nobody.certified)
-            return Profile(best.points, lower, upper)
-        # What each number of known people tells adds up, each with its own worst number of unknown ones.
-        chances = binomial_weights(self.known, p, 0, self.known)
-        profile, rest = None, 0.0
-        for known, chance in enumerate(chances.tolist()):
-            if chance < _NEGLIGIBLE_CHANCE or self.k - known <= 1:
-                rest += chance
-                continue
-            each = alone(self.k - known, None, self.from_one and known == 0)
-            upper = chance * each.certified + (0.0 if profile is None else profile.certified)
-            profile = Profile(each.points, np.zeros(len(upper)), upper)
-        if profile is None:
-            profile = alone(2, None, False)
-            return Profile(profile.points, np.zeros(len(profile.points)), np.ones(len(profile.points)))
-        return Profile(profile.points, profile.attained, np.minimum(1.0, (profile.certified + rest) * (1.0 + 1e-12)))
+            # Thresholds with fewer people controlled who count are post-processing of those with all, but for a zero.
+            alone = ((kernel(0, True), 0.0),) if self.from_one else ()
+            return ((kernel(self.known, False), 0.0), *alone)
+        chances = binomial_weights(self.known, max(self.p, _MIN_P), 0, self.known).tolist()
+        likely = [b for b, chance in enumerate(chances) if chance >= _NEGLIGIBLE_CHANCE and self.k - b > 1]
+        rest = math.fsum(chance for b, chance in enumerate(chances) if b not in likely) * (1.0 + 1e-12)
+        kernels = tuple(kernel(b, self.from_one and b == 0) for b in likely)
+        return ((Mixed(kernels, tuple(chances[b] for b in likely)), rest),)
+
+
+@lru_cache(maxsize=256)
+def _cached_optima(bound: NoisedBelow, epsilons: tuple[float, ...]) -> tuple[Optimum, ...]:
+    """Return what is found for each kernel; a certificate asks for the same ε again."""
+    points = np.array(epsilons)
+    found = (supremum(kernel, bound._coins, points, SLACK, others) for kernel, others in bound._kernels())
+    return tuple(Optimum(*kept(optimum)) for optimum in found)
+
+
+def _first_points(end: float) -> Array:
+    """Return ε from 0 to a little before `end`, denser towards both."""
+    even = np.arange(_KINKS) / _KINKS
+    points: Array = np.unique(end * np.concatenate([even, even[:6] / 6.0, 1.0 - 0.5 ** np.arange(3.0, 10.0)]))
+    return points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,10 +309,6 @@ class NoisedBelowValue(Bound):
         # The attacker may look at the one cell only.
         attained = self.presence.bracket(epsilons)[0]
         return np.minimum(attained, certified), certified
-
-
-_NEGLIGIBLE_CHANCE = 1e-9
-"""Numbers of known people that are less likely are counted as if they told all."""
 
 
 def _at_least(noise: float, least: int) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
+from pkdp_pipeline.theorems import formal
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
 from pkdp_pipeline.theorems.noised_below import NoisedBelow, NoisedBelowValue
 from pkdp_pipeline.theorems.record import Theorem
@@ -74,7 +75,7 @@ def noised_below_records(count: Theorem, presence: Theorem, value: Theorem, betw
             key=key,
             title=title,
             citation="docs/mathematics.md, section 6, theorem I",
-            formal=None,
+            formal=formal.NOISED_BELOW if suppressed.about and suppressed.about[1] == "presence" else None,
             noised_below=True,
             rule=rule(suppressed.rule),
         )

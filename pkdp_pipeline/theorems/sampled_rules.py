@@ -6,7 +6,7 @@ from functools import partial
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, noised_below
-from pkdp_pipeline.theorems import whom
+from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied, Bound
 from pkdp_pipeline.theorems.noised_rules import exact_from_k
 from pkdp_pipeline.theorems.record import Theorem
@@ -77,6 +77,7 @@ SAMPLED = tuple(
         key=key,
         title=title,
         citation="docs/mathematics.md, section 6, theorem S",
+        formal=formal.SAMPLED_VALUE if kind is SampledValue else formal.SAMPLED,
         against=whom.sampled,
         assumes=(_DRAWN,),
         protection=_PROTECTS.format(what=what),

@@ -27,6 +27,7 @@ from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.extras.report.ledger.registry import number, quoted
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.ledger.chain import json_text
+from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.release import Release
@@ -770,6 +771,28 @@ def test_explain_says_how_many_more_fit_and_the_ledger_agrees(tmp_path):
     assert "no room for another release" in full
     assert "left 0" in full
     assert "OVER" not in full
+
+
+def test_what_noised_cells_cost_stands_beside_the_total(tmp_path):
+    path = tmp_path / "noised.sqlite"
+    more = {"noise": pkdp.GeometricNoise(0.5), "below": "noise", "domain": ["AA", "UA"], "k": 40}
+    with Ledger.open(path, evidence=HABITS) as ledger:
+        for number in (1, 2, 3):
+            publish(ledger, day(number), **more)
+        unit = ledger.totals().asked_unit(None)
+        noised, hidden = ledger.total(), ledger.totals().hidden_below(unit)
+        alike = pkdp.compose([(pkdp.certify(pkdp.Histogram(k=40), ATTACKER, cells=2), 3)], HABITS)
+        assert hidden.epsilon(1e-6) == alike.epsilon(1e-6) < noised.epsilon(1e-6)
+        assert ledger.total().epsilon(1e-6) == noised.epsilon(1e-6)
+    for command in ("explain", "total"):
+        text = words(run(command, path).stdout)
+        assert f"Partial knowledge ε = {amount(noised.epsilon(1e-6))} at δ = 1e-6" in text
+        assert f"Small cells hidden ε = {amount(hidden.epsilon(1e-6))} at δ = 1e-6" in text
+    # Where nothing is noised below a k, there is nothing to compare.
+    with Ledger.open(tmp_path / "plain.sqlite") as ledger:
+        noisy(ledger, day(1))
+        assert ledger.totals().hidden_below(ledger.totals().asked_unit(None)) is None
+    assert "Small cells hidden" not in run("total", tmp_path / "plain.sqlite").stdout
 
 
 def test_explain_names_the_evidence_that_is_missing(tmp_path):

@@ -12,7 +12,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import Job, load_job
 from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.display import Bands, Rounding
+from pkdp_pipeline.model.display import Bands, PerturbationTable, Rounding
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.question import Question
 
@@ -54,6 +54,29 @@ def test_every_key_of_a_release_reaches_its_mechanism(job_file, basic):
     assert load_job(job_file(table)).release[0].mechanism.display.chances(1) == ((0, 0.5), (2, 0.5))
     below = basic.replace("k = 5", 'k = 3\nnoise = { epsilon = 1 }\nrelease_threshold = 9\nbelow = "noise"')
     assert load_job(job_file(below)).release[0].mechanism == Histogram(k=3, **noised, below="noise").of_found_cells()
+
+
+def test_a_perturbation_table_is_read_beside_the_job_and_its_content_is_hashed(job_file, basic, tmp_path):
+    def written(rows, display='"chances.csv"'):
+        (tmp_path / "chances.csv").write_text(f"count,shown,probability\n{rows}", encoding="utf-8")
+        return job_file(basic.replace("k = 5", f"k = 8\ndisplay = {{ perturbation = {display} }}"))
+
+    job = load_job(written("0,0,1\n1,0,0.5\n1,2,0.5\n"))
+    table = PerturbationTable([(0, 0, 1.0), (1, 0, 0.5), (1, 2, 0.5)])
+    assert job.release[0].mechanism == Histogram(k=8, display=table)
+    # The same table is the same job, however it is written; another one under the same path is another.
+    (tmp_path / "chances.csv").rename(tmp_path / "moved.csv")
+    assert load_job(written("", '"moved.csv"')).digest == job.digest
+    assert load_job(written("", "[[1, 2, 0.5], [0, 0, 1.0], [1, 0, 0.5]]")).digest == job.digest
+    assert load_job(written("0,0,1\n1,0,0.4\n1,2,0.6\n")).digest != job.digest
+    for rows, words in (
+        ("0,0,x\n", "display.perturbation.*chances.csv.*line 2.*'probability'"),
+        ("0,0,0.5\n", "sum to 1"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            load_job(written(rows))
+    with pytest.raises(ConfigError, match=r"nowhere\.csv.*cannot be read"):
+        load_job(written("", '"nowhere.csv"'))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import textwrap
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from pkdp_pipeline import jobs
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.cli.job_views import print_result
 from pkdp_pipeline.errors import (
     ConfigError,
     DifferencingError,
@@ -20,9 +22,11 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import load_job, run_job, session
+from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE
 from pkdp_pipeline.jobs.written import OWNER_FILE
 from pkdp_pipeline.ledger import Ledger, database
+from pkdp_pipeline.model.evidence import OneDayProtected
 from pkdp_pipeline.releases.release import read_release
 
 DAY = date(2020, 1, 1)
@@ -442,3 +446,52 @@ def test_two_noiseless_views_under_bounded_dependence_keep_their_statements(job_
     assert [published.release.certificate.context.beside for published in result.releases] == [True, True]
     assert (result.total.rule, result.total.releases) == ("bounded_dependence", 2)
     assert run_job(load_job(job_file(text)), DAY).replayed
+
+
+def test_a_coarser_display_in_a_job_is_derived_and_the_job_goes_on(job_file, basic, capsys):
+    second = """
+    [[release]]
+    name = "rounded"
+    by = "town"
+    k = 5
+    display = { rounding = 5, mode = "down" }
+
+    [output]"""
+    coarser = textwrap.dedent(basic).replace("[output]", textwrap.dedent(second))
+    path = job_file(coarser)
+    planned = plan_job(load_job(path), [DAY])
+    assert [release.outcome for release in planned.days[0].releases] == ["publish", "replay"]
+    result = run_job(load_job(path), DAY)
+    first, derived = (release.release for release in result.releases)
+    assert dict(derived.table.itertuples(index=False, name=None)) == {"Ås": 5, "Bø": 5}
+    assert first.certificate.has_partial_knowledge
+    assert derived.certificate.derived_from == first.certificate.mechanism
+    assert [entry.label for entry in entries(load_job(path))] == ["people_by_town"]
+    print_result(result)
+    assert "derived: another display of it was published before; no data was read" in capsys.readouterr().out
+    # The folder is known to the ledger; the next day adds one release, and the first day is replayed.
+    before = files(load_job(path))
+    assert run_job(load_job(path), DAY).replayed
+    assert files(load_job(path)) == before
+    with Ledger.open(load_job(path).ledger, dataset="visits", evidence=OneDayProtected()) as ledger:
+        assert len(list(ledger.entries())) == 1
+    # The finer one after the coarser one does not follow from it.
+    finer_last = coarser.replace("k = 5\n", "k = 5\ndisplay = { bands = [0, 10] }\n", 1)
+    with pytest.raises(DifferencingError, match="thresholds"):
+        plan_job(load_job(job_file(finer_last.replace('"out', '"other'))), [DAY])
+
+
+def test_a_revised_release_is_displayed_anew_and_charged_once(job_file, basic):
+    second = '[[release]]\nname = "bands"\nby = "town"\ndomain = ["Ås"]\nundeclared = "absent"\n'
+    first = second.replace("bands", "people_by_town")
+    noise, display = "noise = { epsilon = 0.5 }\n", "display = { bands = [0, 5] }\n"
+    text = textwrap.dedent(basic).replace('[[release]]\nname = "people_by_town"\nby = "town"\nk = 5\n', first + noise)
+    path = job_file(text.replace("[output]", f"{second}{noise}{display}\n[output]"))
+    for revise in (False, True):
+        noised, banded = (release.release for release in run_job(load_job(path), DAY, revise=revise).releases)
+        assert banded.table["count"].tolist() == [5 if value >= 5 else 0 for value in noised.table["count"]]
+        assert noised.certificate.context.beside == revise
+    assert [(entry.label, entry.revision) for entry in entries(load_job(path))] == [
+        ("people_by_town", 1),
+        ("people_by_town", 2),
+    ]

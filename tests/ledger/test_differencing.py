@@ -5,6 +5,7 @@ import pytest
 from pkdp_pipeline.errors import ArgumentError, DifferencingError
 from pkdp_pipeline.ledger import check_differencing
 from pkdp_pipeline.model.context import Facts
+from pkdp_pipeline.model.display import Bands, Rounding
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -17,6 +18,7 @@ from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)
 TABLE, NOISED = Histogram(k=50), Histogram(noise=NOISE)
+ROUNDED, BANDED = (Histogram(k=50, display=rule) for rule in (Rounding(7), Bands([0, 60])))
 THRESHOLDED = Histogram(k=5, noise=NOISE, release_threshold=20)
 HABITS = IndependentGivenHabits()
 
@@ -67,6 +69,7 @@ def test_one_noiseless_release_of_two_is_refused_with_the_three_ways_out(new, ol
         ({"by": ("origin",)}, {}, "counted by other columns", "origin, carrier"),
         ({"mechanism": Histogram(k=20)}, {}, "other thresholds", "publish one of them"),
         ({"mechanism": NOISED}, {}, "other noise", "publish one of them"),
+        ({"mechanism": ROUNDED}, {"mechanism": BANDED}, "does not follow", "the finest of several displays first"),
         ({"table": "events"}, {"table": "visits"}, "two tables of one data set", "joins them"),
         ({"unit": ("owner",)}, {}, "different units of one data set", "count by one unit"),
         ({"period": "wave 1"}, {}, "a label without dates", "calendar periods"),

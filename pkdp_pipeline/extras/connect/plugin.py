@@ -18,5 +18,6 @@ plugin = Plugin(
         "pyspark.DataFrame": f"{_HERE}.spark_engine:SparkEngine",
         "ibis.Table": f"{_HERE}.ibis_engine:IbisEngine",
     },
+    views={"perturbation.read": f"{_HERE}.perturbation:read_rows"},
     after_period={"records.lineage": f"{_HERE}.lineage:LineageStep"},
 )

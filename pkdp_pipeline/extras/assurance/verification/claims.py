@@ -345,7 +345,12 @@ def _read(document: dict[str, Any], path: str = "certificate") -> list[Nested]:
     certificate = Certificate.from_json(json.dumps(document))
     if isinstance(certificate, ReleaseCertificate):
         # What promises nothing is refused before its whole grid, which may take minutes, is computed.
-        certify(certificate.mechanism, certificate.attacker, protects=certificate.protects, cells=certificate.cells)
+        certify(
+            certificate.certified_mechanism,
+            certificate.attacker,
+            protects=certificate.protects,
+            cells=certificate.cells,
+        )
     return [*parts, Nested(path=path, document=document, certificate=certificate)]
 
 

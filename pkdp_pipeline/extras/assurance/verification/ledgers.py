@@ -26,6 +26,8 @@ from pkdp_pipeline.ledger.sealed import Sealed, has_period_column, release_id
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.ledger.words import number_of, term_changes
 from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.releases.publish import derived_release
+from pkdp_pipeline.releases.release import Release
 
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _TOLERANCE_FACTOR = 1.0 + 1e-9
@@ -86,19 +88,24 @@ def ledger_claims(
 def held_claims(ledger: Ledger, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
     with ledger.records.snapshot():
-        event, entry = _event_of(ledger, file)
+        event, entry = _event_of(ledger, file, certificate)
         yield from checked({"ledger.holds": lambda: _holds(ledger, event, entry, file)})
     if entry is not None and isinstance(certificate, ReleaseCertificate):
         yield from checked({"ledger.standing": lambda: _standing(ledger, entry, certificate)})
 
 
-def _event_of(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
-    """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
+def _event_of(ledger: Ledger, file: Opened, certificate: Certificate | None) -> tuple[Event | None, Entry | None]:
+    """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about.
+
+    Where the file is a display that was derived from another one, the event holds that one.
+    """
     event = None
     # A column that names the period is not in the ledger's bytes; the id is of the table and the certificate.
     labelled = release_id(file.table, file.text) if has_period_column(file.metadata) else None
     for candidate in ledger.records.events():
-        if file.kind != "release":
+        if isinstance(certificate, ReleaseCertificate) and certificate.derived_from is not None:
+            matches = _is_source(candidate, file, certificate)
+        elif file.kind != "release":
             matches = _states(candidate.certificate, file.document)
         else:
             matches = candidate.content == file.content if labelled is None else candidate.release_id == labelled
@@ -107,6 +114,19 @@ def _event_of(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
             return event, entry
     return event, None
+
+
+def _is_source(event: Event, file: Opened, certificate: ReleaseCertificate) -> bool:
+    """Return whether the file follows from the release that an event holds."""
+    if event.content is None:
+        return False
+    release = Release.from_bytes(event.content)
+    if release.certificate.mechanism != certificate.derived_from:
+        return False
+    derived = derived_release(release, certificate.mechanism)
+    if file.kind != "release":
+        return _states(derived.certificate.to_json(), file.document)
+    return derived.id == release_id(file.table, file.text)
 
 
 def _states(text: str | None, document: dict[str, Any]) -> bool:

@@ -184,7 +184,7 @@ def _total(screen: Screen, history: History, unit: str, budgets: Sequence[Spent]
     except NoEvidenceError as error:
         screen.item(f"They do not add up. {error}")
         return
-    screen.pairs([*rule_lines(total, history.terms), *statements(total, delta)])
+    screen.pairs([*rule_lines(total, history.terms), *statements(total, delta, history.totals.hidden_below(unit))])
     screen.say(total.sentence(delta))
     if budgets:
         screen.head("Budgets")

@@ -223,13 +223,21 @@ def _is_whole(use: Spent) -> bool:
     return use.budget.window_days is None
 
 
-def print_total(screen: Screen, total: Certificate, terms: Terms, budgets: Sequence[Spent], *, delta: float) -> None:
-    """Print one unit's total."""
+def print_total(
+    screen: Screen,
+    total: Certificate,
+    terms: Terms,
+    budgets: Sequence[Spent],
+    *,
+    delta: float,
+    hidden: Certificate | None = None,
+) -> None:
+    """Print one unit's total; `hidden`: see `LedgerTotals.hidden_below`."""
     screen.say(total.sentence(delta))
     if isinstance(total, ComposedCertificate) and not total.parts:
         return
     screen.head("In numbers")
-    screen.pairs(statements(total, delta))
+    screen.pairs(statements(total, delta, hidden))
     screen.head("By which rule")
     screen.pairs(rule_lines(total, terms))
     screen.head("Budgets")
@@ -239,14 +247,19 @@ def print_total(screen: Screen, total: Certificate, terms: Terms, budgets: Seque
         screen.say("None is declared: nothing limits what is published.")
 
 
-def statements(total: Certificate, delta: float) -> list[tuple[str, str]]:
-    """Return the two totals, each with its name."""
+def _partial(total: Certificate, delta: float) -> str:
+    epsilon = total.epsilon(delta)
+    known = f"ε = {amount(epsilon)} at δ = {exactly(delta)}"
+    return known if epsilon < math.inf else no_epsilon(delta, total.delta(1.0))
+
+
+def statements(total: Certificate, delta: float, hidden: Certificate | None = None) -> list[tuple[str, str]]:
+    """Return the two totals, each with its name; beside them `hidden`, of `LedgerTotals.hidden_below`."""
     at_delta = f"δ = {exactly(delta)}"
     reason = total.reason if isinstance(total, ComposedCertificate) else ""
     partial = f"none: {reason}" if reason else "none: nothing rests on what an attacker does not know"
     if total.has_partial_knowledge:
-        epsilon = total.epsilon(delta)
-        partial = f"ε = {amount(epsilon)} at {at_delta}" if epsilon < math.inf else no_epsilon(delta, total.delta(1.0))
+        partial = _partial(total, delta)
     worst = "none: not all of it is noised with a finite worst case"
     parameters = total.worst_case.parameters
     if parameters is not None and parameters[1] < 1.0:
@@ -258,6 +271,9 @@ def statements(total: Certificate, delta: float) -> list[tuple[str, str]]:
             else f"ε = {amount(epsilon)} at {at_delta} (plain sums: {plain})"
         )
     beside = [("Given", ", ".join(leak.name for leak in total.leakage))] if total.leakage else []
+    if hidden is not None:
+        were = "the same releases, were counts below k suppressed and not noised"
+        beside.insert(0, ("Small cells hidden", f"{_partial(hidden, delta)}: {were}"))
     return [("Partial knowledge", partial), ("Against anyone", worst), *beside]
 
 

@@ -144,7 +144,7 @@ class KernelSearch:
         self.kernel, self.coins, self.epsilons, self.slack = kernel, coins, epsilons, slack
         self.others, self.growth, self.exponent = others + np.zeros(len(epsilons)), np.exp(epsilons), exponent
         many = len(epsilons)
-        self.optimum = Optimum(*np.zeros((2, many)), np.zeros(many, dtype=np.int64))
+        self.optimum = Optimum(np.zeros(many), np.zeros(many), np.zeros(many, dtype=np.int64))
         self._places: dict[tuple[int, int], Place] = {}
         self._entered: set[int] = set()
 
@@ -245,7 +245,8 @@ class KernelSearch:
         """Return bounds on the divergence beside any number of people in a block, at some ε."""
         top, distance = self._top(last), last - first
         places = self._place(first, top), self._place(last, top)
-        present, absent = (np.stack(sides)[:, None] for sides in list(zip(*places, strict=True))[:2])
+        present = np.stack([place.present for place in places])[:, None]
+        absent = np.stack([place.absent for place in places])[:, None]
         bend = self.coins.p**2 * (distance * distance // 4) / 2.0 * (1.0 + 8.0 * UNIT)
         growth, budget, bound = self.growth[column][:, None], places[0].budget, np.zeros(len(column))
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):

@@ -157,7 +157,7 @@ def test_a_changed_part_number_or_word_is_found(total):
         forged["grid"][row]["delta"] = forged["grid"][row]["delta"] * 0.999 - 1e-12
         with pytest.raises(pkdp.PkdpError):
             Certificate.from_json(json.dumps(forged)).verify()
-    for position in range(len(document["parts"]) if ALL else 1):
+    for position in range(len(document["parts"]))[: None if ALL else 1]:
         fewer = copy.deepcopy(document)
         fewer["parts"][position]["times"] += 1
         with pytest.raises(pkdp.PkdpError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 
@@ -31,26 +33,50 @@ def policy(**further: Any) -> dict[str, Any]:
     return {"attacker": {"p_max": 0.1}, "tables": {"events": table}, **further}
 
 
+@cache
+def _people() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "people.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(PEOPLE)
+        return path.read_bytes()
+
+
 def database(folder: Path) -> Path:
     """Make the database."""
     path = folder / "people.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(PEOPLE)
+    path.write_bytes(_people())
     path.chmod(0o600)
     return path
 
 
 class Inside(worker.Worker):
-    """A worker without a process of its own: jobs reach it as bytes, and so do answers come back."""
+    """A worker without a process of its own: jobs reach it as bytes, and so do answers come back.
+
+    What a file's rows were read for without a failure is not read again for another gate; questions are counted each.
+    """
+
+    _read: ClassVar[set[tuple[object, ...]]] = set()
 
     def __init__(self, database: Path, memory: str) -> None:
-        self._vault, self._ended = worker.open_vault(database), False
+        status = database.stat()
+        self._file = (database, status.st_ino, status.st_mtime_ns, status.st_size)
+        self._vault: duckdb.DuckDBPyConnection | None = None
+        self._ended = False
         self._connection, self._answer = self, b""  # type: ignore[assignment]
 
     def send(self, job: Any) -> None:
         if self._ended:
             raise BrokenPipeError
-        self._answer = worker._outcome(self._vault, pickle.loads(pickle.dumps(job)))
+        sent = pickle.dumps(job)
+        again = isinstance(job, worker.Job) and job.task != "count"
+        if again and (*self._file, sent) in self._read:
+            self._answer = pickle.dumps(("done", None))
+            return
+        self._vault = self._vault or worker.open_vault(self._file[0])
+        self._answer = worker._outcome(self._vault, pickle.loads(sent))
+        if again and pickle.loads(self._answer)[0] == "done":
+            self._read.add((*self._file, sent))
 
     def poll(self, seconds: float | None) -> bool:
         return True
@@ -64,7 +90,8 @@ class Inside(worker.Worker):
 
     def end(self) -> None:
         self._ended = True
-        self._vault.close()
+        if self._vault is not None:
+            self._vault.close()
 
 
 def histogram(by: Any = "country", **further: Any) -> dict[str, Any]:

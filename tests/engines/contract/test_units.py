@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 
 import duckdb
 import narwhals as nw
@@ -246,11 +247,10 @@ def test_whole_numbers_that_rounding_may_have_made_one_are_found_everywhere(adap
     ),
 )
 def test_they_are_refused_whatever_is_asked_of_them(adapter, kind, ask):
+    counted = partial(pkdp.count, where="day > 26", unit="person", attacker=SURE, k=2)
+    publish = counted if ask is None else partial(asked, **ask)
     with (
         adapter.frame(measured(LEAST[kind], kind, None, float("nan"))) as frame,
         pytest.raises(pkdp.InputCheckError, match="kept as reals"),
     ):
-        if ask is None:
-            pkdp.count(frame, "day > 26", unit="person", attacker=SURE, missing_unit="drop", k=2)
-        else:
-            asked(frame, missing_unit="drop", **ask)
+        publish(frame, missing_unit="drop")

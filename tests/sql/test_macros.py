@@ -384,8 +384,8 @@ def test_a_rule_of_display_that_means_nothing_is_refused(shared, display, match)
 )
 def test_a_filter_means_what_it_means_in_sql(shared, condition, expected):
     shared.execute(
-        "CREATE OR REPLACE VIEW wide AS SELECT *, CASE uid % 4 WHEN 0 THEN 'x' WHEN 1 THEN 'y' WHEN 2 THEN 'z' END maybe "
-        "FROM events"
+        "CREATE OR REPLACE VIEW wide AS "
+        "SELECT *, CASE uid % 4 WHEN 0 THEN 'x' WHEN 1 THEN 'y' WHEN 2 THEN 'z' END maybe FROM events"
     )
     assert shared.sql(f"SELECT count(*) FROM wide WHERE {condition}").fetchall() == [(expected,)]
     text = condition.replace("'", "''")

@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, time
 from pathlib import Path
+from typing import Any
 
 # NumPy's own threads wait for one another by counting: of matrices as small as these that takes four times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -106,6 +107,20 @@ def _lacking(mark: str) -> str | None:
     return None
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a worker say nothing of what was set up or torn down well: to say it takes as long as many a test."""
+    for plugin in config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor":
+            send = plugin.sendevent
+
+            def sent(name: str, **values: Any) -> None:
+                report = values.get("data", {}) if name == "testreport" else {}
+                if report.get("when") not in ("setup", "teardown") or report["outcome"] != "passed":
+                    send(name, **values)
+
+            plugin.sendevent = sent
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Let Python's collector pass over what is there before the first test: seventeen thousand tests, all modules.
@@ -131,6 +146,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     cases: Counter[Path] = Counter()
     for item in items:
+        if item.get_closest_marker("default_target") is not None:
+            item.fixturenames.insert(0, "_default_target")
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
             if item.path.parent.name == "jobs" and hasattr(item, "callspec"):
@@ -146,11 +163,10 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, (str, bytes)) and len(val) > 300 else None
 
 
-@pytest.fixture(autouse=True)
-def _default_target(request, monkeypatch):
+@pytest.fixture
+def _default_target(monkeypatch):
     """Ask for what users are held to, in tests marked ``default_target``."""
-    if request.node.get_closest_marker("default_target") is not None:
-        monkeypatch.setattr(target, "DEFAULT", target.Target())
+    monkeypatch.setattr(target, "DEFAULT", target.Target())
 
 
 @pytest.fixture(scope="module")

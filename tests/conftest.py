@@ -22,9 +22,10 @@ import importlib.util
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, time
 from pathlib import Path
+from typing import Any
 
 # NumPy's own threads wait for one another by counting: of matrices as small as these that takes four times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -74,6 +75,11 @@ settings.load_profile(os.environ.get("PKDP_HYPOTHESIS", "house"))
 
 #: Files whose tests take long and share nothing.
 APART = {"test_airflow.py", "test_dagster.py", "test_dbt.py", "test_docs_run.py", "test_kill_campaign.py"}
+#: Files that load Great Expectations, which takes seconds: in one process, that of the reports, which do so, too.
+EXPECTING = {
+    *("test_checks.py", "test_checks_expectations.py", "test_job_tables.py"),
+    *("test_retention.py", "test_wrong_sources.py"),
+}
 #: The environment with DuckDB 1.5 and dbt, which `.ci/run` and `make duckdb1` set up.
 DUCKDB1 = Path(__file__).resolve().parents[1] / ".venv-duckdb1"
 #: The environment with Dagster and Airflow, which `.ci/run` and `make schedulers` set up.
@@ -106,6 +112,19 @@ def _lacking(mark: str) -> str | None:
     return None
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a worker say nothing of what was set up or torn down well: to say it takes as long as many a test."""
+    for plugin in config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor":
+            plugin.sendevent = functools.partial(_sent, plugin.sendevent)
+
+
+def _sent(send: Callable[..., None], name: str, **values: Any) -> None:
+    report = values["data"] if name == "testreport" else {}
+    if report.get("when") not in ("setup", "teardown") or report["outcome"] != "passed":
+        send(name, **values)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Let Python's collector pass over what is there before the first test: seventeen thousand tests, all modules.
@@ -131,6 +150,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     cases: Counter[Path] = Counter()
     for item in items:
+        if item.get_closest_marker("default_target") is not None:
+            item.fixturenames.insert(0, "_default_target")
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
             if item.path.parent.name == "jobs" and hasattr(item, "callspec"):
@@ -138,7 +159,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     item.add_marker(pytest.mark.slow)
                 cases[item.path] += 1
         elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            item.add_marker(pytest.mark.xdist_group("report" if item.path.name in EXPECTING else item.path.stem))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
@@ -146,11 +167,10 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, (str, bytes)) and len(val) > 300 else None
 
 
-@pytest.fixture(autouse=True)
-def _default_target(request, monkeypatch):
+@pytest.fixture
+def _default_target(monkeypatch):
     """Ask for what users are held to, in tests marked ``default_target``."""
-    if request.node.get_closest_marker("default_target") is not None:
-        monkeypatch.setattr(target, "DEFAULT", target.Target())
+    monkeypatch.setattr(target, "DEFAULT", target.Target())
 
 
 @pytest.fixture(scope="module")

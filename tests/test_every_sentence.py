@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from thorough import one_in
+from thorough import ALL, one_in
 
 from pkdp_pipeline import (
     AttackerModel,
@@ -368,6 +368,33 @@ def written(sentences: dict[str, str]) -> str:
     return "\n".join(blocks)
 
 
+DEAR = {
+    "count, k and noise",
+    "count, exact",
+    "count, k, in a box, nobody known",
+    "count, k, in a box, 7 known",
+    "count, k, noise and a release threshold, in a box",
+    "count, noise and a release threshold, in a box",
+    "count, noise and uncertainty",
+    "histogram, presence, k, noise and thresholds",
+    "histogram, several cells, nobody known",
+    "histogram, several cells, 7 known",
+    "histogram, value, options with noise",
+    "histogram, value through absence, 7 known",
+    "secret sample, noised below",
+    "total, many attackers",
+    "total, tables with two attackers",
+    "total, value through absence: one day protected, at most 2",
+}
+"""Sentences whose numbers take half of the time: others have all their words, and the slow run alone compares them."""
+
+
+def read() -> dict[str, str]:
+    """Return the file's blocks by title."""
+    blocks = FILE.read_text(encoding="utf-8").removeprefix("## ").split("\n\n## ")
+    return {block.partition("\n")[0]: block.partition("\n")[2].rstrip("\n") for block in blocks}
+
+
 @pytest.fixture(scope="module")
 def certificates() -> dict[str, Certificate]:
     return every()
@@ -375,11 +402,24 @@ def certificates() -> dict[str, Certificate]:
 
 @pytest.fixture(scope="module")
 def sentences(certificates) -> dict[str, str]:
-    return {title: one.sentence() for title, one in certificates.items()}
+    return {title: one.sentence() for title, one in certificates.items() if ALL or title not in DEAR}
 
 
-def test_every_sentence_is_as_it_was_read(sentences):
-    assert written(sentences) == FILE.read_text(encoding="utf-8"), f"if this is meant: {__doc__}"
+def test_every_sentence_is_as_it_was_read(certificates, sentences):
+    blocks = read()
+    assert list(blocks) == list(certificates)
+    kept = (f"## {title}\n{block}\n" for title, block in blocks.items() if title in sentences)
+    assert written(sentences) == "\n".join(kept), f"if this is meant: {__doc__}"
+
+
+def test_what_is_written_in_the_slow_run_alone_has_the_words_of_others():
+    def phrases(titles):
+        said = (re.sub(r"\d[\d.,e-]*", "#", " ".join(blocks[title].split())) for title in titles)
+        return {phrase for sentence in said for phrase in re.split(r"(?<=[.:;]) ", sentence)}
+
+    blocks = read()
+    assert set(blocks) >= DEAR
+    assert phrases(DEAR) <= phrases(set(blocks) - DEAR)
 
 
 def test_every_theorem_and_every_rule_is_in_the_file(certificates):
@@ -405,9 +445,9 @@ def test_what_was_declared_is_said_once_and_of_counts_no_cells(sentences):
 
 
 def test_a_promise_that_rests_on_others_says_that_their_records_are_independent(certificates, sentences):
-    for title, one in certificates.items():
-        if "independent" not in sentences[title] and "sample" not in title:
-            assert not one.stated().has_partial_knowledge, title
+    for title, sentence in sentences.items():
+        if "independent" not in sentence and "sample" not in title:
+            assert not certificates[title].stated().has_partial_knowledge, title
 
 
 STRENGTHENS = (
@@ -427,9 +467,9 @@ STRENGTHENS = (
 
 def test_the_sentence_that_names_the_number_says_all_that_limits_the_attacker(certificates, sentences):
     """It is quoted alone: what follows it tells more of what holds, or is about the data."""
-    for title, one in certificates.items():
-        if one.has_partial_knowledge:
-            told, _, _ = sentences[title].partition("Protects ")
+    for title, sentence in sentences.items():
+        if certificates[title].has_partial_knowledge:
+            told, _, _ = sentence.partition("Protects ")
             _, *more = re.split(r"(?<=\.) (?=[A-ZΔδ])", told.strip())
             assert [text for text in more if not text.startswith(STRENGTHENS)] == [], title
 
@@ -448,8 +488,8 @@ NO_CLAIM = re.compile(
 @pytest.mark.parametrize("part", one_in(3, range(6)))
 def test_every_number_of_every_sentence_is_certified_and_can_be_read_by_others(certificates, sentences, part):
     spare = 1.0001
-    for title, one in list(certificates.items())[part::6]:
-        text = sentences[title]
+    for title, text in list(sentences.items())[part::6]:
+        one = certificates[title]
         declared = {match.groups() for each in getattr(one, "evidence", ()) for match in PAIR.finditer(each.declares)}
         pairs = list(PAIR.finditer(text))
         assert pairs, title

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thorough import spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
@@ -52,15 +53,29 @@ def test_too_many_cells_and_none_are_counted_another_way():
     assert not joinable(codes)
 
 
+STORED = """
+CREATE TABLE stored AS SELECT i % 700 AS u, 'p' || i % 700 AS name, (i % 700)::DOUBLE AS real,
+    i % 700 * 10000019 AS sparse, CASE WHEN i % 7 < 6 THEN 'cell ' || i % 7 END AS c, i % 5 AS d
+FROM range(2100) r(i)
+"""
+
+
 @pytest.fixture
 def connection():
     with duckdb.connect() as connection:
-        connection.execute(
-            "CREATE TABLE stored AS SELECT i % 700 AS u, 'p' || i % 700 AS name, (i % 700)::DOUBLE AS real, "
-            "i % 700 * 10000019 AS sparse, CASE WHEN i % 7 < 6 THEN 'cell ' || i % 7 END AS c, i % 5 AS d "
-            "FROM range(2100) r(i)"
-        )
+        connection.execute(STORED)
         yield connection
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory):
+    """A connection whose rows no test changes, with a file of them, and with rows of which one is nobody's."""
+    with duckdb.connect() as connection:
+        connection.execute(STORED)
+        connection.execute("CREATE TABLE lacking AS FROM stored; INSERT INTO lacking (c, d) VALUES ('cell 2', 0)")
+        file = tmp_path_factory.mktemp("codes") / "stored.parquet"
+        connection.execute(f"COPY stored TO '{file}'")
+        yield connection, str(file)
 
 
 def rows_of(relation, unit=("u",), by=("c",)):
@@ -72,22 +87,30 @@ def by_code(relation, unit=("u",), by=("c",)):
     return rows_of(relation, unit, by).cells(Selection(unit=unit, by=by))
 
 
-@pytest.mark.parametrize("unit", [("u",), ("name",), ("real",), ("sparse",), ("u", "name")])
-@pytest.mark.parametrize("by", [("c",), ("d",), ("d", "c")])
-def test_rows_are_counted_by_code(connection, tmp_path, unit, by):
-    connection.execute(f"COPY stored TO '{tmp_path}/stored.parquet'")
-    for relation in (
-        connection.table("stored"),
-        connection.sql("SELECT * FROM stored WHERE u >= 0"),
-        connection.read_parquet(str(tmp_path / "stored.parquet")),
-        duckdb.from_arrow(connection.table("stored").to_arrow_table().to_reader()),
-    ):
-        answer = by_code(relation, unit, by)
-        found = {tuple(row[f"b{i}"] for i in range(len(by))): row["n"] for row in answer.to_pylist()}
-        names = ", ".join(by)
-        plain = connection.sql(f"SELECT {names}, count(DISTINCT u) FROM stored GROUP BY {names}").fetchall()
-        assert found == {row[:-1]: row[-1] for row in plain}
-        assert not any(row["missing_unit"] or row["several_cells"] for row in answer.to_pylist())
+RELATIONS = {
+    "table": lambda connection, file: connection.table("stored"),
+    "query": lambda connection, file: connection.sql("SELECT * FROM stored WHERE u >= 0"),
+    "file": lambda connection, file: connection.read_parquet(file),
+    "stream": lambda connection, file: duckdb.from_arrow(connection.table("stored").to_arrow_table().to_reader()),
+}
+
+
+@pytest.mark.parametrize(
+    ("unit", "by", "relation"),
+    spread(
+        4,
+        [("u",), ("name",), ("real",), ("sparse",), ("u", "name")],
+        [("c",), ("d",), ("d", "c")],
+        [pytest.param(relation, id=name) for name, relation in RELATIONS.items()],
+    ),
+)
+def test_rows_are_counted_by_code(reading, unit, by, relation):
+    answer = by_code(relation(*reading), unit, by)
+    found = {tuple(row[f"b{i}"] for i in range(len(by))): row["n"] for row in answer.to_pylist()}
+    names = ", ".join(by)
+    plain = reading[0].sql(f"SELECT {names}, count(DISTINCT u) FROM stored GROUP BY {names}").fetchall()
+    assert found == {row[:-1]: row[-1] for row in plain}
+    assert not any(row["missing_unit"] or row["several_cells"] for row in answer.to_pylist())
 
 
 @pytest.mark.parametrize("unit", ["u", "name", "real", "sparse"])
@@ -179,26 +202,33 @@ def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch, hash
         assert engine.cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
 
 
-@pytest.mark.parametrize("where", ["c == 'cell 1'", "d >= 1", "c == 'nobody'"])
-@pytest.mark.parametrize("unit", [("u",), ("name",), ("u", "name")])
-def test_people_who_do_not_satisfy_are_counted_only_when_asked_for(connection, unit, where):
+@pytest.mark.parametrize(
+    ("where", "unit", "table", "rows"),
+    spread(
+        4,
+        ["c == 'cell 1'", "d >= 1", "c == 'nobody'"],
+        [("u",), ("name",), ("u", "name")],
+        ["stored", "lacking"],
+        ["once", "twice", "stream"],
+    ),
+)
+def test_people_who_do_not_satisfy_are_counted_only_when_asked_for(reading, where, unit, table, rows):
     """A unit that is missing is noticed in rows that do not satisfy, too, also where rows can be read only once."""
-    asked = [Selection(unit=unit, where=where, everybody=everybody) for everybody in (True, False)]
-    for missing in (False, True):
-        if missing:
-            connection.execute("INSERT INTO stored (c, d) VALUES ('cell 2', 0)")
-        stored = connection.table("stored")
-        twice = connection.sql("SELECT * FROM stored UNION ALL SELECT * FROM stored")
-        # None: a stream, which names of text are not counted of.
-        for relation in (stored, twice) if "name" in unit else (stored, twice, None):
-            tallies = []
-            for question in asked:
-                frame = duckdb.from_arrow(stored.to_arrow_table().to_reader()) if relation is None else relation
-                tallies.append(engine_for(frame).tally(frame, question))
-            all_of_them, some = tallies
-            assert (all_of_them.population, some.population) == (700, None)
-            assert all_of_them.satisfying == some.satisfying
-            assert all_of_them.missing_unit == some.missing_unit == missing
+    if rows == "stream" and "name" in unit:
+        return  # of which names of text are not counted
+    connection, _ = reading
+    tallies = []
+    for everybody in (True, False):
+        frame = connection.table(table)
+        if rows == "twice":
+            frame = connection.sql(f"SELECT * FROM {table} UNION ALL SELECT * FROM {table}")
+        elif rows == "stream":
+            frame = duckdb.from_arrow(frame.to_arrow_table().to_reader())
+        tallies.append(engine_for(frame).tally(frame, Selection(unit=unit, where=where, everybody=everybody)))
+    all_of_them, some = tallies
+    assert (all_of_them.population, some.population) == (700, None)
+    assert all_of_them.satisfying == some.satisfying
+    assert all_of_them.missing_unit == some.missing_unit == (table == "lacking")
 
 
 def test_a_row_that_cannot_be_read_is_not_repeated(connection, tmp_path):

@@ -6,6 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from local_spark import local_spark
+from one_duckdb import one_duckdb
+
+__all__ = ["one_duckdb"]
 
 BASIC = """
     dataset = "visits"

@@ -8,12 +8,17 @@ import duckdb
 import pandas as pd
 import pytest
 from thorough import one_in
+from worker_inside import workers_inside
 
 import pkdp_pipeline as pkdp
 import pkdp_pipeline.duckdb
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.gate.description import describe
 from pkdp_pipeline.releases.release import Release
+
+__all__ = ["workers_inside"]
+
+pytestmark = pytest.mark.usefixtures("workers_inside")
 
 DAY = "2021-03-01"
 PEOPLE = pd.DataFrame({"id": range(170), "cell": ["a"] * 90 + ["b"] * 60 + ["c"] * 20, "site": ["x", "y"] * 85})

@@ -78,12 +78,12 @@ def refused(connection, query, match):
         connection.sql(query).fetchall()
 
 
-def test_a_histogram_has_the_columns_names_and_types(con):
-    result = con.sql("FROM pkdp_histogram('events', ['country', 'GRP'], k := 3)")
+def test_a_histogram_has_the_columns_names_and_types(shared):
+    result = shared.sql("FROM pkdp_histogram('events', ['country', 'GRP'], k := 3)")
     assert result.columns == ["country", "Grp", "count"]
     assert [str(kind) for kind in result.types] == ["VARCHAR", "TINYINT", "BIGINT"]
-    assert rows_of(con, "FROM pkdp_histogram('events', ['country', 'GRP'], k := 3)") == rows_published(
-        pkdp.histogram(con.table("events"), ["country", "Grp"], unit="uid", attacker=ATTACKER, k=3)
+    assert rows_of(shared, "FROM pkdp_histogram('events', ['country', 'GRP'], k := 3)") == rows_published(
+        pkdp.histogram(shared.table("events"), ["country", "Grp"], unit="uid", attacker=ATTACKER, k=3)
     )
 
 
@@ -141,32 +141,33 @@ def test_sql_publishes_what_the_library_publishes(table, k, one_cell, missing_un
 
 
 @pytest.mark.parametrize("kind", sorted(KEYS))
-def test_every_key_of_every_type_comes_back_as_it_is(kind):
-    with duckdb.connect() as con:
-        values = ", ".join(f"({number}, CAST({value} AS {kind}))" for number, value in enumerate(KEYS[kind]))
-        con.execute("SET TimeZone = 'America/New_York'")
-        con.execute(
-            f"CREATE TABLE events AS SELECT 2 * uid + i AS uid, key FROM (VALUES {values}) t(uid, key), range(2) r(i)"
-        )
-        install(con, attacker=ATTACKER, unit="uid")
-        missing = "isnan(e.key)" if kind in ("FLOAT", "DOUBLE") else "false"
-        lost = con.sql(
-            "SELECT count(*) FROM events e WHERE NOT EXISTS (FROM pkdp_histogram('events', 'key', k := 2) h "
-            f"WHERE h.key IS NOT DISTINCT FROM CASE WHEN {missing} THEN NULL ELSE e.key END)"
-        )
-        assert lost.fetchall() == [(0,)]
+def test_every_key_of_every_type_comes_back_as_it_is(shared, kind):
+    values = ", ".join(f"({number}, CAST({value} AS {kind}))" for number, value in enumerate(KEYS[kind]))
+    shared.execute("SET TimeZone = 'America/New_York'")
+    shared.execute(
+        "CREATE OR REPLACE TABLE keyed AS "
+        f"SELECT 2 * uid + i AS uid, key FROM (VALUES {values}) t(uid, key), range(2) r(i)"
+    )
+    missing = "isnan(e.key)" if kind in ("FLOAT", "DOUBLE") else "false"
+    lost = shared.sql(
+        "SELECT count(*) FROM keyed e WHERE NOT EXISTS (FROM pkdp_histogram('keyed', 'key', k := 2) h "
+        f"WHERE h.key IS NOT DISTINCT FROM CASE WHEN {missing} THEN NULL ELSE e.key END)"
+    )
+    assert lost.fetchall() == [(0,)]
 
 
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
-def test_points_in_time_beyond_the_calendar_are_missing(con, kind):
+def test_points_in_time_beyond_the_calendar_are_missing(shared, kind):
     values = "['infinity', '-infinity', '0044-03-15 (BC)']"
-    con.execute(f"CREATE TABLE moments AS SELECT uid, {values}[1 + uid % 3]::{kind} AS moment FROM range(15) t(uid)")
-    assert con.sql("FROM pkdp_histogram('moments', 'moment', k := 2)").fetchall() == [(None, 15)]
+    shared.execute(
+        f"CREATE OR REPLACE TABLE moments AS SELECT uid, {values}[1 + uid % 3]::{kind} AS moment FROM range(15) t(uid)"
+    )
+    assert shared.sql("FROM pkdp_histogram('moments', 'moment', k := 2)").fetchall() == [(None, 15)]
 
 
-def test_an_enum_does_not_list_what_is_withheld(con):
-    con.execute("CREATE TABLE moods AS SELECT uid, country::ENUM('DE', 'NO', 'US', 'XX') AS country FROM events")
-    result = con.sql("FROM pkdp_histogram('moods', 'country', k := 20)")
+def test_an_enum_does_not_list_what_is_withheld(shared):
+    shared.execute("CREATE TABLE moods AS SELECT uid, country::ENUM('DE', 'NO', 'US', 'XX') AS country FROM events")
+    result = shared.sql("FROM pkdp_histogram('moods', 'country', k := 20)")
     assert [str(kind) for kind in result.types] == ["VARCHAR", "BIGINT"]
     assert result.fetchall() == [("DE", 33), ("NO", 33), ("US", 34)]
 
@@ -199,21 +200,21 @@ def test_types_that_cannot_name_cells_are_refused_when_bound(refusing, kind):
         ("ENUM('a', 'b')", "['b', 'c']", ["b", "c"]),
     ],
 )
-def test_a_domain_has_values_of_the_columns_kind(con, kind, domain, values):
+def test_a_domain_has_values_of_the_columns_kind(shared, kind, domain, values):
     import pandas as pd
 
-    con.execute("SET TimeZone = 'Asia/Kolkata'")
-    con.execute(f"CREATE TABLE typed (uid INTEGER, key {kind})")
-    con.execute(f"INSERT INTO typed SELECT i, {domain}[1]::VARCHAR::{kind} FROM range(5) t(i)")
+    shared.execute("SET TimeZone = 'Asia/Kolkata'")
+    shared.execute(f"CREATE OR REPLACE TABLE typed (uid INTEGER, key {kind})")
+    shared.execute(f"INSERT INTO typed SELECT i, {domain}[1]::VARCHAR::{kind} FROM range(5) t(i)")
     if kind.startswith("TIMESTAMP"):
         values = [pd.Timestamp(value) for value in values]
-    found = rows_of(con, f"FROM pkdp_histogram('typed', 'key', k := 2, domain := {domain})")
+    found = rows_of(shared, f"FROM pkdp_histogram('typed', 'key', k := 2, domain := {domain})")
     spelled = [(uuid.UUID(value), count) if kind == "UUID" else (value, count) for value, count in found]
     expected = [uuid.UUID(value) if kind == "UUID" else value for value in values]
     if kind == "FLOAT":
         expected = [pytest.approx(0.1, rel=1e-7)]
     assert spelled == [(value, None if position else 5) for position, value in enumerate(expected)]
-    direct = pkdp.histogram(con.table("typed"), "key", unit="uid", attacker=ATTACKER, k=2, domain=values)
+    direct = pkdp.histogram(shared.table("typed"), "key", unit="uid", attacker=ATTACKER, k=2, domain=values)
     assert [count for _, count in found] == [count for _, count in rows_published(direct)]
 
 
@@ -255,41 +256,43 @@ def test_a_domain_that_the_column_cannot_hold_is_refused(refusing, kind, domain,
         "[{FLAG: true, country: 'US'}, {FLAG: false, country: 'NO'}]",
     ],
 )
-def test_a_domain_of_several_columns(con, domain):
+def test_a_domain_of_several_columns(shared, domain):
     question = "FROM pkdp_histogram('events', ['country', 'flag'], k := 2, undeclared := 'absent', domain := "
-    assert con.sql(f"{question}{domain})").fetchall() == [("US", True, 17), ("NO", False, 17)]
+    assert shared.sql(f"{question}{domain})").fetchall() == [("US", True, 17), ("NO", False, 17)]
 
 
-def test_a_domain_of_all_combinations(con):
+def test_a_domain_of_all_combinations(shared):
     question = "FROM pkdp_histogram('events', ['country', 'flag'], k := 17, undeclared := 'absent', domain := "
     struct = "{flag: [true, false], country: ['US', 'SE']}"
-    assert con.sql(f"{question}{struct})").fetchall() == [
+    assert shared.sql(f"{question}{struct})").fetchall() == [
         ("US", True, 17),
         ("US", False, 17),
         ("SE", True, None),
         ("SE", False, None),
     ]
-    refused(con, f"{question}{{flag: [true]}})", "one value for each")
+    refused(shared, f"{question}{{flag: [true]}})", "one value for each")
 
 
-def test_a_count_is_a_scalar_and_a_table(con):
-    assert con.sql("SELECT pkdp_count('events', filter := 'flag', k := 20)").fetchall() == [(50,)]
-    table = con.sql("FROM pkdp_count('events', filter := 'FLAG = true', k := 20)")
+def test_a_count_is_a_scalar_and_a_table(shared):
+    assert shared.sql("SELECT pkdp_count('events', filter := 'flag', k := 20)").fetchall() == [(50,)]
+    table = shared.sql("FROM pkdp_count('events', filter := 'FLAG = true', k := 20)")
     assert (table.columns, [str(kind) for kind in table.types]) == (["count"], ["BIGINT"])
     assert table.fetchall() == [(50,)]
-    assert releases(con) == 1
+    assert releases(shared) == 1
 
 
-def test_what_is_suppressed_is_null(con):
-    assert con.sql("SELECT pkdp_count('events', filter := 'flag', k := 51)").fetchall() == [(None,)]
-    again(con)
-    assert con.sql("SELECT pkdp_count('events', filter := 'flag', k := 5, k_complement := 51)").fetchall() == [(None,)]
+def test_what_is_suppressed_is_null(shared):
+    assert shared.sql("SELECT pkdp_count('events', filter := 'flag', k := 51)").fetchall() == [(None,)]
+    again(shared)
+    assert shared.sql("SELECT pkdp_count('events', filter := 'flag', k := 5, k_complement := 51)").fetchall() == [
+        (None,)
+    ]
 
 
-def test_small_counts_are_noised_and_a_column_says_which_are_exact(con):
+def test_small_counts_are_noised_and_a_column_says_which_are_exact(shared):
     cells = "FROM pkdp_histogram('events', 'country', k := 34, noise := 1.0, below := 'noise', domain := ['NO', 'US'],"
     cells += " undeclared := 'absent')"
-    result = con.sql(cells)
+    result = shared.sql(cells)
     assert (result.columns, list(map(str, result.types))) == (
         ["country", "count", "exact"],
         ["VARCHAR", "BIGINT", "BOOLEAN"],
@@ -297,17 +300,17 @@ def test_small_counts_are_noised_and_a_column_says_which_are_exact(con):
     rows = result.fetchall()
     assert [(country, exact) for country, _, exact in rows] == [("NO", False), ("US", True)]
     assert rows[1][1] == 34
-    assert con.sql(cells).fetchall() == rows
-    assert releases(con) == 1
-    again(con)
+    assert shared.sql(cells).fetchall() == rows
+    assert releases(shared) == 1
+    again(shared)
     hidden = (
         "FROM pkdp_histogram('events', 'country', k := 34, noise := 1.0, below := 'noise', release_threshold := 999)"
     )
-    assert con.sql(hidden).fetchall() == [("US", 34, True)]
-    again(con)
+    assert shared.sql(hidden).fetchall() == [("US", 34, True)]
+    again(shared)
     count = "pkdp_count('events', filter := 'flag', k := 60, noise := 1.0, below := 'noise')"
-    ((number, exact),) = con.sql(f"FROM {count}").fetchall()
-    assert (con.sql(f"SELECT {count}").fetchall(), exact) == ([(number,)], False)
+    ((number, exact),) = shared.sql(f"FROM {count}").fetchall()
+    assert (shared.sql(f"SELECT {count}").fetchall(), exact) == ([(number,)], False)
 
 
 @pytest.mark.parametrize(
@@ -325,30 +328,30 @@ def test_small_counts_are_noised_and_a_column_says_which_are_exact(con):
         ),
     ],
 )
-def test_small_counts_are_noised_only_where_that_is_whole(con, arguments, match):
-    con.execute("CREATE VIEW marked AS SELECT uid, country, flag AS exact FROM events")
-    refused(con, f"FROM pkdp_histogram('marked', {arguments})", f"ArgumentError: .*{match}")
-    assert releases(con) == 0
+def test_small_counts_are_noised_only_where_that_is_whole(shared, arguments, match):
+    shared.execute("CREATE OR REPLACE VIEW marked AS SELECT uid, country, flag AS exact FROM events")
+    refused(shared, f"FROM pkdp_histogram('marked', {arguments})", f"ArgumentError: .*{match}")
+    assert releases(shared) == 0
 
 
-def test_counts_are_shown_as_a_rule_of_display_says(con):
+def test_counts_are_shown_as_a_rule_of_display_says(shared):
     rounded = "FROM pkdp_histogram('events', 'country', k := 20, display := {'rounding': 10})"
-    assert con.sql(rounded).fetchall() == [("DE", 30), ("NO", 30), ("US", 30)]
+    assert shared.sql(rounded).fetchall() == [("DE", 30), ("NO", 30), ("US", 30)]
     # The same rule as JSON text is the same question, and another rule another one, about the same people.
-    assert con.sql(rounded.replace("{'rounding': 10}", "'{\"rounding\": 10}'")).fetchall() == [
+    assert shared.sql(rounded.replace("{'rounding': 10}", "'{\"rounding\": 10}'")).fetchall() == [
         ("DE", 30),
         ("NO", 30),
         ("US", 30),
     ]
-    assert releases(con) == 1
-    refused(con, rounded.replace("10", "11"), "DifferencingError")
-    again(con)
+    assert releases(shared) == 1
+    refused(shared, rounded.replace("10", "11"), "DifferencingError")
+    again(shared)
     bands = "FROM pkdp_histogram('events', 'country', display := {'bands': [0, 20, 34]}, domain := ['NO', 'US'], "
-    assert con.sql(f"{bands} undeclared := 'absent')").fetchall() == [("NO", 20), ("US", 34)]
-    again(con)
-    assert con.sql("SELECT pkdp_count('events', k := 20, display := {'rounding': 40, 'mode': 'down'})").fetchall() == [
-        (80,)
-    ]
+    assert shared.sql(f"{bands} undeclared := 'absent')").fetchall() == [("NO", 20), ("US", 34)]
+    again(shared)
+    assert shared.sql(
+        "SELECT pkdp_count('events', k := 20, display := {'rounding': 40, 'mode': 'down'})"
+    ).fetchall() == [(80,)]
 
 
 @pytest.mark.parametrize(
@@ -361,9 +364,9 @@ def test_counts_are_shown_as_a_rule_of_display_says(con):
         ("{'random_rounding': 3}", "needs k"),
     ],
 )
-def test_a_rule_of_display_that_means_nothing_is_refused(con, display, match):
-    refused(con, f"FROM pkdp_histogram('events', 'country', display := {display})", match)
-    assert releases(con) == 0
+def test_a_rule_of_display_that_means_nothing_is_refused(shared, display, match):
+    refused(shared, f"FROM pkdp_histogram('events', 'country', display := {display})", match)
+    assert releases(shared) == 0
 
 
 @pytest.mark.parametrize(
@@ -379,14 +382,14 @@ def test_a_rule_of_display_that_means_nothing_is_refused(con, display, match):
         ("NOT (maybe = 'x' AND flag)", 75),
     ],
 )
-def test_a_filter_means_what_it_means_in_sql(con, condition, expected):
-    con.execute(
-        "CREATE VIEW wide AS SELECT *, CASE uid % 4 WHEN 0 THEN 'x' WHEN 1 THEN 'y' WHEN 2 THEN 'z' END maybe "
-        "FROM events"
+def test_a_filter_means_what_it_means_in_sql(shared, condition, expected):
+    shared.execute(
+        "CREATE OR REPLACE VIEW wide AS "
+        "SELECT *, CASE uid % 4 WHEN 0 THEN 'x' WHEN 1 THEN 'y' WHEN 2 THEN 'z' END maybe FROM events"
     )
-    assert con.sql(f"SELECT count(*) FROM wide WHERE {condition}").fetchall() == [(expected,)]
+    assert shared.sql(f"SELECT count(*) FROM wide WHERE {condition}").fetchall() == [(expected,)]
     text = condition.replace("'", "''")
-    assert con.sql(f"SELECT pkdp_count('wide', filter := '{text}', k := 2)").fetchall() == [(expected,)]
+    assert shared.sql(f"SELECT pkdp_count('wide', filter := '{text}', k := 2)").fetchall() == [(expected,)]
 
 
 @pytest.mark.parametrize(
@@ -397,22 +400,22 @@ def test_other_filters_are_our_error(refusing, condition):
     assert releases(refusing) == 0
 
 
-def test_the_same_request_is_published_once(con):
+def test_the_same_request_is_published_once(shared):
     noisy = "'events', 'country', k := 2, noise := 0.01, release_threshold := 5"
-    first = con.sql(f"FROM pkdp_histogram({noisy})").fetchall()
+    first = shared.sql(f"FROM pkdp_histogram({noisy})").fetchall()
     twice = f"WITH h AS (FROM pkdp_histogram({noisy})) SELECT a.*, b.count FROM h a JOIN h b USING (country)"
-    assert sorted(con.sql(twice).fetchall()) == sorted((country, count, count) for country, count in first)
+    assert sorted(shared.sql(twice).fetchall()) == sorted((country, count, count) for country, count in first)
     union = f"FROM pkdp_histogram({noisy}) UNION ALL FROM pkdp_histogram({noisy})"
-    assert sorted(con.sql(union).fetchall()) == sorted(first * 2)
-    con.execute(f"CREATE TABLE kept AS FROM pkdp_histogram({noisy})")
-    assert con.sql("FROM kept").fetchall() == first
+    assert sorted(shared.sql(union).fetchall()) == sorted(first * 2)
+    shared.execute(f"CREATE TABLE kept AS FROM pkdp_histogram({noisy})")
+    assert shared.sql("FROM kept").fetchall() == first
     spelled = (
         "'EVENTS', ['COUNTRY'], k := 2, noise := 1e-2, release_threshold := 5, period := 'all', one_cell := 'error'"
     )
-    assert con.sql(f"FROM pkdp_histogram({spelled})").fetchall() == first
-    con.execute(f"CREATE VIEW seen AS FROM pkdp_histogram({noisy})")
-    assert con.sql("FROM seen").fetchall() == con.sql("FROM seen").fetchall() == first
-    assert releases(con) == 1
+    assert shared.sql(f"FROM pkdp_histogram({spelled})").fetchall() == first
+    shared.execute(f"CREATE VIEW seen AS FROM pkdp_histogram({noisy})")
+    assert shared.sql("FROM seen").fetchall() == shared.sql("FROM seen").fetchall() == first
+    assert releases(shared) == 1
 
 
 def test_a_first_request_of_many_rows_and_threads_is_published_once(con):
@@ -424,7 +427,7 @@ def test_a_first_request_of_many_rows_and_threads_is_published_once(con):
     assert releases(con) == 1
 
 
-def test_no_argument_comes_from_data(con):
+def test_no_argument_comes_from_data(shared):
     """A certificate names the filter: one computed from a person's value would publish that value."""
     for statement in (
         "SELECT pkdp_count('events', filter := 'uid >= ' || (SELECT max(uid) FROM events), k := 2)",
@@ -437,16 +440,18 @@ def test_no_argument_comes_from_data(con):
         "FROM pkdp_histogram('events', 'country', filter := (SELECT 'uid >= ' || max(uid) FROM events), k := 2)",
     ):
         with pytest.raises(duckdb.Error):
-            con.execute(statement)
-        assert releases(con) == 0, statement
-    assert con.sql("SELECT pkdp_count('events', filter := 'fl' || 'ag', k := 20 + 1)").fetchall() == [(50,)]
+            shared.execute(statement)
+        assert releases(shared) == 0, statement
+    assert shared.sql("SELECT pkdp_count('events', filter := 'fl' || 'ag', k := 20 + 1)").fetchall() == [(50,)]
 
 
-def test_equal_filters_are_one_request(con):
-    first = con.sql("SELECT pkdp_count('events', filter := 'flag AND country IN (''US'', ''NO'')', noise := 0.01)")
-    other = con.sql("SELECT pkdp_count('events', filter := '(Country in (''NO'',''US'')) and (FLAG)', noise := 0.01)")
+def test_equal_filters_are_one_request(shared):
+    first = shared.sql("SELECT pkdp_count('events', filter := 'flag AND country IN (''US'', ''NO'')', noise := 0.01)")
+    other = shared.sql(
+        "SELECT pkdp_count('events', filter := '(Country in (''NO'',''US'')) and (FLAG)', noise := 0.01)"
+    )
     assert first.fetchall() == other.fetchall()
-    assert releases(con) == 1
+    assert releases(shared) == 1
 
 
 @pytest.mark.parametrize(
@@ -461,10 +466,10 @@ def test_equal_filters_are_one_request(con):
         "FROM pkdp_histogram('events', 'country', k := 20) LIMIT 0",
     ],
 )
-def test_looking_at_a_statement_publishes_nothing(con, statement):
-    con.execute(statement).fetchall()
-    con.sql("FROM pkdp_histogram('events', 'country', k := 20)")  # a relation that nobody reads
-    assert releases(con) == 0
+def test_looking_at_a_statement_publishes_nothing(shared, statement):
+    shared.execute(statement).fetchall()
+    shared.sql("FROM pkdp_histogram('events', 'country', k := 20)")  # a relation that nobody reads
+    assert releases(shared) == 0
 
 
 def test_a_prepared_statement_publishes_when_it_runs(con):
@@ -473,21 +478,21 @@ def test_a_prepared_statement_publishes_when_it_runs(con):
     assert releases(con) == 1
 
 
-def test_parameters_of_a_statement_are_arguments(con):
-    found = con.execute("FROM pkdp_histogram('events', $by, k := $k)", {"by": "country", "k": 34}).fetchall()
+def test_parameters_of_a_statement_are_arguments(shared):
+    found = shared.execute("FROM pkdp_histogram('events', $by, k := $k)", {"by": "country", "k": 34}).fetchall()
     assert found == [("US", 34)]
 
 
-def test_releases_lists_what_was_published(con):
-    con.sql("FROM pkdp_histogram('events', 'country', k := 34)").fetchall()
-    ((identity, table, label, period, rows, sentence, text),) = con.sql("FROM pkdp_releases()").fetchall()
+def test_releases_lists_what_was_published(shared):
+    shared.sql("FROM pkdp_histogram('events', 'country', k := 34)").fetchall()
+    ((identity, table, label, period, rows, sentence, text),) = shared.sql("FROM pkdp_releases()").fetchall()
     assert (table, label, period, rows) == ("events", "histogram by country of events", "all", 1)
     assert len(identity) == 64
     assert sentence.startswith("Private at ε = ")
     assert json.loads(text)["attacker"]["p_max"] == 0.1
     assert pkdp.Certificate.from_json(text).verify()
     path = "SELECT certificate ->> '$.attacker.p_max' FROM pkdp_releases()"
-    assert con.sql(path).fetchall() == [("0.1",)]
+    assert shared.sql(path).fetchall() == [("0.1",)]
 
 
 def test_the_ledger_is_the_one_given_and_wants_a_period(con, tmp_path):
@@ -505,12 +510,12 @@ def test_the_ledger_is_the_one_given_and_wants_a_period(con, tmp_path):
     refused(con, "FROM pkdp_releases()", "LedgerError: .*closed")
 
 
-def test_a_release_that_undoes_another_is_refused(con):
-    con.sql("FROM pkdp_histogram('events', 'country', k := 20)").fetchall()
-    refused(con, "SELECT pkdp_count('events', k := 20)", "DifferencingError")
-    con.execute("CREATE TABLE others AS FROM events")
-    refused(con, "FROM pkdp_histogram('others', 'country', k := 20)", "DifferencingError")
-    assert releases(con) == 1
+def test_a_release_that_undoes_another_is_refused(shared):
+    shared.sql("FROM pkdp_histogram('events', 'country', k := 20)").fetchall()
+    refused(shared, "SELECT pkdp_count('events', k := 20)", "DifferencingError")
+    shared.execute("CREATE OR REPLACE TABLE others AS FROM events")
+    refused(shared, "FROM pkdp_histogram('others', 'country', k := 20)", "DifferencingError")
+    assert releases(shared) == 1
 
 
 def test_rules_of_a_call_come_before_those_of_install(con):
@@ -584,11 +589,11 @@ def test_a_way_out_is_written_in_sql_or_is_of_install(con):
     refused(con, noiseless, "in Python, the ledger that install is given: evidence=pkdp")
 
 
-def test_a_unit_that_the_table_lacks_is_named(con):
-    con.execute('CREATE TABLE others AS SELECT uid AS "UID", flag FROM events')
-    refused(con, "SELECT pkdp_count('others', k := 2)", "unit names column 'uid'")
-    con.execute("CREATE TABLE nobody AS SELECT flag FROM events")
-    refused(con, "SELECT pkdp_count('nobody', k := 2)", "unit names column 'uid', which the table does not have")
+def test_a_unit_that_the_table_lacks_is_named(shared):
+    shared.execute('CREATE OR REPLACE TABLE others AS SELECT uid AS "UID", flag FROM events')
+    refused(shared, "SELECT pkdp_count('others', k := 2)", "unit names column 'uid'")
+    shared.execute("CREATE TABLE nobody AS SELECT flag FROM events")
+    refused(shared, "SELECT pkdp_count('nobody', k := 2)", "unit names column 'uid', which the table does not have")
 
 
 def test_a_search_path_of_several_schemas_never_gives_another_table(con):
@@ -612,17 +617,17 @@ def test_a_views_columns_are_those_it_has_now(con):
     assert result.fetchall() == [("no", 50), ("yes", 50)]
 
 
-def test_a_view_whose_table_is_gone_is_named(con):
-    con.execute("CREATE TABLE base AS FROM events; CREATE VIEW lost AS FROM base; DROP TABLE base")
-    refused(con, "FROM pkdp_histogram('lost', 'country', k := 3)", "'lost' is a view that cannot be read")
+def test_a_view_whose_table_is_gone_is_named(shared):
+    shared.execute("CREATE TABLE base AS FROM events; CREATE VIEW lost AS FROM base; DROP TABLE base")
+    refused(shared, "FROM pkdp_histogram('lost', 'country', k := 3)", "'lost' is a view that cannot be read")
 
 
-def test_an_error_about_a_type_does_not_list_the_values_of_an_enum(con):
-    con.execute("CREATE TABLE lists AS SELECT uid, [country::ENUM('US', 'NO', 'DE', 'secret')] AS tags FROM events")
+def test_an_error_about_a_type_does_not_list_the_values_of_an_enum(shared):
+    shared.execute("CREATE TABLE lists AS SELECT uid, [country::ENUM('US', 'NO', 'DE', 'secret')] AS tags FROM events")
     for query in (
         "FROM pkdp_histogram('lists', 'tags', k := 3)",
         "SELECT pkdp_count('lists', filter := 'tags = ''US'' AND true', k := 3)",
     ):
         with pytest.raises(duckdb.InvalidInputException, match=r"'tags'.* has type ENUM\[\]") as caught:
-            con.execute(query).fetchall()
+            shared.execute(query).fetchall()
         assert "secret" not in str(caught.value)

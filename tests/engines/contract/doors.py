@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from adapters import adapters
+from worker_inside import Inside
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import errors
@@ -103,27 +104,6 @@ def by_macros(table: pa.Table, *, by: Any, unit: Any, k: int, **rules: Any) -> C
     raise as_ours(said)
 
 
-class WorkerHere(worker.Worker):
-    """A gate's worker that is no process of its own: starting one takes seconds."""
-
-    def __init__(self, database: Path, memory: str) -> None:
-        self._vault, self._connection, self._answer = worker.open_vault(database), self, b""
-
-    alive = True
-
-    def end(self) -> None:
-        self._vault.close()
-
-    def send(self, job: worker.Job) -> None:
-        self._answer = worker._outcome(self._vault, job)
-
-    def poll(self, seconds: float | None) -> bool:
-        return True
-
-    def recv_bytes(self, most: int) -> bytes:
-        return self._answer
-
-
 def by_gate(table: pa.Table, *, by: Any, unit: Any, k: int, **rules: Any) -> Cells:
     """Ask a gate for the table of a database."""
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +114,7 @@ def by_gate(table: pa.Table, *, by: Any, unit: Any, k: int, **rules: Any) -> Cel
         columns = [name for name in table.column_names if name not in _listed(unit)]  # it drops rows without a unit
         offered = {"unit": unit, "columns": columns, "k": k}
         policy = {"period": DAY.isoformat(), "attacker": {"p_max": 0.5}, "tables": {"people": offered}}
-        with patch.object(worker, "Worker", WorkerHere), pkdp.duckdb.Gate(file, policy=policy) as gate:
+        with patch.object(worker, "Worker", Inside), pkdp.duckdb.Gate(file, policy=policy) as gate:
             question = {"table": "people", "histogram": _listed(by), "k": k}
             return cells(gate.ask(question | ({"filter": _filter(rules)} if _filter(rules) else {})).table)
 

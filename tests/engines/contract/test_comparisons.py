@@ -193,7 +193,7 @@ def differing(table, queries, door):
     return {query: found[query] for query, wanted in queries.items() if not agree(found[query], wanted)}
 
 
-@pytest.mark.parametrize(("door", "part"), spread(2, EVERY, range(4)))
+@pytest.mark.parametrize(("door", "part"), spread(4, EVERY, range(4)))
 def test_a_constant_takes_the_type_of_the_column(door, part):
     wrong = []
     # A query is a job of Spark: there a third of the columns will do.

@@ -64,7 +64,7 @@ def test_every_door_refuses_by_an_error_of_ours(door):
 
 
 def cases():
-    """Return every type with the doors of its frames: a third of them, of doors that take longer a twelfth.
+    """Return every type with the doors of its frames: a fifth of them, of doors that take longer a twentieth.
 
     The others are slow.
     """
@@ -74,7 +74,7 @@ def cases():
             door,
             one,
             id=f"{door.name}-{one.name}-{one.column.type}",
-            marks=[*door.marks, *([pytest.mark.slow] if (place + number) % (12 if door.slow else 3) else [])],
+            marks=[*door.marks, *([pytest.mark.slow] if (place + number) % (20 if door.slow else 5) else [])],
         )
         for place, one in enumerate(TYPES)
         for number, door in enumerate(tried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 
 import duckdb
 import narwhals as nw
@@ -211,25 +212,45 @@ def test_all_texts_of_arrow_are_units_and_cells(kind):
 LEAST = {pa.float64(): 2.0**53, pa.float32(): 2.0**24}
 
 
+def measured(largest, kind, *others):
+    people = pa.array([*(largest - i for i in range(25)), 0.5, -0.0, float("inf"), *others], kind)
+    return pa.table({"person": people, "clinic": ["a"] * len(people), "day": range(len(people))})
+
+
 @pytest.mark.parametrize(("adapter", "kind"), spread(2, EVERY, LEAST))
 def test_whole_numbers_that_rounding_may_have_made_one_are_found_everywhere(adapter, kind):
     """80 people of HUGEINT whom DuckDB's COPY writes as DOUBLE were published as 41."""
     least = LEAST[kind]
-
-    def rows(largest, *others):
-        people = pa.array([*(largest - i for i in range(25)), 0.5, -0.0, float("inf"), *others], kind)
-        return pa.table({"person": people, "clinic": ["a"] * len(people), "day": range(len(people))})
-
-    with adapter.frame(rows(least, None, float("nan"))) as frame:
+    with adapter.frame(measured(least, kind, None, float("nan"))) as frame:
         assert engine_for(frame).units(frame, ("person",)) == Units(rounded=True)
         assert engine_for(frame).units(frame, ("clinic", "person")) == Units(rounded=True)
-        for ask in ({}, {"units": "exact"}, {"where": "day > 26"}, {"one_cell": "hash"}):
-            with pytest.raises(pkdp.InputCheckError, match="kept as reals"):
-                asked(frame, missing_unit="drop", **ask)
-        with pytest.raises(pkdp.InputCheckError, match="kept as reals"):
-            pkdp.count(frame, "day > 26", unit="person", attacker=SURE, missing_unit="drop", k=2)
-    with adapter.frame(rows(-least)) as frame:
+    with adapter.frame(measured(-least, kind)) as frame:
         assert engine_for(frame).units(frame, ("person",)) == Units(rounded=True)
-    with adapter.frame(rows(least - 1)) as frame:
+    with adapter.frame(measured(least - 1, kind)) as frame:
         assert engine_for(frame).units(frame, ("person",)) == Units()
         assert asked(frame).table["count"].tolist() == [28]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "kind", "ask"),
+    spread(
+        6,
+        EVERY,
+        LEAST,
+        [
+            pytest.param({}, id="all"),
+            pytest.param({"units": "exact"}, id="exact"),
+            pytest.param({"where": "day > 26"}, id="where"),
+            pytest.param({"one_cell": "hash"}, id="hash"),
+            pytest.param(None, id="count"),
+        ],
+    ),
+)
+def test_they_are_refused_whatever_is_asked_of_them(adapter, kind, ask):
+    counted = partial(pkdp.count, where="day > 26", unit="person", attacker=SURE, k=2)
+    publish = counted if ask is None else partial(asked, **ask)
+    with (
+        adapter.frame(measured(LEAST[kind], kind, None, float("nan"))) as frame,
+        pytest.raises(pkdp.InputCheckError, match="kept as reals"),
+    ):
+        publish(frame, missing_unit="drop")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from pkdp_pipeline.extras.gate import worker
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.release import Release
@@ -31,40 +31,21 @@ def policy(**further: Any) -> dict[str, Any]:
     return {"attacker": {"p_max": 0.1}, "tables": {"events": table}, **further}
 
 
+@cache
+def _people() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "people.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(PEOPLE)
+        return path.read_bytes()
+
+
 def database(folder: Path) -> Path:
     """Make the database."""
     path = folder / "people.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(PEOPLE)
+    path.write_bytes(_people())
     path.chmod(0o600)
     return path
-
-
-class Inside(worker.Worker):
-    """A worker without a process of its own: jobs reach it as bytes, and so do answers come back."""
-
-    def __init__(self, database: Path, memory: str) -> None:
-        self._vault, self._ended = worker.open_vault(database), False
-        self._connection, self._answer = self, b""  # type: ignore[assignment]
-
-    def send(self, job: Any) -> None:
-        if self._ended:
-            raise BrokenPipeError
-        self._answer = worker._outcome(self._vault, pickle.loads(pickle.dumps(job)))
-
-    def poll(self, seconds: float | None) -> bool:
-        return True
-
-    def recv_bytes(self, most: int) -> bytes:
-        return self._answer
-
-    @property
-    def alive(self) -> bool:
-        return not self._ended
-
-    def end(self) -> None:
-        self._ended = True
-        self._vault.close()
 
 
 def histogram(by: Any = "country", **further: Any) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 
 import pytest
-from analyst import Inside, Scene, database, histogram, policy
+from analyst import Scene, database, histogram, policy
+from worker_inside import workers_inside
 
-from pkdp_pipeline.extras.gate import worker
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.ledger import Ledger
+
+__all__ = ["workers_inside"]
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +24,3 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with Gate(path, policy=rules) as gate, Ledger.open(ledger) as witness:
         gate.ask(histogram())
         yield Scene(gate=gate, folder=folder, ledger=witness)
-
-
-@pytest.fixture(scope="module")
-def workers_inside() -> Iterator[None]:
-    """Let gates of a module start no processes: each takes longer than what it is asked."""
-    importlib.import_module("opendp.prelude")  # takes longer than any question that needs it
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(worker, "Worker", Inside)
-        yield

@@ -197,6 +197,14 @@ def test_noise_needs_no_k_where_every_cell_is_public(public: Gate, question: dic
     assert all(row[-1] is not None for row in rows(release))
 
 
+@pytest.fixture(scope="module")
+def refusing(path: Path) -> Iterator[tuple[Gate, Gate]]:
+    """Two gates that answer no question: with a budget for the worst case, and for partial knowledge."""
+    with Gate(path, policy=policy(budget=WORST)) as worst, Gate(path, policy=policy(budget=PARTIAL)) as partial:
+        yield worst, partial
+        assert [list(gate._ledger.entries()) for gate in (worst, partial)] == [[], []]
+
+
 @pytest.mark.parametrize("budget", [WORST, PARTIAL])
 def test_found_cells_keep_the_k_of_the_policy_beside_noise(path: Path, budget: dict[str, Any]) -> None:
     with Gate(path, policy=policy(budget=budget)) as gate:
@@ -206,25 +214,25 @@ def test_found_cells_keep_the_k_of_the_policy_beside_noise(path: Path, budget: d
     assert release.certificate.mechanism.k == 20
 
 
-def test_without_k_noise_is_as_large_as_the_budgets_say(path: Path) -> None:
+def test_without_k_noise_is_as_large_as_the_budgets_say(refusing: tuple[Gate, Gate]) -> None:
     """Otherwise counts below the policy's k could be read through noise that is hardly there."""
-    with (
-        Gate(path, policy=policy(budget=WORST)) as gate,
-        pytest.raises(BudgetExceededError, match="or ask the curator for a larger budget"),
-    ):
-        gate.ask(count(noise=2.5))
-    with Gate(path, policy=policy(budget=PARTIAL)) as gate:
-        with pytest.raises(ArgumentError, match=r"noise without k must be at most 2, .* or k = 20 as well"):
-            gate.ask(count(noise=2.5))
-        with pytest.raises(ArgumentError, match="at least 20"):
-            gate.ask(count(noise=0.5, k=19))
+    worst, partial = refusing
+    with pytest.raises(BudgetExceededError, match="or ask the curator for a larger budget"):
+        worst.ask(count(noise=2.5))
+    with pytest.raises(ArgumentError, match=r"noise without k must be at most 2, .* or k = 20 as well"):
+        partial.ask(count(noise=2.5))
+    with pytest.raises(ArgumentError, match="at least 20"):
+        partial.ask(count(noise=0.5, k=19))
 
 
-def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(path: Path) -> None:
-    with Gate(path, policy=policy(budget=WORST)) as gate:
-        for question in (count(noise=0.5, k=20), histogram(noise=0.5, k=20), count(noise=0.5, k_complement=20)):
-            with pytest.raises(BudgetExceededError, match="leave them out"):
-                gate.ask(question)
+@pytest.mark.parametrize(
+    "question", [count(noise=0.5, k=20), histogram(noise=0.5, k=20), count(noise=0.5, k_complement=20)]
+)
+def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(
+    refusing: tuple[Gate, Gate], question: dict[str, Any]
+) -> None:
+    with pytest.raises(BudgetExceededError, match="leave them out"):
+        refusing[0].ask(question)
 
 
 BELOW = {"below": "noise", "noise": 1.0, "filter": "country = 'US' OR flag"}
@@ -271,11 +279,10 @@ def test_small_counts_are_noised_and_the_analyst_sees_which(path: Path, tmp_path
     ],
 )
 def test_small_counts_are_noised_only_where_the_policy_lets_them_be(
-    path: Path, budget: dict[str, Any], question: dict[str, Any], match: str
+    refusing: tuple[Gate, Gate], budget: dict[str, Any], question: dict[str, Any], match: str
 ) -> None:
-    error = BudgetExceededError if budget is WORST else ArgumentError
-    with Gate(path, policy=policy(budget=budget)) as gate, pytest.raises(error, match=match):
-        gate.ask(question)
+    with pytest.raises(BudgetExceededError if budget is WORST else ArgumentError, match=match):
+        refusing[budget is PARTIAL].ask(question)
 
 
 def test_a_ledger_remembers_when_the_gate_is_opened_again(path: Path, tmp_path: Path) -> None:

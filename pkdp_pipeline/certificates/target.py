@@ -56,8 +56,13 @@ class Target:
         NotCertifiableError
             Naming what is certified, and the nearest choices that reach the target, and epsilon = 1 at delta = 1e-6.
         """
+        limit = math.inf if self.epsilon is None else self.epsilon
+        noise, _ = certificate.worst_case.parameters or (math.inf, 1.0)
+        # What noise gives against anybody takes no search.
+        if noise < math.inf and noise <= limit and certificate.worst_case.delta(noise) <= self.delta:
+            return
         epsilon, delta = certificate.epsilon(self.delta), rounded_up(self.delta)
-        if epsilon <= (math.inf if self.epsilon is None else self.epsilon) and epsilon < math.inf:
+        if epsilon <= limit and epsilon < math.inf:
             return
         if epsilon < math.inf:
             why = f"epsilon = {rounded_up(epsilon)} at delta = {delta} is above the target, epsilon = {self.epsilon!r}"
@@ -70,7 +75,7 @@ class Target:
                 certificate.mechanism,
                 certificate.attacker,
                 certificate.protects,
-                aim=(math.inf if self.epsilon is None else self.epsilon, self.delta),
+                aim=(limit, self.delta),
                 end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
             )
         )

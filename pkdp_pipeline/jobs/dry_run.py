@@ -19,6 +19,7 @@ from pkdp_pipeline.model.wording import JOB_FILE, Speech, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.releases.publish import Publication
 
 DELTA = 1e-6
@@ -181,19 +182,20 @@ def plan_day(
     `publications` are those of the day, where they are at hand.
     """
     releases: list[PlannedRelease] = []
+    offered: list[ReleaseCertificate] = []
     for publication in job.publications(day) if publications is None else publications:
         name = str(publication.question.label)
         try:
             if not ahead:
                 job.period.check_open(day)
             with in_job_words(name, speech):
-                answer = replace(publication, ledger=ledger, revise=revise).reserve()
+                answer = replace(publication, ledger=ledger, revise=revise).reserve(offered.append)
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         if isinstance(answer, Entry):
             certificate = certificate_of(describe(answer.certificate))
             releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
         else:
-            certificate = replace(answer.certificate, context=None)  # which names the copy's head
+            certificate = replace(offered[-1], context=None)  # which names the copy's head
             releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

@@ -46,10 +46,12 @@ class Certifying:
         """See `Work`."""
         return self
 
-    def __call__(self) -> ReleaseCertificate:
-        """Compute it."""
+    def __call__(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> ReleaseCertificate:
+        """Compute it; `offered` is told it before it is held to the target."""
         certificate = certify(self.mechanism, self.attacker, protects=self.protects, cells=self.cells)
         certificate = certificate.in_context(self.context)
+        if offered is not None:
+            offered(certificate)
         if self.target is not None:
             self.target.hold(certificate)
         return certificate
@@ -127,7 +129,8 @@ class Publication:
     def reserve(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> Reservation | Entry:
         """Charge what is asked for, or return the entry that answers it; what needs no data of `publish`.
 
-        `offered` is told every certificate that the ledger is asked to charge, also one that it then refuses. Raises
+        `offered` is for a rehearsal, whose ledger is thrown away and stores drafts: it is told every certificate that
+        the ledger is asked to charge, also one that it then refuses. Raises
         `BudgetExceededError`, `DifferencingError`, `NoEvidenceError` or `NotCertifiableError` if it may not be
         published (nothing was charged then), `LedgerError` or `TemporaryError` if the ledger cannot be used.
         """
@@ -135,12 +138,10 @@ class Publication:
         dataset, question = self.ledger.dataset, self.question
         key = question.key(dataset)
 
-        def offer(admission: Admission, head: str) -> Certifying:
+        def offer(admission: Admission, head: str) -> Certifying | ReleaseCertificate:
             context = replace(question.context(dataset), beside=not (self.alone and admission.alone), head=head)
             certifying = self._certifying(context, claims=self._claims(admission))
-            if offered is not None:
-                offered(replace(certifying, target=None)())
-            return certifying
+            return certifying if offered is None else certifying(offered).draft()
 
         published = None if self.revise else self.ledger.find(key)
         return published or self.ledger.reserve(

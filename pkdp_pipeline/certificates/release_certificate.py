@@ -216,10 +216,7 @@ class ReleaseCertificate(Certificate):
         partial, worst = self.partial_bounds, self.worst_case_bound
         if epsilons.size > _MAX_CACHED_POINTS:
             return bracketed(partial, worst, epsilons)
-        try:
-            attained, certified = _remembered(partial, cast("Any", worst), tuple(epsilons.tolist()))
-        except TypeError:  # a bound that holds arrays has no hash
-            return bracketed(partial, worst, epsilons)
+        attained, certified = _remembered(partial, cast("Any", worst), tuple(epsilons.tolist()))
         return attained.copy(), certified.copy()
 
     def _document(self) -> dict[str, Any]:
@@ -238,8 +235,7 @@ class ReleaseCertificate(Certificate):
         }
 
     def _again(self) -> ReleaseCertificate:
-        fresh = _certificate(self.mechanism, self.attacker, self.protects, self.cells)
-        return fresh if self.context is None else fresh.in_context(self.context)
+        return replace(_certificate(self.mechanism, self.attacker, self.protects, self.cells), context=self.context)
 
 
 def certify(
@@ -278,8 +274,7 @@ def certify(
     mechanism_name(mechanism)
     attacker = attacker_of(mechanism, attacker)
     certificate = _certificate(mechanism, attacker, protects, cells)
-    least = certificate._least_delta()
-    if rounded_up(least) == "1":
+    if rounded_up(certificate._least_delta()) == "1":
         why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
         raise NotCertifiableError(refusal(mechanism, attacker, certificate.protects, (why,)))
     return certificate

@@ -59,9 +59,8 @@ class Target:
         limit = math.inf if self.epsilon is None else self.epsilon
         noise, _ = certificate.worst_case.parameters or (math.inf, 1.0)
         # What noise gives against anybody takes no search.
-        if noise < math.inf and noise <= limit and certificate.worst_case.delta(noise) <= self.delta:
-            return
-        epsilon, delta = certificate.epsilon(self.delta), rounded_up(self.delta)
+        by_noise = noise < math.inf and noise <= limit and certificate.worst_case.delta(noise) <= self.delta
+        epsilon, delta = noise if by_noise else certificate.epsilon(self.delta), rounded_up(self.delta)
         if epsilon <= limit and epsilon < math.inf:
             return
         if epsilon < math.inf:
@@ -69,12 +68,11 @@ class Target:
         else:
             least = rounded_up(float(certificate.delta(1.0)))
             why = f"no epsilon reaches the target, delta = {delta}; at epsilon = 1 it has delta = {least}"
+        about = certificate.mechanism, certificate.attacker, certificate.protects
         raise NotCertifiableError(
             advised(
                 f"The release promises too little: {why}.",
-                certificate.mechanism,
-                certificate.attacker,
-                certificate.protects,
+                *about,
                 aim=(limit, self.delta),
                 end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NoEvidenceError, NotCertifiableError, PkdpError
@@ -19,7 +19,6 @@ from pkdp_pipeline.model.wording import JOB_FILE, Speech, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.releases.publish import Publication
 
 DELTA = 1e-6
@@ -181,8 +180,7 @@ def plan_day(
 
     `publications` are those of the day, where they are at hand.
     """
-    releases: list[PlannedRelease] = []
-    offered: list[ReleaseCertificate] = []
+    releases, offered = list[PlannedRelease](), list[Any]()
     for publication in job.publications(day) if publications is None else publications:
         name = str(publication.question.label)
         try:

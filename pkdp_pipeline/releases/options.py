@@ -257,10 +257,6 @@ class BudgetTable(_ValueTable):
 
     _kind = Budget
 
-    def budget(self) -> Budget:
-        """Return the budget."""
-        return cast("Budget", self._value)
-
 
 class TargetTable(_ValueTable):
     """``target``: what each release has to promise at least; see `Target`."""
@@ -393,4 +389,4 @@ class Declarations(Table):
 
     def budgets(self) -> tuple[Budget, ...]:
         """Return the declared budgets."""
-        return tuple(table.budget() for table in self.budget)
+        return tuple(table._value for table in self.budget)

@@ -134,17 +134,19 @@ class Publication:
         `BudgetExceededError`, `DifferencingError`, `NoEvidenceError` or `NotCertifiableError` if it may not be
         published (nothing was charged then), `LedgerError` or `TemporaryError` if the ledger cannot be used.
         """
-        assert self.ledger is not None
-        dataset, question = self.ledger.dataset, self.question
-        key = question.key(dataset)
+        ledger, question = self.ledger, self.question
+        assert ledger is not None
+        key = question.key(ledger.dataset)
 
         def offer(admission: Admission, head: str) -> Certifying | ReleaseCertificate:
-            context = replace(question.context(dataset), beside=not (self.alone and admission.alone), head=head)
+            context = replace(question.context(ledger.dataset), beside=not (self.alone and admission.alone), head=head)
             certifying = self._certifying(context, claims=self._claims(admission))
-            return certifying if offered is None else certifying(offered).draft()
+            certificate = certifying if offered is None else certifying(offered)
+            # With what another run has reserved, which stands before the ledger's head, it is compared.
+            new = isinstance(certificate, ReleaseCertificate) and head == ledger.records.head()
+            return certificate.draft() if new else certificate
 
-        published = None if self.revise else self.ledger.find(key)
-        return published or self.ledger.reserve(
+        return (None if self.revise else ledger.find(key)) or ledger.reserve(
             key, question.facts(), offer, revise=self.revise, attacker=self.attacker, run=self.run
         )
 
@@ -171,9 +173,7 @@ class Publication:
 
     def _certifying(self, context: Context, *, claims: bool) -> Certifying:
         """Return what certifies it; where nothing more may be claimed, only what noise gives against anybody."""
-        target = self.target
-        if target == "default" and self.ledger is not None:
-            target = self.ledger.target
+        target = self.ledger.target if self.target == "default" and self.ledger is not None else self.target
         domain = self.question.domain
         return Certifying(
             mechanism=self.question.mechanism,

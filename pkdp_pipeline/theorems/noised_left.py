@@ -16,7 +16,7 @@ SLACK = 5e-4
 """Blocks are halved until none exceeds the best attacker by more than this, relatively."""
 
 _MAX_LEFT_BLOCKS, _LEFT_BLOCKS = 20_000, (24, 72)
-"""The search for the left side begins with so many blocks, for several thresholds and for one, and ends with the first."""
+"""The search for the left side ends with the first number of blocks, and begins with fewer, for one threshold last."""
 
 _MAX_STEPS = 4_096
 """Most D looked at one by one."""

@@ -246,11 +246,6 @@ class Certificate(ABC):
         """Return the same certificate with its JSON text at hand, as one that was read back has it."""
         return self if self._stored is not None else replace(self)._with_text(self.to_json())
 
-    def draft(self) -> Self:
-        """Return the same certificate with a text that says what it is about, and no numbers, which take long."""
-        about = {"library": _LIBRARY, **self._subject(), "protects": self.protects, "caveats": [], "grid": []}
-        return replace(self)._with_text(json.dumps({"schema": SCHEMA, **about}))
-
     def _with_text(self, text: str) -> Self:
         object.__setattr__(self, "_stored", text)
         return self

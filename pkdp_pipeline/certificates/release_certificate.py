@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from pkdp_pipeline.certificates.advice import refusal
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import reads
+from pkdp_pipeline.certificates.codec import SCHEMA, reads
 from pkdp_pipeline.certificates.sentences import (
     against,
     assumptions,
@@ -216,7 +217,7 @@ class ReleaseCertificate(Certificate):
         partial, worst = self.partial_bounds, self.worst_case_bound
         if epsilons.size > _MAX_CACHED_POINTS:
             return bracketed(partial, worst, epsilons)
-        attained, certified = _remembered(partial, cast("Any", worst), tuple(epsilons.tolist()))
+        attained, certified = _remembered(partial, worst, tuple(epsilons.tolist()))
         return attained.copy(), certified.copy()
 
     def _document(self) -> dict[str, Any]:
@@ -224,6 +225,11 @@ class ReleaseCertificate(Certificate):
             return Certificate._document(self)
         own = {"context": self.context.to_dict(), "sentence": self.sentence()}
         return {**_document_of(replace(self, context=None)), **own}
+
+    def draft(self) -> ReleaseCertificate:
+        """Return the same certificate with a text that says what it is about, and no numbers, which take long."""
+        about = {"library": {}, **self._subject(), "protects": self.protects, "caveats": [], "grid": []}
+        return replace(self)._with_text(json.dumps({"schema": SCHEMA, **about}))
 
     def _subject(self) -> dict[str, Any]:
         return {
@@ -297,9 +303,7 @@ def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str, c
 
 # A job that runs every day states the same numbers again and again.
 @functools.lru_cache(maxsize=64)
-def _remembered(
-    partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: tuple[float, ...]
-) -> tuple[Array, Array]:
+def _remembered(partial: tuple[Applied, ...], worst: Any, epsilons: tuple[float, ...]) -> tuple[Array, Array]:
     return bracketed(partial, worst, np.array(epsilons))
 
 

@@ -141,10 +141,11 @@ class Publication:
         def offer(admission: Admission, head: str) -> Certifying | ReleaseCertificate:
             context = replace(question.context(ledger.dataset), beside=not (self.alone and admission.alone), head=head)
             certifying = self._certifying(context, claims=self._claims(admission))
-            certificate = certifying if offered is None else certifying(offered)
-            # With what another run has reserved, which stands before the ledger's head, it is compared.
-            new = isinstance(certificate, ReleaseCertificate) and head == ledger.records.head()
-            return certificate.draft() if new else certificate
+            if offered is None:
+                return certifying
+            certificate = certifying(offered)
+            # What another run has reserved stands before the ledger's head, and is compared word by word.
+            return certificate.draft() if head == ledger.records.head() else certificate
 
         return (None if self.revise else ledger.find(key)) or ledger.reserve(
             key, question.facts(), offer, revise=self.revise, attacker=self.attacker, run=self.run

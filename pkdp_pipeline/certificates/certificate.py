@@ -125,9 +125,9 @@ class Certificate(ABC):
 
     def stated(self, delta: float = 1e-6) -> Certificate:
         """Return what is stated at `delta`: this; where noise alone says as much against anyone, what that gives."""
-        noise = self.against_anyone(delta) if self.has_partial_knowledge else None
-        partial = stated_pair(self._partial, self._partial.epsilon(delta), delta)
-        return self if noise is None or not implies(noise, partial) else self._by_noise()
+        noise, partial = self.against_anyone(delta) if self.has_partial_knowledge else None, self._partial
+        implied = noise is not None and implies(noise, stated_pair(partial, partial.epsilon(delta), delta))
+        return self._by_noise() if implied else self
 
     @property
     def theorems(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from pkdp_pipeline.certificates.advice import refusal
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import reads
+from pkdp_pipeline.certificates.codec import SCHEMA, reads
 from pkdp_pipeline.certificates.sentences import (
     against,
     assumptions,
@@ -246,10 +247,7 @@ class ReleaseCertificate(Certificate):
         partial, worst = self.partial_bounds, self.worst_case_bound
         if epsilons.size > _MAX_CACHED_POINTS:
             return bracketed(partial, worst, epsilons)
-        try:
-            attained, certified = _remembered(partial, cast("Any", worst), tuple(epsilons.tolist()))
-        except TypeError:  # a bound that holds arrays has no hash
-            return bracketed(partial, worst, epsilons)
+        attained, certified = _remembered(partial, worst, tuple(epsilons.tolist()))
         return attained.copy(), certified.copy()
 
     def _document(self) -> dict[str, Any]:
@@ -257,6 +255,11 @@ class ReleaseCertificate(Certificate):
             return Certificate._document(self)
         own = {"context": self.context.to_dict(), "sentence": self.sentence()}
         return {**_document_of(replace(self, context=None)), **own}
+
+    def draft(self) -> ReleaseCertificate:
+        """Return the same certificate with a text that says what it is about, and no numbers, which take long."""
+        about = {"library": {}, **self._subject(), "protects": self.protects, "caveats": [], "grid": []}
+        return replace(self)._with_text(json.dumps({"schema": SCHEMA, **about}))
 
     def _subject(self) -> dict[str, Any]:
         return {
@@ -270,7 +273,7 @@ class ReleaseCertificate(Certificate):
 
     def _again(self) -> ReleaseCertificate:
         fresh = _certificate(self.certified_mechanism, self.attacker, self.protects, self.cells)
-        fresh = fresh if self.context is None else fresh.in_context(self.context)
+        fresh = replace(fresh, context=self.context)
         return fresh if self.derived_from is None else fresh.derived(self.mechanism)
 
 
@@ -310,8 +313,7 @@ def certify(
     mechanism_name(mechanism)
     attacker = attacker_of(mechanism, attacker)
     certificate = _certificate(mechanism, attacker, protects, cells)
-    least = certificate._least_delta()
-    if rounded_up(least) == "1":
+    if rounded_up(certificate._least_delta()) == "1":
         why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
         raise NotCertifiableError(refusal(mechanism, attacker, certificate.protects, (why,)))
     return certificate
@@ -334,9 +336,7 @@ def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str, c
 
 # A job that runs every day states the same numbers again and again.
 @functools.lru_cache(maxsize=64)
-def _remembered(
-    partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: tuple[float, ...]
-) -> tuple[Array, Array]:
+def _remembered(partial: tuple[Applied, ...], worst: Any, epsilons: tuple[float, ...]) -> tuple[Array, Array]:
     return bracketed(partial, worst, np.array(epsilons))
 
 

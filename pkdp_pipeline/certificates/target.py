@@ -56,21 +56,24 @@ class Target:
         NotCertifiableError
             Naming what is certified, and the nearest choices that reach the target, and epsilon = 1 at delta = 1e-6.
         """
-        epsilon, delta = certificate.epsilon(self.delta), rounded_up(self.delta)
-        if epsilon <= (math.inf if self.epsilon is None else self.epsilon) and epsilon < math.inf:
+        limit = math.inf if self.epsilon is None else self.epsilon
+        noise, _ = certificate.worst_case.parameters or (math.inf, 1.0)
+        # What noise gives against anybody takes no search.
+        by_noise = noise < math.inf and noise <= limit and certificate.worst_case.delta(noise) <= self.delta
+        epsilon, delta = noise if by_noise else certificate.epsilon(self.delta), rounded_up(self.delta)
+        if epsilon <= limit and epsilon < math.inf:
             return
         if epsilon < math.inf:
             why = f"epsilon = {rounded_up(epsilon)} at delta = {delta} is above the target, epsilon = {self.epsilon!r}"
         else:
             least = rounded_up(float(certificate.delta(1.0)))
             why = f"no epsilon reaches the target, delta = {delta}; at epsilon = 1 it has delta = {least}"
+        about = certificate.mechanism, certificate.attacker, certificate.protects
         raise NotCertifiableError(
             advised(
                 f"The release promises too little: {why}.",
-                certificate.mechanism,
-                certificate.attacker,
-                certificate.protects,
-                aim=(math.inf if self.epsilon is None else self.epsilon, self.delta),
+                *about,
+                aim=(limit, self.delta),
                 end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
             )
         )

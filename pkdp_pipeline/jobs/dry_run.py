@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NoEvidenceError, NotCertifiableError, PkdpError
@@ -185,7 +185,7 @@ def plan_day(
 
     `publications` are those of the day, where they are at hand.
     """
-    releases: list[PlannedRelease] = []
+    releases, offered = list[PlannedRelease](), list[Any]()
     charged: dict[Question, ReleaseCertificate] = {}
     for publication in job.publications(day) if publications is None else publications:
         question, name = publication.question, str(publication.question.label)
@@ -198,7 +198,7 @@ def plan_day(
                 releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
                 continue
             with in_job_words(name, speech):
-                answer = replace(publication, ledger=ledger, revise=revise).reserve()
+                answer = replace(publication, ledger=ledger, revise=revise).reserve(offered.append)
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         if isinstance(answer, Entry):
@@ -207,7 +207,7 @@ def plan_day(
                 certificate = certificate.derived(question.mechanism)
             releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
         else:
-            certificate = replace(answer.certificate, context=None)  # which names the copy's head
+            certificate = replace(offered[-1], context=None)  # which names the copy's head
             charged[question] = certificate
             releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

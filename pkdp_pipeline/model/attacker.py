@@ -254,8 +254,8 @@ def asks_for_totals(
     mechanism: Mechanism, by: Sequence[str] | None, protects: Protects, attacker: AttackerModel
 ) -> bool:
     """Return whether a histogram by columns `by` is exact totals of groups that an attacker knows."""
-    bare = mechanism in (Histogram(), Histogram(totals=True))
-    return bare and protects == "value" and bool(by) and frozenset(by or ()) in attacker.totals_known
+    known = protects == "value" and bool(by) and frozenset(by or ()) in attacker.totals_known
+    return known and mechanism in (Histogram(), Histogram(totals=True))
 
 
 def beside_groups(

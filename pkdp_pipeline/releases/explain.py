@@ -198,7 +198,7 @@ def _foreseen(publication: Publication) -> tuple[Outcome, ReleaseCertificate | N
             return "publish", publication.certified_alone(), None
         answer = publication.reserve(offered.append)
         if not isinstance(answer, Entry):
-            return "publish", answer.certificate, None
+            return "publish", offered[-1], None
         return "replay", publication.replayed(answer).certificate, None
     except (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError) as error:
         error.__cause__ = error.__context__ = None  # an explanation holds on to nothing that its error passed through

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
@@ -132,9 +133,10 @@ class _ValueTable(Table):
 
     @model_validator(mode="after")
     def _makes_a_value(self) -> Self:
-        self._value()
+        self._value  # noqa: B018 - its rules are checked when it is made
         return self
 
+    @cached_property
     def _value(self) -> Any:
         return type(self)._kind(**{name: getattr(self, name) for name in type(self).model_fields})
 
@@ -234,11 +236,11 @@ class AttackerTable(_ValueTable):
 
     @staticmethod
     def _kind(leakage: tuple[LeakageTable, ...], **fields: Any) -> AttackerModel:
-        return AttackerModel(leakage=tuple(table._value() for table in leakage), **fields)
+        return AttackerModel(leakage=tuple(table._value for table in leakage), **fields)
 
     def model(self) -> AttackerModel:
         """Return the attacker model."""
-        return cast("AttackerModel", self._value())
+        return cast("AttackerModel", self._value)
 
 
 class BudgetTable(_ValueTable):
@@ -255,10 +257,6 @@ class BudgetTable(_ValueTable):
 
     _kind = Budget
 
-    def budget(self) -> Budget:
-        """Return the budget."""
-        return cast("Budget", self._value())
-
 
 class TargetTable(_ValueTable):
     """``target``: what each release has to promise at least; see `Target`."""
@@ -270,7 +268,7 @@ class TargetTable(_ValueTable):
 
     def target(self) -> Target:
         """Return the target."""
-        return cast("Target", self._value())
+        return cast("Target", self._value)
 
 
 def _table_or_none(value: object) -> object:
@@ -298,7 +296,7 @@ class _EvidenceTable(_ValueTable):
 
     def evidence(self) -> Evidence:
         """Return the evidence."""
-        return cast("Evidence", self._value())
+        return cast("Evidence", self._value)
 
 
 class _DisjointUnits(_EvidenceTable):
@@ -391,4 +389,4 @@ class Declarations(Table):
 
     def budgets(self) -> tuple[Budget, ...]:
         """Return the declared budgets."""
-        return tuple(table.budget() for table in self.budget)
+        return tuple(table._value for table in self.budget)

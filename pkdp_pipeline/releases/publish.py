@@ -47,10 +47,12 @@ class Certifying:
         """See `Work`."""
         return self
 
-    def __call__(self) -> ReleaseCertificate:
-        """Compute it."""
+    def __call__(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> ReleaseCertificate:
+        """Compute it; `offered` is told it before it is held to the target."""
         certificate = certify(self.mechanism, self.attacker, protects=self.protects, cells=self.cells)
         certificate = certificate.in_context(self.context)
+        if offered is not None:
+            offered(certificate)
         if self.target is not None:
             self.target.hold(certificate)
         return certificate
@@ -145,22 +147,25 @@ class Publication:
     def reserve(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> Reservation | Entry:
         """Charge what is asked for, or return the entry that answers it; what needs no data of `publish`.
 
-        `offered` is told every certificate that the ledger is asked to charge, also one that it then refuses. Raises
+        `offered` is for a rehearsal, whose ledger is thrown away and stores drafts: it is told every certificate that
+        the ledger is asked to charge, also one that it then refuses. Raises
         `BudgetExceededError`, `DifferencingError`, `NoEvidenceError` or `NotCertifiableError` if it may not be
         published (nothing was charged then), `LedgerError` or `TemporaryError` if the ledger cannot be used.
         """
-        assert self.ledger is not None
-        dataset, question = self.ledger.dataset, self.question
-        key = question.key(dataset)
+        ledger, question = self.ledger, self.question
+        assert ledger is not None
+        key = question.key(ledger.dataset)
 
-        def offer(admission: Admission, head: str) -> Certifying:
-            context = replace(question.context(dataset), beside=not (self.alone and admission.alone), head=head)
+        def offer(admission: Admission, head: str) -> Certifying | ReleaseCertificate:
+            context = replace(question.context(ledger.dataset), beside=not (self.alone and admission.alone), head=head)
             certifying = self._certifying(context, claims=self._claims(admission))
-            if offered is not None:
-                offered(replace(certifying, target=None)())
-            return certifying
+            if offered is None:
+                return certifying
+            certificate = certifying(offered)
+            # What another run has reserved stands before the ledger's head, and is compared word by word.
+            return certificate.draft() if head == ledger.records.head() else certificate
 
-        return self.published() or self.ledger.reserve(
+        return self.published() or ledger.reserve(
             key, question.facts(), offer, revise=self.revise, attacker=self.attacker, run=self.run
         )
 
@@ -192,9 +197,7 @@ class Publication:
 
     def _certifying(self, context: Context, *, claims: bool) -> Certifying:
         """Return what certifies it; where nothing more may be claimed, only what noise gives against anybody."""
-        target = self.target
-        if target == "default" and self.ledger is not None:
-            target = self.ledger.target
+        target = self.ledger.target if self.target == "default" and self.ledger is not None else self.target
         domain = self.question.domain
         return Certifying(
             mechanism=self.question.mechanism,

@@ -22,7 +22,7 @@ NOT_OFFERED = "which this gate does not offer"
 
 _PART = r'"(?:[^"]|"")+"|[^".]*[^".\s][^".]*'
 
-_TABLES = "SELECT DISTINCT database_name, schema_name, table_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
+_TABLES = "SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE NOT internal"
 
 Known = TypeVar("Known")
 Place = tuple[str, str, str]
@@ -82,7 +82,7 @@ def resolve(
     parts = _parts(name)
     ((home, main),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
     database, schema = database or home, schema or main
-    known: list[Place] = cursor.execute(_TABLES).fetchall()
+    known: list[Place] = sorted([*cursor.execute(_TABLES).fetchall(), *_views(cursor)])
     for wanted in places(parts, database, schema):
         # Letter case decides nothing, so at most one table is in a place.
         matches = [place for place in known if tuple(map(lowered, place)) in wanted]

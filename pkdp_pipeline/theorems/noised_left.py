@@ -15,8 +15,8 @@ from pkdp_pipeline.theorems.rounding import UNIT, Array
 SLACK = 5e-4
 """Blocks are halved until none exceeds the best attacker by more than this, relatively."""
 
-_MAX_LEFT_BLOCKS, _LEFT_BLOCKS = 20_000, 24
-"""From ε0 on the search for the left side begins with the second number of blocks, and ends with the first."""
+_MAX_LEFT_BLOCKS, _LEFT_BLOCKS = 20_000, (24, 72)
+"""The search for the left side ends with the first number of blocks, and begins with fewer, for one threshold last."""
 
 _MAX_STEPS = 4_096
 """Most D looked at one by one."""
@@ -35,8 +35,8 @@ def left_bound(
     its value at the end nearer its mode, and the tail at least that of the most people.
     """
     alone = len(thresholds) == 1
-    if alone and math.exp(min(epsilon, _MAX_EPSILON)) * (1.0 - p) <= 1.0 - 1e-12:
-        return enough  # proved
+    if alone and (math.exp(min(epsilon, _MAX_EPSILON)) * (1.0 - p) <= 1.0 - 1e-12 or math.exp(-epsilon) < enough):
+        return enough  # proved; and F(m, D) is below e^{-ε D}
     # F falls with ε, so a smaller one bounds it.
     epsilon = min(epsilon, _MAX_EPSILON)
     likely = [(chance, k) for chance, k in zip(chances, thresholds, strict=True) if k > 1]
@@ -47,7 +47,7 @@ def left_bound(
     last = largest + math.ceil(min(1e15, (largest - 1) * math.exp(epsilon) / odds)) + 1
     last = last if cap is None else min(last, cap)
     first = min(math.floor((largest - 1) / p), last) if alone else min(smallest - 1, last)
-    ends = np.unique(np.floor(first + (last - first) * np.linspace(0.0, 1.0, _LEFT_BLOCKS + 1) ** 1.5))
+    ends = np.unique(np.floor(first + (last - first) * np.linspace(0.0, 1.0, _LEFT_BLOCKS[alone] + 1) ** 1.5))
     if len(ends) == 1:
         ends = np.array([ends[0], ends[0]])
     blocks, bound, looked = (ends[:-1], ends[1:]), 0.0, 0
@@ -82,13 +82,11 @@ def _largest_left(
     """Return at or above the largest ``F(m, D)`` with D from `least` to k - 1, for m in each block."""
     low, high = blocks
     odds = p / (1.0 - p)
-    peaks, budget = _density(k - 1, p, np.clip(math.floor((k - 1) / p), low, high))
-    tops, other = _density(k - 1, p, high)
-    budget = np.maximum(budget, other)
+    ends = np.stack([np.clip(math.floor((k - 1) / p), low, high), high])
+    (peaks, tops), budgets = _density(k - 1, p, ends)
     # Larger D add less than is enough, or are bounded by the first of them.
-    with np.errstate(divide="ignore"):
-        steps = math.log(max(1.0, float(peaks.max()) / max(enough, 1e-290))) / epsilon + 2.0
-    steps = int(min(k - 1.0, steps, _MAX_STEPS)) + 1
+    reach = math.log(max(1.0, float(peaks.max()) / max(enough, 1e-290))) / epsilon + 2.0
+    steps = int(min(k - 1.0, reach, _MAX_STEPS)) + 1
     places = np.arange(k - 1, max(0, k - 1 - steps - 64), -1, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = places / ((high[:, None] - places + 1.0) * odds)
@@ -98,7 +96,7 @@ def _largest_left(
     if tails.shape[1] < steps:
         tails = np.hstack([tails, np.zeros((len(tails), steps - tails.shape[1]))])
     shrinking = np.exp(-epsilon * np.arange(steps))
-    share = (budget + (4.0 * len(places) + 16.0) * UNIT)[:, None]
+    share = (budgets.max(axis=0) + (4.0 * len(places) + 16.0) * UNIT)[:, None]
     values = shrinking * peaks[:, None] * (1.0 + share) - growth * tails[:, :steps] * (1.0 - share)
     result: Array = values[:, least:].max(axis=1, initial=0.0)
     if steps < k:
@@ -108,13 +106,12 @@ def _largest_left(
 
 def _density(s: int, p: float, m: Array) -> tuple[Array, Array]:
     """Return ``P[Bin(m, p) = s]`` for each m, and the relative budget of each."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parts = (
-            log_factorials(m),
-            -math.lgamma(s + 1.0) - log_factorials(np.maximum(m - s, 0.0)),
-            s * math.log(p),
-            (m - s) * math.log1p(-p),
-        )
+    parts = (
+        log_factorials(m),
+        -math.lgamma(s + 1.0) - log_factorials(np.maximum(m - s, 0.0)),
+        s * math.log(p),
+        (m - s) * math.log1p(-p),
+    )
     exponent = np.where(m >= s, parts[0] + parts[1] + parts[2] + parts[3], -np.inf)
     size = abs(parts[0]) + abs(parts[1]) + abs(parts[2]) + abs(parts[3])
     return np.exp(exponent), 32.0 * UNIT * (size + 4.0)
@@ -122,4 +119,4 @@ def _density(s: int, p: float, m: Array) -> tuple[Array, Array]:
 
 def log_factorials(numbers: Array) -> Array:
     """Return the logarithms of the factorials of whole numbers, each within a few units of its size."""
-    return np.array([math.lgamma(number + 1.0) for number in numbers.tolist()])
+    return np.array([math.lgamma(number + 1.0) for number in numbers.ravel().tolist()]).reshape(numbers.shape)

@@ -275,7 +275,7 @@ def bounds_of(
     named = noised_below(mechanism) or any(applied.attack is not None for applied in partial)
     if isinstance(mechanism, Count) and not attacker.leakage and not named:
         partial[:1] = [replace(applied, attack=_reached(mechanism, attacker)) for applied in partial[:1]]
-    if surviving.obstacle is not None and not partial:
+    if not partial and surviving.obstacle is not None:
         obstacles.append(surviving.obstacle)
     worst = _worst(mechanism, surviving, protects, cells)
     depends |= worst != _worst(whole, surviving, protects, None)

@@ -101,6 +101,15 @@ def test_the_best_number_counts():
     refusal(lambda: FRAME.pkdp.histogram("c", domain=["a"], target=pkdp.Target(0.3, 1e-9), **noised))
 
 
+def test_a_target_that_noise_reaches_takes_no_search(monkeypatch):
+    certificate = pkdp.certify(Count(k=5, noise=GeometricNoise(1.0), release_threshold=40), ATTACKER)
+    monkeypatch.setattr(pkdp.Certificate, "epsilon", None)
+    for target in (Target(), Target(epsilon=1.0)):
+        target.hold(certificate)
+    with pytest.raises(TypeError):
+        Target(epsilon=0.9).hold(certificate)
+
+
 def test_an_exact_total_costs_nothing_and_is_no_promise_to_miss():
     told = pkdp.AttackerModel(leakage=pkdp.Leakage.total())
     assert FRAME.pkdp.count(unit="u", attacker=told, protects="value").value == 80

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pkdp_pipeline.certificates import release_certificate
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
@@ -66,6 +68,16 @@ def test_it_says_what_would_happen_and_touches_nothing(job_file, tmp_path):
     assert (plan.refused, plan.unreached) == (None, 0)
     assert plan.before.worst_case.parameters == (1.0, 0.0)
     assert plan.after.worst_case.parameters == plan.period.worst_case.parameters == (4.5, 0.0)
+
+
+def test_it_computes_no_numbers_that_nobody_reads(job_file, monkeypatch):
+    job = load_job(job_file(NOISED, visits()))
+    whole = plan_job(job, DAYS[:2])
+    monkeypatch.setattr(Certificate, "_grid", None)
+    release_certificate._document_of.cache_clear()
+    assert plan_job(job, DAYS[:2]) == whole
+    with pytest.raises(TypeError):
+        run_job(job, DAYS[0])
 
 
 def test_what_it_says_comes_true_with_the_same_error(job_file):

@@ -186,8 +186,9 @@ def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
             first, second = (_published_number(step, numbers, base[0], *life) for life in lives)
         else:
             first, second = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
-        for output in first.keys() | second.keys():
-            yield weight * first.get(output, zero), weight * second.get(output, zero)
+        for output, chance in first.items():
+            yield weight * chance, weight * second.pop(output, zero)
+        yield from ((zero, weight * chance) for chance in second.values())
 
 
 def _counted(groups: Sequence[Group], cells: Sequence[int], *, whole: bool) -> Law:
@@ -272,11 +273,11 @@ def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_tota
     if sees_total:
         current = {(*counts, sum(counts)): weight for counts, weight in current.items()}
     if step.noise is None:
-        shows = step.shows
-        return _collected(
-            ((*[x if shows(x) else None for x in state[:width]], *state[width:]), weight)
-            for state, weight in current.items()
-        )
+        # States of which all cells are shown stay as they are.
+        for state in [state for state in current if not all(map(step.shows, state[:width]))]:
+            output = (*[x if step.shows(x) else None for x in state[:width]], *state[width:])
+            current[output] = current.pop(state) + current.get(output, 0)
+        return current
     alpha = (-flint.arb(step.noise)).exp()
     # One cell after the other goes through its noise; what lies on the right of it is still a true count.
     for index, least in enumerate(base):

@@ -59,8 +59,8 @@ class NoisyThreshold(Threshold):
     Parameters
     ----------
     theorem, k, p, cap, known
-        See `Threshold`; `k` is what is left of the threshold once all who are controlled are taken off, and more than
-        `known`, who are merely known.
+        See `Threshold`; `k` is what is left of the threshold once all who are controlled are taken off; all `known` are
+        merely known, fewer than k - 1 of them or no more than k - 1 expected to count.
     p_min : float, optional
         Every unknown person is counted with at least this probability; None where some may be known not to be.
     unknown : int
@@ -178,23 +178,25 @@ class NoisyThreshold(Threshold):
         release, p = self.release_threshold, max(self.p, _MIN_P)
         low = p if self.p_min is None else max(_MIN_P, min(self.p_min, p))
         return tuple(
-            Channel(self.k - b, None if release is None else release - b, self.noise, low, p)
+            Channel(max(0, self.k - b), None if release is None else release - b, self.noise, low, p)
             for b in range(self.known + 1)
         )
 
     def _matters(self, channel: Channel, chances: Array, epsilons: Array) -> tuple[Whole, Array]:
         """Return which numbers of known people are looked at, and at most what the others add at each ε.
 
-        No number adds more than it does without noise, or without a threshold.
+        No number adds more than it does without noise, or without a threshold; from k on nobody is hidden by one.
         """
-        points = np.tile(epsilons, len(chances))
-        cutoffs = np.repeat(self.k - 1 - np.arange(len(chances)), len(epsilons)).tolist()
+        behind = np.arange(self.k - 1, self.k - 1 - min(len(chances), self.k - 1), -1)
+        points, cutoffs = np.tile(epsilons, len(behind)), np.repeat(behind, len(epsilons)).tolist()
         sides = (tails(cutoffs, channel.p_max, points, cap=self.cap)[1] for tails in (right_tails, left_tails))
-        most = np.maximum(*sides).reshape(len(chances), len(epsilons))
+        most = np.ones((len(chances), len(epsilons)))
+        most[: len(behind)] = np.maximum(*sides).reshape(len(behind), len(epsilons))
+        noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False)
+        most[self.k :] = noise.certified(epsilons)
         if self.release_threshold is not None:
-            appears = self.release_threshold - self.k
-            noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False, appears_at=appears)
-            most = np.minimum(most, noise.certified(epsilons))
+            appears = replace(noise, appears_at=self.release_threshold - self.k)
+            most = np.minimum(most, appears.certified(epsilons))
         adds = chances[:, None] * most * (1.0 + 1e-12)
         # δ is a mean over how many known people count. Numbers that together add a negligible share of what some number
         # of people attains with nobody known are left out, and what they add at most is added to the bound.

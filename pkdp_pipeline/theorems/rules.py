@@ -69,7 +69,10 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
     controlled = attacker.known if attacker.influence == "active" else 0
     merely_known = attacker.known - controlled
-    if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1:
+    if k is None or noise is None or p is None or p == 1.0 or k - controlled <= 1:
+        return None
+    # Of more people the most telling ones may be fewer than all.
+    if merely_known > k - 2 and merely_known * p > (k - 1) * (1.0 - 1e-9):
         return None
     if not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
         return None

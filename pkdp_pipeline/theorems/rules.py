@@ -155,15 +155,18 @@ def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozense
                 noise=mechanism.noise.epsilon,
                 release_threshold=mechanism.release_threshold,
                 cap=attacker.unknown_max,
+                known=known if attacker.influence == "active" else 0,
             ),
         )
     return Applied(bound=bound, attack=bound if known == 0 or attacker.influence == "active" else None)
 
 
 def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
-    """Theorem G: few people have to be looked at and nobody is known; elsewhere theorem C says why not."""
+    """Theorem G: few people have to be looked at and few are known; elsewhere theorem C says why not."""
     k, p, noise, release = mechanism.k, attacker.p_max_between, mechanism.noise, mechanism.release_threshold
-    if k is None or k < 2 or p is None or p == 1.0 or noise is None or release is None or attacker.known:
+    if k is None or k - attacker.known <= 1 or p is None or p == 1.0 or noise is None or release is None:
+        return None
+    if attacker.known > _MAX_KNOWN:
         return None
     people = enough_people(k, p, attacker.unknown_max)
     if people is None or not MIN_ENUMERATED_NOISE <= noise.epsilon <= MAX_NOISE / 2.0:
@@ -176,6 +179,7 @@ def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[
         release_threshold=release,
         people=people,
         cap=attacker.unknown_max,
+        known=attacker.known,
     )
     return Applied(bound=bound, attack=None)
 

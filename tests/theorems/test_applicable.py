@@ -11,6 +11,7 @@ from pkdp_pipeline.theorems.reached import Reached
 
 NOISE = GeometricNoise(0.5)
 BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 50}
+BEHIND_NOISE = ["thresholding", "noisy_thresholding"]
 
 
 def found(mechanism, protects="presence", **attacker):

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
-from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
+from pkdp_pipeline.theorems.bound import Bound, coarsest, smallest_epsilon
 from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, Channel, Whole
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
@@ -47,6 +47,9 @@ _TARGET_TOLERANCE = 1e-3
 
 _NEGLIGIBLE_SHARE = 1e-3
 """Numbers of known people that add less than this together, relatively, are not looked at."""
+
+MAX_KNOWN = 8
+"""Of more known people it takes long to look at all numbers of them who may count."""
 
 _GUESSES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
 """Multiples of k/p at which the worst number of people may be."""
@@ -239,6 +242,42 @@ class NoisyThreshold(Threshold):
 
     def _optimum(self, epsilons: Array) -> NoisyOptimum:
         return _cached_optimum(self, tuple(epsilons.tolist()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyBesideKnown(Bound):
+    """The largest of several profiles in a box: `ways` has one for each number of known people who may count.
+
+    *Guarantee*, *Rounding*: those of `NoisyThreshold`. There more people who count may tell more, or less.
+    """
+
+    ways: tuple[NoisyThreshold, ...]
+
+    @property
+    def slack(self) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return self.ways[0].slack
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return coarsest(self.ways, epsilons)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        attained, certified = np.array([way.bracket(epsilons) for way in self.ways]).max(axis=0)
+        return attained, certified
+
+    def smallest_epsilon(self, target: float) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        epsilon = max(way.smallest_epsilon(target) for way in self.ways)
+        if math.isinf(epsilon) or float(self.certified(np.array([epsilon]))[0]) <= target:
+            return epsilon
+        return Bound.smallest_epsilon(self, target)
+
+    def worst_numbers(self, epsilon: float) -> tuple[int, int]:
+        """Return what `NoisyThreshold.worst_numbers` does, of the way that attains most."""
+        at = np.array([epsilon])
+        return max(self.ways, key=lambda way: float(way.bracket(at)[0][0])).worst_numbers(epsilon)
 
 
 @lru_cache(maxsize=256)

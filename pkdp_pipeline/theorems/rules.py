@@ -16,7 +16,7 @@ from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
 from pkdp_pipeline.theorems.noised_rules import noised_below_records
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
-from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyThreshold
 from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
@@ -57,11 +57,8 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
     return obstacle or Applied(bound=bound, attack=below if attained else None)
 
 
-_MAX_KNOWN = 8
-"""With more people merely known theorem D is evaluated where few of them are expected to count."""
-
 _MAX_EXPECTED_KNOWN = 5.0
-"""So few: every number of them that is likely takes a search."""
+"""With many people merely known theorem D is evaluated where so few are expected to count."""
 
 
 def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
@@ -77,7 +74,7 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     if not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
         return None
     if getattr(mechanism, "k_complement", None) is not None or merely_known > max(
-        _MAX_KNOWN, _MAX_EXPECTED_KNOWN / p if p else 0.0
+        MAX_KNOWN, _MAX_EXPECTED_KNOWN / p if p else 0.0
     ):
         return None
     bound = NoisyThreshold(
@@ -166,7 +163,7 @@ def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[
     k, p, noise, release = mechanism.k, attacker.p_max_between, mechanism.noise, mechanism.release_threshold
     if k is None or k - attacker.known <= 1 or p is None or p == 1.0 or noise is None or release is None:
         return None
-    if attacker.known > _MAX_KNOWN:
+    if attacker.known > MAX_KNOWN:
         return None
     people = enough_people(k, p, attacker.unknown_max)
     if people is None or not MIN_ENUMERATED_NOISE <= noise.epsilon <= MAX_NOISE / 2.0:

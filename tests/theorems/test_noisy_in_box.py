@@ -83,9 +83,7 @@ def test_with_at_most_so_many_people_all_corners_of_the_box_are_covered(
 
 
 @settings(max_examples=few(20, 6), deadline=None)
-@given(
-    SHAPES, EPSILONS, st.integers(1, 5), st.integers(0, 3), st.integers(1, 4), st.sampled_from(["active", "passive"])
-)
+@given(SHAPES, EPSILONS, st.integers(1, 5), st.integers(0, 3), st.integers(1, 4), st.booleans())
 def test_of_known_people_any_number_may_be_counted(
     shape: Any, epsilon: float, unknown: int, more: int, known: int, active: bool
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, coarsest, smallest_epsilon
-from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, Channel, Whole
+from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, Whole, row_of
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
     NEGLIGIBLE_DELTA_IN_BOX,
@@ -22,6 +22,7 @@ from pkdp_pipeline.theorems.noisy_search import (
 )
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
+from pkdp_pipeline.theorems.waiting_pair import Pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 _MIN_EPSILON = 2.0**-11
@@ -151,6 +152,28 @@ class NoisyThreshold(Threshold):
         """Return how many people at `p_min`, if declared, and how many at `p` are the worst attacker found."""
         low, high = self._optimum(np.array([epsilon])).leader[:, 0].tolist()
         return (0, low) if self.p_min is None else (low, high)
+
+    def crowd(self, people: int) -> Pair | None:
+        """Return the laws of what so many equal people show with the target and without; None where they are too many.
+
+        It bounds from below only; what is left out of either law is at most `Pair.first_only`, and `second_only`.
+        """
+        channel = self._channels[0]
+        if people < channel.k - 1:
+            return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
+        row = row_of(channel, people, 0)
+        if row is None:
+            return None
+        few, just, _, rest, under, budget = row.numbers
+        hidden = few + just * (1.0 - channel.appears) + row.laws[3, 0], few + just + row.laws[2, 0]
+        weight, absent = (np.append(law, mass) for law, mass in zip(row.laws[:2], hidden, strict=True))
+        weight, ratio = (
+            weight[weight > UNDERFLOW_MASS],
+            absent[weight > UNDERFLOW_MASS] / weight[weight > UNDERFLOW_MASS],
+        )
+        order = np.argsort(ratio, kind="stable")
+        lost = rest + under + UNDERFLOW_MASS
+        return Pair(weight=weight[order], ratio=ratio[order], budget=2.0 * budget, first_only=lost, second_only=lost)
 
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""

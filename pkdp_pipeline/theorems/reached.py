@@ -9,11 +9,13 @@ from itertools import product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_rows import Channel
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import TINY, Array
+from pkdp_pipeline.theorems.two_crowds import crowds_reach
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
@@ -214,6 +216,31 @@ def _outcome_laws(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array,
         shown = [law @ kernel for law in shown]
     present, absent = (np.hstack([law, mass[:, None]]) for law, mass in zip(shown, hidden, strict=True))
     return present, absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedThroughAbsence(_Attained):
+    """Two crowds before two cells behind a threshold and noise: of one may be in the first, of the other in the second.
+
+    `presence`: what one of the cells tells.
+
+    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
+    *Rounding*: downward.
+    """
+
+    presence: NoisyThreshold
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        one = self.presence
+        attained = one.bracket(epsilons)[0].copy()
+        # Crowds are looked for from those on that just reach either threshold.
+        thresholds = {one.k, max(one.k, one.release_threshold or 0)} if one.p >= MIN_P and one.k > 1 else set()
+        for row, epsilon in enumerate(epsilons.tolist()):
+            for k in thresholds:
+                crowds = crowds_reach((k, k), one.p, one.cap, epsilon, lambda people, p, k: one.crowd(people))
+                attained[row] = max(attained[row], crowds)
+        return attained, np.ones(len(epsilons))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

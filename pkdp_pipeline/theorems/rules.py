@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,12 +15,13 @@ from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
+from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_rules import noised_below_records
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyThreshold
-from pkdp_pipeline.theorems.reached import ReachedBetween
+from pkdp_pipeline.theorems.reached import ReachedBetween, ReachedThroughAbsence
 from pkdp_pipeline.theorems.record import PAPER, Theorem
-from pkdp_pipeline.theorems.rounding import ball_above, ball_below
+from pkdp_pipeline.theorems.rounding import TINY, ball_above, ball_below
 from pkdp_pipeline.theorems.sampled_rules import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 
@@ -125,6 +127,36 @@ def _value(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) 
     bound = ValueThroughAbsence(theorem="histogram_value", k=k, p=p, **_facing(attacker))
     attained = mechanism.noise is None and between is None and not attacker.p_min
     return _hides_nothing("k", "p_max", bound) or Applied(bound=bound, attack=bound if attained else None)
+
+
+def _value_behind_noise(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem D for both cells, in opposite orders; everybody known is taken for controlled, and for one in both."""
+    outcome = _behind_noise("noisy_value", mechanism, replace(attacker, influence="active"), left)
+    release, noise = mechanism.release_threshold, mechanism.noise
+    # Without a release threshold theorem B's pair, which tells the orders apart, is closer than the hull.
+    if outcome is None or release is None or noise is None or noise.epsilon < _MIN_NOISE_IN_TWO_CELLS:
+        return None
+    assert isinstance(outcome.bound, NoisyThreshold)
+    assert mechanism.k is not None
+    told_apart = _told_apart(noise.epsilon, release - mechanism.k)
+    bound = TwoCells(theorem="noisy_value", presence=outcome.bound, told_apart=told_apart)
+    alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
+    attack = ReachedThroughAbsence(theorem="attack", presence=outcome.bound)
+    return Applied(bound=bound, attack=attack if alone else None)
+
+
+_MIN_NOISE_IN_TWO_CELLS = 1e-6
+"""With noise of a smaller ε0 theorem D is not used for two cells: errors of `_told_apart` would count."""
+
+
+def _told_apart(noise: float, above: int) -> float:
+    """Return at least ``1 - F(s)²/F(s-1)``, F(s) = P[Z < s], for a release threshold s above k; section 6."""
+    alpha = math.exp(-noise)
+    if above <= 0:
+        return min(1.0, 1.0 - alpha**-above / (1.0 + alpha) + 1e-12)
+    tail = alpha ** (above - 1) / (1.0 + alpha)
+    share = max(0.0, 2.0 * alpha - 1.0 - tail * alpha**2) / (1.0 - tail)
+    return min(1.0, tail * (share * (1.0 + 1e-9) + 1e-12) + TINY)
 
 
 def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -309,6 +341,15 @@ RECORDS = (
         rule=partial(_behind_noise, "noisy_presence"),
     ),
     _VALUE,
+    replace(
+        _VALUE,
+        key="noisy_value",
+        title="Theorem D for two cells: a k-anonymous histogram with noise after its threshold hides the cell",
+        citation="docs/mathematics.md, section 6, value through absence",
+        formal=None,
+        averages=False,
+        rule=_value_behind_noise,
+    ),
     _BETWEEN,
     replace(
         _BETWEEN,

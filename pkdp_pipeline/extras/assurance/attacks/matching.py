@@ -319,6 +319,7 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "noisy_thresholding": _behind_noise,
         "noisy_presence": _behind_noise,
         "histogram_value": _value,
+        "noisy_value": _value,
         "histogram_between": _value,
         "noisy_between": _value,
         "noised_below": _noised_below,

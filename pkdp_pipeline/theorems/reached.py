@@ -295,24 +295,29 @@ class ReachedBetween(_Attained):
 
         `known`: how many of those who are controlled are in the first cell.
         """
-        law, counts, least = binomial_weights(people, self.p, 0, people), np.arange(people + 2), self.release_threshold
+        law, least, counts = (
+            binomial_weights(people, self.p, 0, people),
+            self.release_threshold,
+            np.arange(people + 2.0),
+        )
         reach, alpha = math.ceil(min(float(_MAX_REACH), 0.5 * _CUTOFF_EXPONENT / self.noise)), math.exp(-self.noise)
         most = max(people + 2 + self.known, least or 0) + reach
         values = np.arange(-reach if least is None else max(-reach, least), most)
 
-        def outcomes(counts: Array) -> Array:
+        def outcomes(in_cell: int) -> Array:
+            present = counts + in_cell
             with np.errstate(over="ignore"):
-                shown = np.exp(-self.noise * np.abs(counts[:, None] - values))
+                shown = np.exp(-self.noise * np.abs(present[:, None] - values))
             shown *= -math.expm1(-self.noise) / (1.0 + alpha)
             hidden = np.zeros(len(counts))
             if least is not None:
-                hidden = Channel(0, least, self.noise, self.p, self.p).below(least - counts)
+                hidden = Channel(0, least, self.noise, self.p, self.p).below(least - present)
             if self.k is not None:
-                hidden, shown = np.where(counts >= self.k, hidden, 1.0), shown * (counts >= self.k)[:, None]
+                hidden, shown = np.where(present >= self.k, hidden, 1.0), shown * (present >= self.k)[:, None]
             return np.hstack([shown, hidden[:, None]])
 
         # One row for each count of the one cell; the other holds the rest.
-        first, second = outcomes(counts + float(known)), outcomes(counts + float(self.known - known))[::-1]
+        first, second = outcomes(known), outcomes(self.known - known)[::-1]
         return (first[1:].T * law) @ second[1:], (first[:-1].T * law) @ second[:-1]
 
 

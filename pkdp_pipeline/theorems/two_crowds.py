@@ -95,7 +95,7 @@ def crowds_reach(
     cap : int, optional
         At most this many people, both crowds together.
     pair_of : callable
-        What `crowd_pair` is of thresholds without noise; what it leaves out of a law is added in the `_only` fields.
+        Takes the place of `crowd_pair`; the `_only` fields of its pairs bound the mass that their atoms leave out.
 
     Notes
     -----

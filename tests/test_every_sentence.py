@@ -175,6 +175,10 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         certify(Histogram(k=20, noise=NOISE, release_threshold=60), ABSENCE),
     )
     yield (
+        "histogram, value, k and noise",
+        certify(Histogram(k=20, noise=NOISE, release_threshold=60), ABSENCE, protects="value"),
+    )
+    yield (
         "histogram, value, both theorems",
         certify(Histogram(k=100), AttackerModel(p_max=0.1, p_max_between=0.6), protects="value"),
     )

@@ -18,6 +18,7 @@ from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
+from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -102,7 +103,7 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))
     # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile; where
     # known people count by chance, hulls are closer.
-    exact = tuple(law for part in parts for law in _laws(part, (NoisyThreshold, BoxedThreshold)))
+    exact = tuple(law for part in parts for law in _laws(part, (NoisyThreshold, BoxedThreshold, TwoCells)))
     hulls = tuple(law for part in parts for law in _laws(part, hulls=True))
     others = [each for each in dict.fromkeys((exact, hulls)) if each != laws]
     several = participation is not None and len(laws) > 1

@@ -15,7 +15,7 @@ from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyBesideKnown, NoisyThreshold
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 
@@ -126,23 +126,28 @@ _MAX_UNKNOWN = 3_000
 
 
 def _behind_noise(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
-    """Theorem D in a box, nobody known: with a smaller threshold fewer unknown people would be told apart, or more."""
-    box, k, noise = _box("", attacker), mechanism.k, mechanism.noise
-    if box is None or k is None or k == 1 or noise is None or mechanism.k_complement is not None:
+    """Theorem D in a box; with a smaller threshold the unknown people may tell more, or less."""
+    box, k, noise, release = _box("", attacker), mechanism.k, mechanism.noise, mechanism.release_threshold
+    if box is None or k is None or k - attacker.known <= 1 or noise is None or mechanism.k_complement is not None:
         return None
-    if attacker.known or box.unknown > _MAX_UNKNOWN or not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
+    if max(attacker.known / MAX_KNOWN, box.unknown / _MAX_UNKNOWN) > 1 or not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
         return None
-    bound = NoisyThreshold(
-        theorem="noisy_thresholding_in_box",
-        k=k,
-        p=box.p_max,
-        cap=attacker.unknown_max,
-        noise=noise.epsilon,
-        release_threshold=mechanism.release_threshold,
-        p_min=box.p_min,
-        unknown=box.unknown,
+    ways = tuple(
+        NoisyThreshold(
+            theorem="noisy_thresholding_in_box",
+            k=k - counted,
+            p=box.p_max,
+            cap=attacker.unknown_max,
+            noise=noise.epsilon,
+            release_threshold=None if release is None else release - counted,
+            p_min=box.p_min,
+            unknown=box.unknown,
+        )
+        for counted in range(attacker.known + 1)
     )
-    return Applied(bound=bound, attack=bound)
+    bound = NoisyBesideKnown(theorem="noisy_thresholding_in_box", ways=ways) if attacker.known else ways[0]
+    # An attacker who merely knows people may know nobody.
+    return Applied(bound=bound, attack=bound if attacker.influence == "active" else ways[0])
 
 
 def _box(theorem: str, attacker: AttackerModel) -> Counting | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from pkdp_pipeline.theorems.bound import Bound, Guarantee
-from pkdp_pipeline.theorems.rounding import UNIT, Array
-from pkdp_pipeline.theorems.waiting_pair import Pair
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
+from pkdp_pipeline.theorems.thresholding import Threshold
+from pkdp_pipeline.theorems.waiting_pair import Pair, mixed, product_above, waiting_pair
 
 MAX_FINITE_LOSS = 400.0
 """Larger losses are counted as infinite where profiles are compared."""
@@ -85,6 +87,61 @@ def hull_pair(bound: Bound) -> Pair:
         first_only=infinite,
         second_only=infinite,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoCells(Bound):
+    """Profile against learning which of two cells a person is in, where absence is possible.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile.
+    presence : Threshold
+        That of one cell; all of its people known are controlled.
+    told_apart : float
+        At or above the chance with which a suppressed cell would have to tell that its count is below k, for the rest
+        of what suppresses it to be the likelier the larger the count.
+
+    Notes
+    -----
+    *Guarantee*: never below the divergence of any declared attacker: given what is shown of the one cell, the others
+    in it differ by at most one between the two lives, as in theorem B, so the two cells' pairs in opposite orders
+    dominate. The hull of `presence` stands for either, mixed with theorem A's where a cell tells more. *Rounding*: up.
+    *Source*: `docs/mathematics.md`, section 6, "Value through absence".
+    """
+
+    presence: Threshold
+    told_apart: float = 0.0
+
+    @property
+    def slack(self) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return self.presence.slack
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return tuple(2.0 * kink for kink in self.presence.kinks)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`: that of the hull's points."""
+        return np.full((2, len(epsilons)), 1e-6)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        certified = self.certified(epsilons)
+        # The attacker may look at the one cell only.
+        return np.minimum(self.presence.bracket(epsilons)[0], certified), certified
+
+    def certified(self, epsilons: Array) -> Array:
+        """Return the certified side of `bracket` alone."""
+        first = second = hull_pair(self.presence)
+        if self.told_apart:
+            below = waiting_pair(self.presence.k - 1, self.presence.p, self.presence.cap, _NEGLIGIBLE_DELTA)
+            chances = (1.0 - self.told_apart) * (1.0 + 4.0 * UNIT) + TINY, self.told_apart
+            second = mixed(chances, (first, below), 0.0)
+        return np.array([product_above(first, second, epsilon) for epsilon in epsilons.tolist()])
 
 
 def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:

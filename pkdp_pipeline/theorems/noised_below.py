@@ -20,14 +20,12 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
-from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.hull import hull_pair
+from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, Optimum, supremum
 from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, kept
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
-from pkdp_pipeline.theorems.waiting_pair import product_above
 from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY
 
 _MIN_P = 1e-9
@@ -266,49 +264,6 @@ def _first_points(end: float) -> Array:
     even = np.arange(_KINKS) / _KINKS
     points: Array = np.unique(end * np.concatenate([even, even[:6] / 6.0, 1.0 - 0.5 ** np.arange(3.0, 10.0)]))
     return points
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoisedBelowValue(Bound):
-    """Profile of such a histogram against learning which of two cells a person is in, where absence is possible.
-
-    Parameters
-    ----------
-    theorem : str
-        Which statement uses the profile.
-    presence : NoisedBelow
-        That of one cell.
-
-    Notes
-    -----
-    *Guarantee*: never below the divergence of any declared attacker: given what is shown of the one cell, the others
-    in it differ by at most one between the two lives, as in theorem B, so the two cells' pairs in opposite orders
-    dominate. The hull of `presence` stands for either. *Rounding*: up. *Source*: `docs/mathematics.md`, theorem I.
-    """
-
-    presence: NoisedBelow
-
-    @property
-    def slack(self) -> float:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.presence.slack
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return tuple(2.0 * kink for kink in self.presence.kinks)
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`: that of the hull's points."""
-        return np.full((2, len(epsilons)), 1e-6)
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        pair = hull_pair(self.presence)
-        certified = np.array([product_above(pair, pair, epsilon) for epsilon in epsilons.tolist()])
-        # The attacker may look at the one cell only.
-        attained = self.presence.bracket(epsilons)[0]
-        return np.minimum(attained, certified), certified
 
 
 def _at_least(noise: float, least: int) -> float:

@@ -11,7 +11,8 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
 from pkdp_pipeline.theorems import formal
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
-from pkdp_pipeline.theorems.noised_below import NoisedBelow, NoisedBelowValue
+from pkdp_pipeline.theorems.hull import TwoCells
+from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.record import Theorem
 from pkdp_pipeline.theorems.thresholding import Threshold
 
@@ -60,7 +61,7 @@ def _value(
     if not isinstance(outcome, Applied):
         return outcome
     assert isinstance(outcome.bound, NoisedBelow)
-    bound = NoisedBelowValue(theorem="noised_below_value", presence=outcome.bound)
+    bound = TwoCells(theorem="noised_below_value", presence=outcome.bound)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
     return Applied(bound=bound, attack=bound if alone else None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import product
 
 import numpy as np
 
@@ -34,6 +35,9 @@ _MAX_EPSILON = 600.0
 
 _MAX_ROUNDS = 6
 """Most ε at which an inversion looks at all numbers of people."""
+
+_BATCH_SIZE = 24
+"""After so many numbers of people it is looked at whether more of them can tell more."""
 
 _ERROR = 1e-11
 """Relative error of every chance, with room for what a sampler may draw."""
@@ -72,12 +76,15 @@ class NoisyBetween(Bound):
         Up to this many people all attackers are looked at, one by one.
     cap : int, optional
         At most this many are unknown.
+    known : int
+        At most k - 2 people who are known or controlled, each in either cell.
 
     Notes
     -----
     The publication is a random function of this: of x people in the one cell, nothing where neither cell is shown;
     else ``x + Z`` with noise of 2 ε0, and which of the cells are shown. Its law is computed for all vertices with up
-    to `people` people; more of them are bounded by the look alone, and by what the thresholds can change.
+    to `people` people, and all ways to spread those who are known over the cells, each of whom lowers the thresholds of
+    hers; more people are bounded by the look alone, and by what the thresholds can change.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; nothing
     is attained. *Rounding*: upward, by 1e-11 of each chance. *Source*: `docs/mathematics.md`, theorem G.
@@ -89,6 +96,7 @@ class NoisyBetween(Bound):
     release_threshold: int
     people: int
     cap: int | None = None
+    known: int = 0
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`: chances that nearly cancel err as much as they are large."""
@@ -125,13 +133,15 @@ class NoisyBetween(Bound):
     @property
     def numbers(self) -> range:
         """Return the numbers of people that are looked at; with fewer than k - 1 others nothing is ever shown."""
-        return range(max(1, self.k - 1), (self.people if self.cap is None else min(self.people, self.cap)) + 1)
+        return range(
+            max(1, self.k - 1 - self.known), (self.people if self.cap is None else min(self.people, self.cap)) + 1
+        )
 
-    def beyond(self, epsilon: float) -> float:
+    def beyond(self, epsilon: float, people: int) -> float:
         """Return a bound for all numbers of people above `people`."""
-        if self.cap is not None and self.cap <= self.people:
+        if self.cap is not None and self.cap <= people:
             return 0.0
-        more, low = self.people + 1, 1.0 - self.p
+        more, low = people + 1, 1.0 - self.p
         look = Counting(theorem=self.theorem, unknown=more, p_min=low, p_max=self.p, noise=2.0 * self.noise)
         missed = binomial_below(more, low * (1.0 - _ERROR), self.k)
         return float(look.bracket(np.array([epsilon]))[1][0]) + 2.0 * (1.0 + math.exp(epsilon)) * missed
@@ -141,8 +151,18 @@ class NoisyBetween(Bound):
 def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[tuple[float, ...], int]:
     """Return what is certified at these ε, and a number of people that is worst at the last of them."""
     clipped = tuple(min(epsilon, _MAX_EPSILON) for epsilon in epsilons)
-    deltas, leading = _largest_deltas(bound, tuple(bound.numbers), clipped)
-    above = (max(delta, bound.beyond(epsilon)) for delta, epsilon in zip(deltas, clipped, strict=True))
+    deltas, beyond, leading = [0.0] * len(epsilons), [bound.beyond(epsilon, bound.people) for epsilon in clipped], 0
+    # The search ends where all larger numbers of people tell no more.
+    for start in range(0, len(bound.numbers), _BATCH_SIZE):
+        numbers = bound.numbers[start : start + _BATCH_SIZE]
+        most, leader = _largest_deltas(bound, tuple(numbers), clipped)
+        leading = leader if most[-1] > deltas[-1] else leading
+        deltas = [max(pair) for pair in zip(deltas, most, strict=True)]
+        further = [bound.beyond(epsilon, numbers[-1]) for epsilon in clipped]
+        if all(more <= delta for more, delta in zip(further, deltas, strict=True)):
+            beyond = further
+            break
+    above = (max(pair) for pair in zip(deltas, beyond, strict=True))
     return tuple(min(1.0, delta * (1.0 + _ERROR)) for delta in above), leading
 
 
@@ -151,8 +171,10 @@ def _largest_deltas(
 ) -> tuple[list[float], int]:
     """Return what is told at most by this many people, for any of these numbers, and the worst at the last ε."""
     worst, leading = [0.0] * len(epsilons), 0
-    for people in numbers:
-        lives = _looks(bound.p, bound.k, bound.noise, bound.release_threshold, people)
+    # Exchanging cells and lives leaves the vertices of which at least half are rather in the one cell.
+    for people, known in product(numbers, range(bound.known + 1)):
+        shares = known, bound.known - known
+        lives = _looks(bound.p, bound.k, bound.noise, bound.release_threshold, people, shares)
         for index, epsilon in enumerate(epsilons):
             growth = math.exp(epsilon) * (1.0 - 4.0 * _ERROR)
             for first, second in (lives, lives[::-1]):
@@ -163,21 +185,30 @@ def _largest_deltas(
     return worst, leading
 
 
-@lru_cache(maxsize=16)
-def _looks(p: float, k: int, noise: float, release: int, people: int) -> tuple[Array, Array]:
-    """Return what is seen in the two lives: a row for each vertex of which at least half are rather in the one cell."""
+@lru_cache(maxsize=64)
+def _looks(
+    p: float, k: int, noise: float, release: int, people: int, known: tuple[int, int] = (0, 0)
+) -> tuple[Array, Array]:
+    """Return what is seen in the two lives: a row for each vertex of which at least half are rather in the one cell.
+
+    `known`: how many are known to be in the one cell, and in the other; counts are those of all others.
+    """
     everybody, law = people + 1, _pairs(noise)
     reach = len(law) // 2
     counts, beta = np.arange(everybody + 1), math.exp(-2.0 * noise)
     values = np.arange(-(reach // 2) - 1, everybody + reach // 2 + 2)
     look = np.exp(-2.0 * noise * np.abs(counts[:, None] - values)) * (-math.expm1(-2.0 * noise) / (1.0 + beta))
     # Given the look, whether the noised counts pass the release threshold: the one cell's, the other's.
-    up, down = np.clip(release - values, -reach, reach + 1), np.clip(everybody - release - values, -reach - 1, reach)
+    releases = release - known[0], release - known[1]
+    up, down = (
+        np.clip(releases[0] - values, -reach, reach + 1),
+        np.clip(everybody - releases[1] - values, -reach - 1, reach),
+    )
     passing = [table[up + reach, down + reach + 1] for table in _passing(noise)]
-    first, second = counts >= k, everybody - counts >= k
+    first, second = counts >= k - known[0], everybody - counts >= k - known[1]
     below = Channel(0, release, noise, p, p).below
-    hidden = np.where(first, below((release - counts).astype(float)), 1.0)
-    hidden = hidden * np.where(second, below((release - everybody + counts).astype(float)), 1.0)
+    hidden = np.where(first, below((releases[0] - counts).astype(float)), 1.0)
+    hidden = hidden * np.where(second, below((releases[1] - everybody + counts).astype(float)), 1.0)
     laws = np.stack([_tossed(people, high, p) for high in range((people + 1) // 2, people + 1)])
     regimes = [np.flatnonzero(mask) for mask in (first & second, first & ~second, ~first & second)]
     lives = []

@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
-from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, Channel, Whole
+from pkdp_pipeline.theorems.bound import Bound, coarsest, smallest_epsilon
+from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, Whole, row_of
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
     NEGLIGIBLE_DELTA_IN_BOX,
@@ -22,6 +22,7 @@ from pkdp_pipeline.theorems.noisy_search import (
 )
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
+from pkdp_pipeline.theorems.waiting_pair import Pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 _MIN_EPSILON = 2.0**-11
@@ -48,6 +49,9 @@ _TARGET_TOLERANCE = 1e-3
 _NEGLIGIBLE_SHARE = 1e-3
 """Numbers of known people that add less than this together, relatively, are not looked at."""
 
+MAX_KNOWN = 8
+"""Of more known people it takes long to look at all numbers of them who may count."""
+
 _GUESSES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.8)
 """Multiples of k/p at which the worst number of people may be."""
 
@@ -59,8 +63,8 @@ class NoisyThreshold(Threshold):
     Parameters
     ----------
     theorem, k, p, cap, known
-        See `Threshold`; `k` is what is left of the threshold once all who are controlled are taken off, and more than
-        `known`, who are merely known.
+        See `Threshold`; `k` is what is left of the threshold once all who are controlled are taken off; all `known` are
+        merely known, fewer than k - 1 of them or no more than k - 1 expected to count.
     p_min : float, optional
         Every unknown person is counted with at least this probability; None where some may be known not to be.
     unknown : int
@@ -149,6 +153,28 @@ class NoisyThreshold(Threshold):
         low, high = self._optimum(np.array([epsilon])).leader[:, 0].tolist()
         return (0, low) if self.p_min is None else (low, high)
 
+    def crowd(self, people: int) -> Pair | None:
+        """Return the laws of what so many equal people show with the target and without; None where they are too many.
+
+        It bounds from below only; what is left out of either law is at most `Pair.first_only`, and `second_only`.
+        """
+        channel = self._channels[0]
+        if people < channel.k - 1:
+            return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
+        row = row_of(channel, people, 0)
+        if row is None:
+            return None
+        few, just, _, rest, under, budget = row.numbers
+        hidden = few + just * (1.0 - channel.appears) + row.laws[3, 0], few + just + row.laws[2, 0]
+        weight, absent = (np.append(law, mass) for law, mass in zip(row.laws[:2], hidden, strict=True))
+        weight, ratio = (
+            weight[weight > UNDERFLOW_MASS],
+            absent[weight > UNDERFLOW_MASS] / weight[weight > UNDERFLOW_MASS],
+        )
+        order = np.argsort(ratio, kind="stable")
+        lost = rest + under + UNDERFLOW_MASS
+        return Pair(weight=weight[order], ratio=ratio[order], budget=2.0 * budget, first_only=lost, second_only=lost)
+
     def _towards(self, people: Whole, share: float, epsilon: float) -> float:
         """Return `share` times the largest δ of some numbers of people."""
         clipped = min(max(epsilon, _MIN_EPSILON), _MAX_EPSILON)
@@ -178,23 +204,25 @@ class NoisyThreshold(Threshold):
         release, p = self.release_threshold, max(self.p, _MIN_P)
         low = p if self.p_min is None else max(_MIN_P, min(self.p_min, p))
         return tuple(
-            Channel(self.k - b, None if release is None else release - b, self.noise, low, p)
+            Channel(max(0, self.k - b), None if release is None else release - b, self.noise, low, p)
             for b in range(self.known + 1)
         )
 
     def _matters(self, channel: Channel, chances: Array, epsilons: Array) -> tuple[Whole, Array]:
         """Return which numbers of known people are looked at, and at most what the others add at each ε.
 
-        No number adds more than it does without noise, or without a threshold.
+        No number adds more than it does without noise, or without a threshold; from k on nobody is hidden by one.
         """
-        points = np.tile(epsilons, len(chances))
-        cutoffs = np.repeat(self.k - 1 - np.arange(len(chances)), len(epsilons)).tolist()
+        behind = np.arange(self.k - 1, self.k - 1 - min(len(chances), self.k - 1), -1)
+        points, cutoffs = np.tile(epsilons, len(behind)), np.repeat(behind, len(epsilons)).tolist()
         sides = (tails(cutoffs, channel.p_max, points, cap=self.cap)[1] for tails in (right_tails, left_tails))
-        most = np.maximum(*sides).reshape(len(chances), len(epsilons))
+        most = np.ones((len(chances), len(epsilons)))
+        most[: len(behind)] = np.maximum(*sides).reshape(len(behind), len(epsilons))
+        noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False)
+        most[self.k :] = noise.certified(epsilons)
         if self.release_threshold is not None:
-            appears = self.release_threshold - self.k
-            noise = NoiseCurve(theorem="noise", noise=self.noise, cells=1, moves=False, appears_at=appears)
-            most = np.minimum(most, noise.certified(epsilons))
+            appears = replace(noise, appears_at=self.release_threshold - self.k)
+            most = np.minimum(most, appears.certified(epsilons))
         adds = chances[:, None] * most * (1.0 + 1e-12)
         # δ is a mean over how many known people count. Numbers that together add a negligible share of what some number
         # of people attains with nobody known are left out, and what they add at most is added to the bound.
@@ -237,6 +265,42 @@ class NoisyThreshold(Threshold):
 
     def _optimum(self, epsilons: Array) -> NoisyOptimum:
         return _cached_optimum(self, tuple(epsilons.tolist()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyBesideKnown(Bound):
+    """The largest of several profiles in a box: `ways` has one for each number of known people who may count.
+
+    *Guarantee*, *Rounding*: those of `NoisyThreshold`. There more people who count may tell more, or less.
+    """
+
+    ways: tuple[NoisyThreshold, ...]
+
+    @property
+    def slack(self) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return self.ways[0].slack
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return coarsest(self.ways, epsilons)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        attained, certified = np.array([way.bracket(epsilons) for way in self.ways]).max(axis=0)
+        return attained, certified
+
+    def smallest_epsilon(self, target: float) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        epsilon = max(way.smallest_epsilon(target) for way in self.ways)
+        if math.isinf(epsilon) or float(self.certified(np.array([epsilon]))[0]) <= target:
+            return epsilon
+        return Bound.smallest_epsilon(self, target)
+
+    def worst_numbers(self, epsilon: float) -> tuple[int, int]:
+        """Return what `NoisyThreshold.worst_numbers` does, of the way that attains most."""
+        at = np.array([epsilon])
+        return max(self.ways, key=lambda way: float(way.bracket(at)[0][0])).worst_numbers(epsilon)
 
 
 @lru_cache(maxsize=256)

@@ -9,11 +9,13 @@ from itertools import product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_rows import Channel
+from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import TINY, Array
+from pkdp_pipeline.theorems.two_crowds import crowds_reach
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
@@ -217,8 +219,33 @@ def _outcome_laws(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedThroughAbsence(_Attained):
+    """Two crowds before two cells behind a threshold and noise: of one may be in the first, of the other in the second.
+
+    `presence`: what one of the cells tells.
+
+    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
+    *Rounding*: downward.
+    """
+
+    presence: NoisyThreshold
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        one = self.presence
+        attained = one.bracket(epsilons)[0].copy()
+        # Crowds are looked for from those on that just reach either threshold.
+        thresholds = {one.k, max(one.k, one.release_threshold or 0)} if one.p >= MIN_P and one.k > 1 else set()
+        for row, epsilon in enumerate(epsilons.tolist()):
+            for k in thresholds:
+                crowds = crowds_reach((k, k), one.p, one.cap, epsilon, lambda people, p, k: one.crowd(people))
+                attained[row] = max(attained[row], crowds)
+        return attained, np.ones(len(epsilons))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedBetween(_Attained):
-    """Attackers who know nobody, on two noised cells between which everybody tosses a coin.
+    """Attackers on two noised cells between which everybody whom they do not know tosses a coin.
 
     Parameters
     ----------
@@ -230,6 +257,8 @@ class ReachedBetween(_Attained):
         At most this many people are unknown.
     unknown : int
         At least this many people are unknown, and all of them are coins.
+    known : int
+        So many people are controlled, in either cell.
 
     Notes
     -----
@@ -244,6 +273,7 @@ class ReachedBetween(_Attained):
     release_threshold: int | None = None
     cap: int | None = None
     unknown: int = 0
+    known: int = 0
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -251,7 +281,7 @@ class ReachedBetween(_Attained):
 
     def crowds(self) -> list[int]:
         """Return the numbers of people that are tried."""
-        least = max(1, self.unknown, (self.k or 0) - 1)
+        least = max(1, self.unknown, (self.k or 0) - 1 - self.known)
         most = min(_MAX_PEOPLE_IN_CELLS, 3 * max(self.k or 0, self.release_threshold or 0, least))
         most = most if self.cap is None else min(most, self.cap)
         if most < least:
@@ -260,30 +290,43 @@ class ReachedBetween(_Attained):
             {round(least * (most / least) ** (step / (_CELL_GRID_SIZE - 1))) for step in range(_CELL_GRID_SIZE)}
         )
 
-    def laws(self, people: int) -> tuple[Array, Array]:
-        """Return what two cells show in the target's two lives, this many people being coins."""
-        law, counts, least = binomial_weights(people, self.p, 0, people), np.arange(people + 2), self.release_threshold
+    def laws(self, people: int, known: int = 0) -> tuple[Array, Array]:
+        """Return what two cells show in the target's two lives, this many people being coins.
+
+        `known`: how many of those who are controlled are in the first cell.
+        """
+        law, least, counts = (
+            binomial_weights(people, self.p, 0, people),
+            self.release_threshold,
+            np.arange(people + 2.0),
+        )
         reach, alpha = math.ceil(min(float(_MAX_REACH), 0.5 * _CUTOFF_EXPONENT / self.noise)), math.exp(-self.noise)
-        values = np.arange(-reach if least is None else max(-reach, least), max(people + 2, least or 0) + reach)
-        with np.errstate(over="ignore"):
-            shown = np.exp(-self.noise * np.abs(counts[:, None] - values)) * (-math.expm1(-self.noise) / (1.0 + alpha))
-        hidden = np.zeros(len(counts))
-        if least is not None:
-            hidden = Channel(0, least, self.noise, self.p, self.p).below(least - counts.astype(float))
-        if self.k is not None:
-            hidden, shown = np.where(counts >= self.k, hidden, 1.0), shown * (counts >= self.k)[:, None]
+        most = max(people + 2 + self.known, least or 0) + reach
+        values = np.arange(-reach if least is None else max(-reach, least), most)
+
+        def outcomes(in_cell: int) -> Array:
+            present = counts + in_cell
+            with np.errstate(over="ignore"):
+                shown = np.exp(-self.noise * np.abs(present[:, None] - values))
+            shown *= -math.expm1(-self.noise) / (1.0 + alpha)
+            hidden = np.zeros(len(counts))
+            if least is not None:
+                hidden = Channel(0, least, self.noise, self.p, self.p).below(least - present)
+            if self.k is not None:
+                hidden, shown = np.where(present >= self.k, hidden, 1.0), shown * (present >= self.k)[:, None]
+            return np.hstack([shown, hidden[:, None]])
+
         # One row for each count of the one cell; the other holds the rest.
-        outcomes = np.hstack([shown, hidden[:, None]])
-        with_one, without = outcomes[1:], outcomes[:-1]
-        return (with_one.T * law) @ without[::-1], (without.T * law) @ with_one[::-1]
+        first, second = outcomes(known), outcomes(self.known - known)[::-1]
+        return (first[1:].T * law) @ second[1:], (first[:-1].T * law) @ second[:-1]
 
 
 @lru_cache(maxsize=64)
 def _attained_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tuple[float, ...]:
     """Return what is attained at these ε; a certificate asks for the same ones again."""
     attained = np.zeros(len(epsilons))
-    for people in bound.crowds():
-        lives = bound.laws(people)
+    for people, known in product(bound.crowds(), sorted({0, bound.known // 2, bound.known})):
+        lives = bound.laws(people, known)
         for pair in (lives, lives[::-1]):
             attained = np.maximum(attained, [float(_gain(*pair, epsilon, (0, 1))) for epsilon in epsilons])
     return tuple(attained.tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,12 +15,13 @@ from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
+from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_rules import noised_below_records
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
-from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
-from pkdp_pipeline.theorems.reached import ReachedBetween
+from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyThreshold
+from pkdp_pipeline.theorems.reached import ReachedBetween, ReachedThroughAbsence
 from pkdp_pipeline.theorems.record import PAPER, Theorem
-from pkdp_pipeline.theorems.rounding import ball_above, ball_below
+from pkdp_pipeline.theorems.rounding import TINY, ball_above, ball_below
 from pkdp_pipeline.theorems.sampled_rules import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 
@@ -57,11 +59,8 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
     return obstacle or Applied(bound=bound, attack=below if attained else None)
 
 
-_MAX_KNOWN = 8
-"""With more people merely known theorem D is evaluated where few of them are expected to count."""
-
 _MAX_EXPECTED_KNOWN = 5.0
-"""So few: every number of them that is likely takes a search."""
+"""With many people merely known theorem D is evaluated where so few are expected to count."""
 
 
 def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
@@ -69,12 +68,15 @@ def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, l
     k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
     controlled = attacker.known if attacker.influence == "active" else 0
     merely_known = attacker.known - controlled
-    if k is None or noise is None or p is None or p == 1.0 or k - attacker.known <= 1:
+    if k is None or noise is None or p is None or p == 1.0 or k - controlled <= 1:
+        return None
+    # Of more people the most telling ones may be fewer than all.
+    if merely_known > k - 2 and merely_known * p > (k - 1) * (1.0 - 1e-9):
         return None
     if not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
         return None
     if getattr(mechanism, "k_complement", None) is not None or merely_known > max(
-        _MAX_KNOWN, _MAX_EXPECTED_KNOWN / p if p else 0.0
+        MAX_KNOWN, _MAX_EXPECTED_KNOWN / p if p else 0.0
     ):
         return None
     bound = NoisyThreshold(
@@ -127,6 +129,36 @@ def _value(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) 
     return _hides_nothing("k", "p_max", bound) or Applied(bound=bound, attack=bound if attained else None)
 
 
+def _value_behind_noise(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
+    """Theorem D for both cells, in opposite orders; everybody known is taken for controlled, and for one in both."""
+    outcome = _behind_noise("noisy_value", mechanism, replace(attacker, influence="active"), left)
+    release, noise = mechanism.release_threshold, mechanism.noise
+    # Without a release threshold theorem B's pair, which tells the orders apart, is closer than the hull.
+    if outcome is None or release is None or noise is None or noise.epsilon < _MIN_NOISE_IN_TWO_CELLS:
+        return None
+    assert isinstance(outcome.bound, NoisyThreshold)
+    assert mechanism.k is not None
+    told_apart = _told_apart(noise.epsilon, release - mechanism.k)
+    bound = TwoCells(theorem="noisy_value", presence=outcome.bound, told_apart=told_apart)
+    alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
+    attack = ReachedThroughAbsence(theorem="attack", presence=outcome.bound)
+    return Applied(bound=bound, attack=attack if alone else None)
+
+
+_MIN_NOISE_IN_TWO_CELLS = 1e-6
+"""With noise of a smaller ε0 theorem D is not used for two cells: errors of `_told_apart` would count."""
+
+
+def _told_apart(noise: float, above: int) -> float:
+    """Return at least ``1 - F(s)²/F(s-1)``, F(s) = P[Z < s], for a release threshold s above k; section 6."""
+    alpha = math.exp(-noise)
+    if above <= 0:
+        return min(1.0, 1.0 - alpha**-above / (1.0 + alpha) + 1e-12)
+    tail = alpha ** (above - 1) / (1.0 + alpha)
+    share = max(0.0, 2.0 * alpha - 1.0 - tail * alpha**2) / (1.0 - tail)
+    return min(1.0, tail * (share * (1.0 + 1e-9) + 1e-12) + TINY)
+
+
 def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     k, between, known = mechanism.k, attacker.p_max_between, attacker.known
     if k is None:
@@ -152,15 +184,18 @@ def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozense
                 noise=mechanism.noise.epsilon,
                 release_threshold=mechanism.release_threshold,
                 cap=attacker.unknown_max,
+                known=known if attacker.influence == "active" else 0,
             ),
         )
     return Applied(bound=bound, attack=bound if known == 0 or attacker.influence == "active" else None)
 
 
 def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
-    """Theorem G: few people have to be looked at and nobody is known; elsewhere theorem C says why not."""
+    """Theorem G: few people have to be looked at and few are known; elsewhere theorem C says why not."""
     k, p, noise, release = mechanism.k, attacker.p_max_between, mechanism.noise, mechanism.release_threshold
-    if k is None or k < 2 or p is None or p == 1.0 or noise is None or release is None or attacker.known:
+    if k is None or k - attacker.known <= 1 or p is None or p == 1.0 or noise is None or release is None:
+        return None
+    if attacker.known > MAX_KNOWN:
         return None
     people = enough_people(k, p, attacker.unknown_max)
     if people is None or not MIN_ENUMERATED_NOISE <= noise.epsilon <= MAX_NOISE / 2.0:
@@ -173,6 +208,7 @@ def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[
         release_threshold=release,
         people=people,
         cap=attacker.unknown_max,
+        known=attacker.known,
     )
     return Applied(bound=bound, attack=None)
 
@@ -305,6 +341,15 @@ RECORDS = (
         rule=partial(_behind_noise, "noisy_presence"),
     ),
     _VALUE,
+    replace(
+        _VALUE,
+        key="noisy_value",
+        title="Theorem D for two cells: a k-anonymous histogram with noise after its threshold hides the cell",
+        citation="docs/mathematics.md, section 6, value through absence",
+        formal=None,
+        averages=False,
+        rule=_value_behind_noise,
+    ),
     _BETWEEN,
     replace(
         _BETWEEN,

@@ -77,7 +77,13 @@ def crowd_pair(people: int, p: float, k: int) -> Pair | None:
     return Pair(weight=weight[likely], ratio=ratio[likely], budget=budget, first_only=0.0, second_only=0.0)
 
 
-def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon: float) -> float:
+def crowds_reach(
+    thresholds: tuple[int, int],
+    p: float,
+    cap: int | None,
+    epsilon: float,
+    pair_of: Callable[[int, float, int], Pair | None] = crowd_pair,
+) -> float:
     """Return what two crowds reach: the target is in the first cell in one life, in the second cell in the other.
 
     Parameters
@@ -88,6 +94,8 @@ def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon
         Strictly between 0 and 1.
     cap : int, optional
         At most this many people, both crowds together.
+    pair_of : callable
+        Takes the place of `crowd_pair`; the `_only` fields of its pairs bound the mass that their atoms leave out.
 
     Notes
     -----
@@ -98,8 +106,11 @@ def crowds_reach(thresholds: tuple[int, int], p: float, cap: int | None, epsilon
 
     def reached(sizes: _Sizes) -> float:
         if sizes not in tried:
-            first, second = (crowd_pair(people, p, k) for people, k in zip(sizes, thresholds, strict=True))
-            tried[sizes] = 0.0 if first is None or second is None else product_below(first, second, epsilon)
+            first, second = (pair_of(people, p, k) for people, k in zip(sizes, thresholds, strict=True))
+            tried[sizes] = 0.0
+            if first is not None and second is not None:
+                lost = math.exp(min(epsilon, 700.0)) * (first.second_only + second.first_only)
+                tried[sizes] = max(0.0, product_below(first, second, epsilon) - 1.01 * lost)
         return tried[sizes]
 
     least = (thresholds[0] - 1, thresholds[1] - 1)

@@ -148,6 +148,7 @@ KINDS = {
     "cells": CROWD,
     "cells, merely known": certified(pkdp.Histogram(k=8), p_max=0.2, known=6),
     "cells, value": certified(pkdp.Histogram(k=20), "value", p_max=0.3),
+    "cells, value, k and noise": certified(pkdp.Histogram(k=10, noise=NOISE, release_threshold=20), "value", p_max=0.1),
     "cells, value, merely known": certified(pkdp.Histogram(k=8), "value", p_max=0.2, known=3),
     "cells, value, between": certified(pkdp.Histogram(k=30), "value", p_max_between=0.7),
     "cells, exact": certified(pkdp.Histogram(), p_min=0.1, p_max=0.5, unknown=30),

@@ -11,6 +11,7 @@ from pkdp_pipeline.theorems.reached import Reached
 
 NOISE = GeometricNoise(0.5)
 BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 50}
+BEHIND_NOISE = ["thresholding", "noisy_thresholding"]
 
 
 def found(mechanism, protects="presence", **attacker):
@@ -59,7 +60,15 @@ def found(mechanism, protects="presence", **attacker):
             False,
         ),
         (Count(k=19, noise=NOISE), {"p_max": 0.6, "known": 9}, "presence", ["thresholding"], False),
-        (Count(k=9, noise=NOISE), {"p_max": 0.6, "known": 8}, "presence", ["thresholding"], False),
+        (
+            Count(k=9, noise=NOISE),
+            {"p_max": 0.1, "known": 9},
+            "presence",
+            ["thresholding", "noisy_thresholding"],
+            False,
+        ),
+        (Count(k=9, noise=NOISE), {"p_max": 0.6, "known": 14}, "presence", ["thresholding"], False),
+        (Count(k=4, noise=NOISE), {"p_max": 0.6, "known": 6}, "presence", ["thresholding"], False),
         (Count(k=9, k_complement=9, noise=NOISE), {"p_max": 0.6}, "presence", ["thresholding"], False),
         (Histogram(k=9, noise=NOISE), {"p_max": 0.5}, "presence", ["histogram_presence", "noisy_presence"], False),
         (Count(k_complement=9), {"p_min": 0.2}, "presence", ["thresholding_complement"], False),

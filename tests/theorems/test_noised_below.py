@@ -17,7 +17,8 @@ from thorough import few
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems import noised_left
-from pkdp_pipeline.theorems.noised_below import NoisedBelow, NoisedBelowValue
+from pkdp_pipeline.theorems.hull import TwoCells
+from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -229,7 +230,7 @@ def two_cells(draw: st.DrawFn) -> tuple[Any, list[tuple[float, float]], float]:
     else:
         odds = p / (1.0 - p)
         people = [(a * odds / (1.0 + (a + b) * odds), b * odds / (1.0 + (a + b) * odds)) for a, b in shares]
-        bound = NoisedBelowValue(theorem="noised_below_value", presence=NoisedBelow(**same, p=p))
+        bound = TwoCells(theorem="noised_below_value", presence=NoisedBelow(**same, p=p))
     return bound, people, noise * draw(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]))
 
 

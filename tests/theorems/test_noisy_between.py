@@ -18,9 +18,11 @@ from pkdp_pipeline.theorems.noisy_between import NoisyBetween, _looks, _pairs
 from pkdp_pipeline.theorems.reached import ReachedBetween
 
 
-def bound(p: float, k: int, noise: float, release: int, *, people: int = 40, cap: int | None = None) -> NoisyBetween:
+def bound(
+    p: float, k: int, noise: float, release: int, *, people: int = 40, cap: int | None = None, known: int = 0
+) -> NoisyBetween:
     return NoisyBetween(
-        theorem="noisy_between", p=p, k=k, noise=noise, release_threshold=release, people=people, cap=cap
+        theorem="noisy_between", p=p, k=k, noise=noise, release_threshold=release, people=people, cap=cap, known=known
     )
 
 
@@ -32,18 +34,42 @@ def bound(p: float, k: int, noise: float, release: int, *, people: int = 40, cap
     release=st.integers(0, 8),
     noise=st.sampled_from([0.3, 1.0, 2.5]),
     epsilon=st.floats(0.0, 4.0),
+    controlled=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    active=st.booleans(),
 )
 def test_no_attacker_learns_more(
-    p: float, chances: list[float], k: int, release: int, noise: float, epsilon: float
+    p: float,
+    chances: list[float],
+    k: int,
+    release: int,
+    noise: float,
+    epsilon: float,
+    controlled: tuple[int, int],
+    active: bool,
 ) -> None:
     # Within [1 - p, p], in the float that errs inward.
     shares = [min(p, max(1.0 - p, (1.0 - p) + (2.0 * p - 1.0) * at)) for at in chances]
     with flint.ctx.workprec(BITS):
         people = [[flint.arb(share), 1 - flint.arb(share), 0] for share in shares]
+        # Of those who are known not all need be in the two cells; others merely know some of the people.
+        controlled = controlled if sum(controlled) <= k - 2 else (0, 0)
+        seen = min(k - 2, len(people) - 1)
+        unknown, known = (people, controlled) if active else (people[seen:], people[:seen])
         shape = {"k": k, "noise": noise, "release": release}
-        sides = table_losses(people, (0, 0), epsilon, exact_exp, cells=2, lives=(0, 1), **shape)
+        sides = table_losses(unknown, known, epsilon, exact_exp, cells=2, lives=(0, 1), **shape)
         truth = float(max(lower_end(flint.arb(side)) for side in sides))
-    assert truth <= bound(p, k, noise, release, people=5, cap=5).bracket(np.array([epsilon]))[1][0]
+    for number in range(sum(controlled) if active else seen, k - 1):
+        assert truth <= bound(p, k, noise, release, people=5, cap=5, known=number).bracket(np.array([epsilon]))[1][0]
+
+
+@pytest.mark.parametrize("known", [1, 3])
+def test_controlled_people_lower_the_thresholds_of_the_cells_that_they_are_in(known: int) -> None:
+    p, k, noise, release, epsilons = 0.6, 6, 1.0, 12, np.array([0.3, 2.2])
+    shape = {"theorem": "attack", "p": p, "k": k, "noise": noise, "release_threshold": release}
+    certified = bound(p, k, noise, release, people=60, known=known).bracket(epsilons)[1]
+    attained = ReachedBetween(**shape, known=known).bracket(epsilons)[0]
+    assert np.all(attained > ReachedBetween(**shape).bracket(epsilons)[0])
+    assert np.all((attained <= certified) & (certified <= 2.5 * attained))
 
 
 @pytest.mark.parametrize(("p", "k", "noise", "release"), [(0.6, 5, 1.0, 12), (0.5, 4, 0.5, 4), (0.8, 3, 0.7, 10)])

@@ -54,6 +54,7 @@ SHAPES = st.tuples(
     st.sampled_from([0.2, 0.5, 1.0, 3.0]),
     st.one_of(st.none(), st.integers(-1, 12)),
 ).map(lambda drawn: (drawn[0], drawn[1], drawn[1] + (0.97 - drawn[1]) * drawn[2], drawn[3], drawn[4]))
+INFLUENCE: Any = ("passive", "active")
 EPSILONS = st.sampled_from([0.05, 0.3, 0.5, 0.9, 1.0, 2.0])
 
 
@@ -79,6 +80,33 @@ def test_with_at_most_so_many_people_all_corners_of_the_box_are_covered(
     )
     assert attained <= exact * (1.0 + 1e-15) <= max(certified, 1e-300)
     assert certified <= SLACK * exact + 1e-11
+
+
+@settings(max_examples=few(20, 6), deadline=None)
+@given(SHAPES, EPSILONS, st.integers(1, 5), st.integers(0, 3), st.integers(1, 4), st.booleans())
+def test_of_known_people_any_number_may_be_counted(
+    shape: Any, epsilon: float, unknown: int, more: int, known: int, active: bool
+) -> None:
+    k, low, high, noise, release = shape
+    k, known = k + 1, min(known, k - 1)
+    mechanism = pkdp.Count(k=k, noise=pkdp.GeometricNoise(noise), release_threshold=release)
+    attacker = pkdp.AttackerModel(
+        p_min=low, p_max=high, unknown=unknown, unknown_max=unknown + more, known=known, influence=INFLUENCE[active]
+    )
+    certificate = pkdp.certify(mechanism, attacker)
+    bound = next(one.bound for one in certificate.partial_bounds if one.bound.theorem == "noisy_thresholding_in_box")
+    attained, certified = (float(side[0]) for side in bound.bracket(np.array([epsilon])))
+    exact = max(
+        truth((k - counted, low, high, noise, release and release - counted), people - likely, likely, epsilon)
+        for counted in range(known + 1)
+        for people in range(unknown, unknown + more + 1)
+        for likely in range(people + 1)
+    )
+    assert attained <= exact * (1.0 + 1e-15) <= max(certified, 1e-300)
+    assert certified <= SLACK * exact + 1e-11
+    attained, certified = certificate.delta_bounds(epsilon)
+    assert attained <= exact * (1.0 + 1e-15)
+    assert exact <= certified * (1.0 + 1e-15) or not active
 
 
 @settings(max_examples=few(15, 2), deadline=None)
@@ -209,11 +237,9 @@ def test_a_certificate_is_smaller_than_those_of_what_it_rests_on_apart() -> None
 
 
 @pytest.mark.parametrize("influence", ["active", "passive"])
-def test_it_is_left_out_where_people_are_known(influence: str) -> None:
+def test_a_known_person_who_is_not_counted_may_be_worse(influence: str) -> None:
     mechanism = pkdp.Count(k=3, noise=pkdp.GeometricNoise(0.5))
     attacker = pkdp.AttackerModel(p_min=0.5, p_max=0.5, unknown=4, known=1, influence=influence)
-    certificate = pkdp.certify(mechanism, attacker)
-    assert "noisy_thresholding_in_box" not in certificate.theorems
-    # A controlled person who is not counted leaves the larger threshold, which tells more here.
     shape = (0.5, 0.5, 0.5, None)
-    assert bound_of(2, *shape, 4).certified(np.zeros(1))[0] < truth((3, *shape), 4, 0, 0.0) <= certificate.delta(0.0)
+    worst = truth((3, *shape), 4, 0, 0.0)
+    assert bound_of(2, *shape, 4).certified(np.zeros(1))[0] < worst <= pkdp.certify(mechanism, attacker).delta(0.0)

@@ -89,9 +89,10 @@ def test_equal_people_stay_below_and_the_worst_number_attains(shape: Any, epsilo
 
 
 @settings(max_examples=25, deadline=None)
-@given(SHAPES, st.sampled_from([0.05, 0.3, 0.9, 2.0]), st.integers(0, 10), st.integers(0, 4))
+@given(SHAPES, st.sampled_from([0.05, 0.3, 0.9, 2.0]), st.integers(0, 10), st.integers(0, 9))
 def test_a_cap_is_exact_for_people_merely_known(shape: Any, epsilon: float, cap: int, most: int) -> None:
-    k, known = shape[0], min(most, max(0, shape[0] - 2))
+    k, p = shape[:2]
+    known = min(most, max(0, k - 2, int((k - 1) / p - 1e-9)))
     attained, certified = bound_of(*shape, cap, known).bracket(np.array([epsilon]))
     exact = max(truth(*shape, people, epsilon, known) for people in range(cap + 1))
     assert exact <= float(certified[0]) <= 1.011 * exact + 1e-200
@@ -171,7 +172,15 @@ def test_people_merely_known_cost_little_more_than_nobody() -> None:
         assert 0.0 < attained <= certified <= 1.011 * attained
 
 
-@pytest.mark.parametrize(("known", "epsilon"), spread(3, [1, 3, 4], [0.05, 0.3, 0.8, 2.0]))
+def test_people_merely_known_may_be_more_than_the_threshold() -> None:
+    mechanism = pkdp.Count(k=10, noise=pkdp.GeometricNoise(0.5), release_threshold=30)
+    certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.05, known=20))
+    attained, certified = certificate.delta_bounds(np.array([0.3, 1.0, 2.0]))
+    assert np.all((attained > 0.0) & (certified <= 1.011 * attained))
+    assert certificate.epsilon(1e-6) < 0.631 < 2.5
+
+
+@pytest.mark.parametrize(("known", "epsilon"), spread(3, [1, 3, 4, 5, 6, 9, 16], [0.05, 0.3, 0.8, 2.0]))
 def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(known: int, epsilon: float) -> None:
     shape = (6, 0.3, 0.7, 9)
     attained, certified = (float(side[0]) for side in bound_of(*shape, known=known).bracket(np.array([epsilon])))

@@ -23,7 +23,7 @@ from pkdp_pipeline.extras.assurance.attacks.crowd import (
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
-from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.noisy_threshold import NoisyBesideKnown, NoisyThreshold
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 MAX_PEOPLE = 10**9
@@ -111,7 +111,7 @@ def _in_box(certificate: ReleaseCertificate, epsilon: float, key: str, counted: 
     k = threshold_of(certificate) if counted else mechanism.k_complement
     assert k is not None
     for bound in (applied.bound for applied in certificate.partial_bounds):
-        if bound.theorem != key or not isinstance(bound, BoxedThreshold | NoisyThreshold):
+        if bound.theorem != key or not isinstance(bound, BoxedThreshold | NoisyThreshold | NoisyBesideKnown):
             continue
         others, likely = bound.worst_numbers(epsilon)[:: -1 if isinstance(bound, BoxedThreshold) else 1]
         for known, controlled, _ in _knowing(certificate.attacker, k, ends[0], counted):
@@ -319,6 +319,7 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "noisy_thresholding": _behind_noise,
         "noisy_presence": _behind_noise,
         "histogram_value": _value,
+        "noisy_value": _value,
         "histogram_between": _value,
         "noisy_between": _value,
         "noised_below": _noised_below,

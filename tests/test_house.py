@@ -77,7 +77,7 @@ LINES = {
     # Rules of display, read, written and checked once for every door; secret samples and their evidence.
     "model": 2_814,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
-    # Known people beside noise, in a box and in two cells; the value through absence and the crowds that come close (132).
+    # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     "theorems": 5_295,
     "composition": 2_115,
     "certificates": 1_592,

@@ -340,7 +340,7 @@ def read_display(content: object) -> Display:
             '{"random_rounding": 3} or {"perturbation": [[0, 0, 1.0], …]}.'
         )
     value = given.pop(named[0])
-    if isinstance(value, str):
+    if named == ["perturbation"] and isinstance(value, str):
         # What is asked in SQL, or read in a certificate, names no file of this machine.
         raise ArgumentError(f"{named[0]} of display must not be a text: write its numbers.")
     display: Display = kinds[named[0]](value, **given)

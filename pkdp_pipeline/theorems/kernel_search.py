@@ -33,13 +33,16 @@ _LEVELS = 3
 """This often second differences are taken: the last bounds the one before, and so on."""
 
 _PRECISIONS = ((46.0, 1e-13), (120.0, 1e-45), (750.0, 0.0))
-"""Counts whose probability is below e^-x are bounded together; where less than y is told these would matter."""
+"""Counts whose probability is below e^-(x + ε) are bounded together; where less than y is told these would matter."""
 
 _MAX_COUNTS = 6_000
 """Most counts looked at for one number of people; with more the search stops."""
 
-_MAX_WORK = 4e5
-"""With more counts than this in all blocks the search stops, which widens the bracket."""
+_MAX_WORK = 1e7
+"""With more symbols than this, in all blocks and at all ε, the search stops, which widens the bracket."""
+
+_BLOCK_WORK = 4e3
+"""A block takes as long as this many symbols, however few it has."""
 
 _FIRST_WIDTH = 0.8
 """Blocks begin as wide as this many standard deviations of the count."""
@@ -151,8 +154,16 @@ class KernelSearch:
     def sides(self) -> Optimum:
         """Return what is found for every ε."""
         optimum, work = self.optimum, 0.0
+        # Few people, and more and more up to those who make the kernel's last count likely: the search ends where more
+        # of them tell no more than the best of these.
+        last = self.kernel.far[1]
+        more = ((last + 1.0) / self.coins.p * 0.7**step for step in range(12))
+        for people in sorted(
+            {int(min(m, self.coins.most)) for m in (0, 1, max(0, last - 2), max(0, last - 1), last, *more)}
+        ):
+            if self._top(people) <= _MAX_COUNTS:
+                self._enter(people)
         ends = self._ends()
-        self._enter(0)
         blocks, start = [], 0
         while start < (last := int(ends.max())):
             size = int(_FIRST_WIDTH * math.sqrt(start * self.coins.p + 1.0) / self.coins.p)
@@ -168,7 +179,7 @@ class KernelSearch:
                 if last - first <= 1:
                     continue
                 bounds = self.between(first, last, column)
-                work += self._top(last)
+                work += _BLOCK_WORK + self._place(last, self._top(last)).present.shape[1] * (8.0 + len(column))
                 # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
                 done = (bounds <= self._enough(column)) | (work > _MAX_WORK)
                 optimum.top[column[done]] = np.maximum(optimum.top[column[done]], bounds[done])
@@ -310,13 +321,20 @@ class KernelSearch:
         return ends
 
 
+def exponent_of(epsilon: float) -> float:
+    """Return the exponent at which counts are left out where δ is not small, for ε up to this one."""
+    return _PRECISIONS[0][0] + epsilon
+
+
 def supremum(kernel: Kernel, coins: Coins, epsilons: Array, slack: float, others: Array | float = 0.0) -> Optimum:
     """Return the largest divergences of a kernel over all numbers of people; see `KernelSearch`."""
     many = len(epsilons)
     result, left = Optimum(np.zeros(many), np.ones(many), np.zeros(many, dtype=np.int64)), np.arange(many)
     others = others + np.zeros(many)
     for exponent, enough in _PRECISIONS:
-        best, top, leader = KernelSearch(kernel, coins, epsilons[left], slack, others[left], exponent).sides()
+        best, top, leader = KernelSearch(
+            kernel, coins, epsilons[left], slack, others[left], exponent + float(epsilons[left].max())
+        ).sides()
         result.leader[left] = np.where(best > result.best[left], leader, result.leader[left])
         result.best[left], result.top[left] = np.maximum(result.best[left], best), np.minimum(result.top[left], top)
         left = left[result.best[left] < enough]

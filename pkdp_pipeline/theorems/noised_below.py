@@ -21,7 +21,7 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import smallest_epsilon
-from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, Optimum, supremum
+from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, Optimum, exponent_of, supremum
 from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, kept
@@ -101,9 +101,9 @@ class NoisedBelow(Threshold):
     @property
     def _appears(self) -> float:
         """At or above the chance that a count of 1 is published where one of 0 never is."""
-        if not self.from_one:
-            return 0.0
-        return _at_least(self.noise, 1 if self.release_threshold is None else self.release_threshold - 1)
+        if not self.from_one or self.release_threshold is None:
+            return float(self.from_one)
+        return _at_least(self.noise, self.release_threshold - 1)
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -117,9 +117,9 @@ class NoisedBelow(Threshold):
         below = np.flatnonzero(epsilons < start)
         if len(below):
             end = self._from_noise_on(np.array([start]))
-            # At ε0 itself, where the sampler's leeway is all that is missing: no event is likelier than 1, so a profile
-            # falls by at most the difference of the e^ε, of which 2e-15 stands for the rounding of both.
-            rise = np.exp(start) * (2e-15 - np.expm1(epsilons[below] - start) * (1.0 + 1e-9))
+            # At ε0 itself, where the sampler's leeway is all that is missing: the best event is at most e^-ε likely in
+            # the other life, so a profile falls by at most that times the difference of the e^ε. 2e-15 is for rounding.
+            rise = 2e-15 + np.expm1(start - epsilons[below]) * (1.0 + 1e-9)
             attained[below], certified[below] = end[0][0], np.minimum(1.0, end[1][0] + rise)
             below = below[epsilons[below] < start * (1.0 - 1e-13)]
         if len(below):
@@ -141,15 +141,16 @@ class NoisedBelow(Threshold):
 
     def _inverted(self, target: float) -> float:
         """Return a certified ε of at most ε0: few ε look at all numbers of people, the others at the worst."""
-        points = _first_points(self.from_epsilon)[::4]
-        certified = self.certified(points)
-        place = int((certified > target).sum())
-        if place == 0:
+        if float(self.certified(np.zeros(1))[0]) <= target:
             return 0.0
-        best = float(points[place]) if place < len(points) else self.from_epsilon
+        points = np.append(_first_points(self.from_epsilon)[4::4], self.from_epsilon)
+        place = int(np.argmax(self.certified(points) <= target))
+        best, points = float(points[place]), points[:-1]
         optima = self._optima(points)
-        leaders = {leader for optimum in optima for leader in optimum.leader[place - 1 : place + 1].tolist()}
-        searches = [KernelSearch(kernel, self._coins, np.zeros(1), 0.0) for kernel, _ in self._kernels()]
+        leaders = {leader for optimum in optima for leader in optimum.leader[max(0, place - 1) : place + 1].tolist()}
+        searches = [
+            KernelSearch(kernel, self._coins, np.zeros(1), 0.0, 0.0, exponent_of(best)) for kernel, _ in self._kernels()
+        ]
         others, share = max(more for _, more in self._kernels()), 1.0
 
         def towards(epsilon: float) -> float:
@@ -165,7 +166,8 @@ class NoisedBelow(Threshold):
                 break
             certain = float(self.certified(np.array([epsilon]))[0])
             if certain <= target:
-                return epsilon
+                best = epsilon
+                break
             leaders |= {int(optimum.leader[0]) for optimum in self._optima(np.array([epsilon]))}
             share = max(1.0, share * certain / towards(epsilon)) * (1.0 + self.slack)
         return best
@@ -177,7 +179,7 @@ class NoisedBelow(Threshold):
             [max(a, self._left(e, a)) for e, a in zip(epsilons.tolist(), certified.tolist(), strict=True)]
         )
         appears = self._appears
-        if appears and self.p < 1.0:
+        if appears:
             # A count of 1 beside none appears so often, and hiding tells as much as the odds of it exceed e^ε; that is
             # all where fewer than k - 1 others may be counted, and of more nobody is with a chance of (1-p)^(k-1).
             ratio = np.exp(np.minimum(epsilons - (self.looks - 1) * self.noise, 700.0))
@@ -185,8 +187,9 @@ class NoisedBelow(Threshold):
             if self.looks > 1:
                 certified += appears + hides
             else:
-                alone, nobody = np.maximum(appears, hides), (self._least - 1) * math.log1p(-self.p)
-                certified = np.maximum(alone, certified + math.exp(nobody) * (1.0 + 1e-9) * alone)
+                alone, others = np.maximum(appears, hides), max(0, self._least - 1)
+                nobody = math.exp(others * math.log1p(-self.p)) if self.p < 1.0 else float(others == 0)
+                certified = np.maximum(alone, certified + nobody * (1.0 + 1e-9) * alone)
             # Nobody else may be counted: then a count of 1 appears, or not.
             attained = np.maximum(attained, appears * (1.0 - 1e-12) if self._least > 1 else 0.0)
         return attained, np.minimum(certified, 1.0)
@@ -198,9 +201,10 @@ class NoisedBelow(Threshold):
 
     def _left(self, epsilon: float, enough: float) -> float:
         """Return a bound on what absence tells beyond theorem A, or `enough` where it is no more."""
-        if enough >= 1.0 or self._least <= 1 or self.p in (0.0, 1.0):
+        alone = self.known == 0 or self.active
+        if enough >= 1.0 or (self._least <= 1 and alone) or self.p in (0.0, 1.0):
             return 0.0 if self.p == 0.0 else enough
-        if self.known == 0 or self.active:
+        if alone:
             return left_bound((1.0,), (self._least,), self.p, self.cap, epsilon, enough)
         chances = binomial_weights(self.known, self.p, 0, self.known)
         thresholds = tuple(self.k - known for known in range(self.known + 1))
@@ -214,10 +218,11 @@ class NoisedBelow(Threshold):
         if not self._searched:
             return np.full(len(epsilons), attained), chord
         optima = self._optima(epsilons)
-        low = np.maximum(attained, np.max([optimum.best for optimum in optima], axis=0))
-        high = np.maximum(certified, np.max([optimum.top for optimum in optima], axis=0))
-        # What is attained at a larger p, or by many where nobody may be there, proves nothing.
-        return np.minimum(low * (self.p >= _MIN_P), high), np.minimum(chord, high)
+        # What is attained at a larger p proves nothing.
+        reached = self.p == 0.0 or self.p >= _MIN_P
+        low = np.maximum(attained, reached * np.max([optimum.best for optimum in optima], axis=0))
+        high = np.minimum(chord, np.maximum(certified, np.max([optimum.top for optimum in optima], axis=0)))
+        return np.minimum(low, high), high
 
     @property
     def _searched(self) -> bool:
@@ -226,7 +231,7 @@ class NoisedBelow(Threshold):
 
     @property
     def _coins(self) -> Coins:
-        return Coins(max(self.p, _MIN_P), math.inf if self.cap is None else self.cap)
+        return Coins(max(self.p, _MIN_P), 0 if self.p == 0.0 else math.inf if self.cap is None else self.cap)
 
     def _optima(self, epsilons: Array) -> tuple[Optimum, ...]:
         return _cached_optima(self, tuple(epsilons.tolist()))
@@ -238,7 +243,7 @@ class NoisedBelow(Threshold):
             release = None if self.release_threshold is None else self.release_threshold - known
             return ExactFromK(self.k - known, release, self.noise, from_one)
 
-        if self.known == 0 or self.p == 0.0:
+        if self.known == 0 or (self.p == 0.0 and not self.active):
             return ((kernel(0, self.from_one), 0.0),)
         if self.active:
             # Thresholds with fewer people controlled who count are post-processing of those with all, but for a zero.

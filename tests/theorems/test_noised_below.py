@@ -273,6 +273,32 @@ def test_at_an_epsilon_beyond_use_nothing_is_searched(monkeypatch: pytest.Monkey
         noised_left.left_bound((1.0,), (100,), 0.1, None, 1.0, 1e-17)
 
 
+def test_what_breaks_a_search_does_not_break_the_certificate() -> None:
+    """Nobody beside people controlled, a zero told apart, very little told, and much noise: all were wrong once."""
+    noise = pkdp.GeometricNoise(1.0)
+    alone = pkdp.AttackerModel(p_max=0.0, known=3, influence="active")
+    counted = pkdp.certify(pkdp.Count(k=5, noise=noise, below="noise", release_threshold=4), alone)
+    assert counted.delta_bounds(0.0) == pytest.approx([math.tanh(0.5)] * 2, rel=1e-9)  # 3 are counted, or 4
+    with pytest.raises(pkdp.NotCertifiableError):  # a zero has no row, a count of 1 always has
+        pkdp.certify(pkdp.Histogram(k=5, noise=noise, below="noise_from_1"), pkdp.AttackerModel(p_max=0.3))
+
+    def bracket(epsilon: float, **shape: Any) -> tuple[float, float]:
+        sides = NoisedBelow(theorem="noised_below", **shape).bracket(np.array([epsilon]))
+        return float(sides[0][0]), float(sides[1][0])
+
+    for epsilon in (0.999, 3.0):
+        nobody = bracket(epsilon, k=5, p=1.0, noise=1.0, release_threshold=2, from_one=True, cap=0)
+        assert math.exp(-1.0) / (1.0 + math.exp(-1.0)) <= nobody[1] * (1.0 + 1e-12)
+    for epsilon, shape in (
+        (2.895, {"k": 200, "p": 0.1, "noise": 3.0, "release_threshold": -2}),
+        (9.98, {"k": 10, "p": 0.1, "noise": 10.0, "release_threshold": 2}),
+        (28.5, {"k": 10, "p": 0.1, "noise": 30.0, "release_threshold": 20}),
+    ):
+        attained, certified = bracket(epsilon, **shape)
+        assert 0.0 < attained <= certified <= attained * (1.0 + 1e-3)
+    assert bracket(30.0, k=10, p=0.1, noise=30.0)[1] <= 2e-9
+
+
 @pytest.mark.slow
 def test_campaign() -> None:
     """A hundred thousand seeded comparisons with enumerations: none is below."""

@@ -19,15 +19,11 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-import flint
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.binomial_tails import log_binomial_pmf, outward_from
 from pkdp_pipeline.theorems.kernels import Kernel
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
-
-Whole = NDArray[np.int64]
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Whole, bernstein, coin_law
+from pkdp_pipeline.theorems.rounding import UNIT, Array, kept
 
 _LEVELS = 3
 """This often second differences are taken: the last bounds the one before, and so on."""
@@ -81,16 +77,9 @@ class Place(NamedTuple):
 @lru_cache(maxsize=8192)
 def _law(m: int, p: float, top: int) -> tuple[Array, float]:
     """Return the law of m coins up to `top`, which is above the mean, and at most what is beyond."""
-    high, mode = min(m, top), int((m + 1) * p)
-    steps = np.arange(0, high, dtype=np.float64)
-    with flint.ctx.workprec(96 + 2 * m.bit_length()):
-        peak = ball_above(log_binomial_pmf(m, min(mode, high), p).exp())
-    law = np.zeros(top + 1)
-    with np.errstate(under="ignore"):
-        law[: high + 1] = outward_from(min(mode, high), peak, (m - steps) * (p / (1.0 - p)) / (steps + 1.0))
-    # Neighbouring ratios fall, so a geometric series bounds the tail.
-    falls = (m - high) * p / ((high + 1) * (1.0 - p))
-    return next(kept([law])), float(law[high]) * falls / (1.0 - falls) * 1.01 + 1e5 * TINY
+    coins, law = coin_law(m, p, 0, top), np.zeros(top + 1)
+    law[: len(coins.weights)] = coins.weights
+    return next(kept([law])), coins.rest
 
 
 @lru_cache(maxsize=1024)
@@ -99,16 +88,11 @@ def _envelope(number: int, p: float, exponent: float) -> Array:
 
     Those left out have less than e^-exponent together.
     """
-    j = np.arange(min(number, math.ceil(number * p + _spread(number * p, exponent))) + 1, dtype=np.float64)
+    j = np.arange(min(number, math.ceil(number * p + bernstein(number * p, exponent))) + 1, dtype=np.float64)
     i = np.clip(np.floor(j / p), j, number)
     ways = np.where(j < j[:, None], np.log(np.maximum(i[:, None] - j, 1.0)), 0.0).sum(axis=1)
     ways -= np.array([math.lgamma(x + 1.0) for x in j.tolist()])
     return next(kept([np.exp(ways + j * math.log(p) + (i - j) * math.log1p(-p)) * (1.0 + 1e-9)]))
-
-
-def _spread(variance: float, exponent: float) -> float:
-    """Return Bernstein's: farther from the mean on one side lies less than ``e^-exponent``."""
-    return exponent / 3.0 + math.sqrt(exponent * exponent / 9.0 + 2.0 * exponent * variance) + 2.0
 
 
 class KernelSearch:
@@ -197,7 +181,7 @@ class KernelSearch:
     def _top(self, m: int) -> int:
         """Return the last count that is looked at: one of few, so that blocks beside each other share their laws."""
         mean = m * self.coins.p
-        return math.ceil(32.0 * 1.3 ** math.ceil(math.log((mean + _spread(mean, self.exponent)) / 32.0, 1.3)))
+        return math.ceil(32.0 * 1.3 ** math.ceil(math.log((mean + bernstein(mean, self.exponent)) / 32.0, 1.3)))
 
     def exact(self, m: int) -> tuple[Array, Array]:
         """Return brackets of the divergence beside m people, the larger of both orders, at each ε."""
@@ -214,7 +198,7 @@ class KernelSearch:
             upper.append(np.maximum(0.0, first * more - growth * less * second).sum(axis=1))
         lost = (1.0 + growths) * place.rest
         least: Array = np.maximum(0.0, np.maximum(*lower) * (1.0 - 1e-12) - lost)
-        most: Array = np.maximum(*upper) * (1.0 + 1e-12) + lost + 1e5 * TINY
+        most: Array = np.maximum(*upper) * (1.0 + 1e-12) + lost + UNDERFLOW_MASS
         return least, most
 
     def _enter(self, m: int) -> None:
@@ -275,7 +259,9 @@ class KernelSearch:
             lost = (places[1].rest + 2.0 * math.exp(-self.exponent)) * sum(
                 (4.0 * bend) ** n for n in range(_LEVELS + 1)
             )
-        bounds: Array = (bound + (1.0 + self.growth[column]) * lost) * (1.0 + 1e-10) + 1e5 * TINY + self.others[column]
+        bounds: Array = (
+            (bound + (1.0 + self.growth[column]) * lost) * (1.0 + 1e-10) + UNDERFLOW_MASS + self.others[column]
+        )
         return np.minimum(1.0, np.nan_to_num(bounds, nan=1.0))
 
     def _last(self, first: int, distance: int, top: int) -> tuple[Array, Array]:
@@ -299,7 +285,7 @@ class KernelSearch:
         far, count = self.kernel.far
         _, most = KernelSearch(far, self.coins, self.epsilons, self.slack, exponent=self.exponent).exact(m)
         law, _ = _law(m, self.coins.p, top := self._top(m))
-        few = float(law[:count].sum()) * (1.0 + self._budget(top)) + 1e5 * TINY
+        few = float(law[:count].sum()) * (1.0 + self._budget(top)) + UNDERFLOW_MASS
         bounds: Array = most + (1.0 + self.growth) * few * (1.0 + 1e-12) + self.others
         return bounds
 

@@ -44,7 +44,7 @@ class Kernel(ABC):
         """Return the relative error of what is published of so many counts."""
 
 
-def _noised(values: Array, noise: float) -> Array:
+def noised(values: Array, noise: float) -> Array:
     """Return what is published of counts 0, 1, … with noise, row by row, of as many values."""
     ahead, back, step = values.copy(), values.copy(), 1
     while step < values.shape[1] and (decay := math.exp(-noise * step)) > 0.0:
@@ -94,7 +94,7 @@ class ExactFromK(Kernel):
         values[:, : min(k, laws.shape[1])] = laws[:, :k]
         hidden = values[:, 0] * self.from_one
         values[:, 0] *= not self.from_one
-        values = _noised(values, self.noise)
+        values = noised(values, self.noise)
         # P[count + Z ≤ 0] and P[count + Z ≥ k] sum geometric tails.
         values[:, [0, k]] /= silent
         if self.release is not None and self.release <= 0:

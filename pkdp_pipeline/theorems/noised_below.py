@@ -26,7 +26,7 @@ from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, kept
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
-from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY
+from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY, chord
 
 _MIN_P = 1e-9
 """A smaller p is replaced by this one, which is sound."""
@@ -212,16 +212,14 @@ class NoisedBelow(Threshold):
 
     def _below_noise(self, epsilons: Array, attained: float, certified: float) -> tuple[Array, Array]:
         """Return the bracket below `from_epsilon`, where it is (attained, certified)."""
-        # δ is at most 1 at ε = 0, and convex in e^ε.
-        share = np.expm1(epsilons) / math.expm1(self.from_epsilon)
-        chord = np.minimum(1.0, 1.0 - share * (1.0 - certified)) * (1.0 + 1e-12)
+        above = np.array([chord(epsilon, self.from_epsilon, certified) for epsilon in epsilons.tolist()])
         if not self._searched:
-            return np.full(len(epsilons), attained), chord
+            return np.full(len(epsilons), attained), above
         optima = self._optima(epsilons)
         # What is attained at a larger p proves nothing.
         reached = self.p == 0.0 or self.p >= _MIN_P
         low = np.maximum(attained, reached * np.max([optimum.best for optimum in optima], axis=0))
-        high = np.minimum(chord, np.maximum(certified, np.max([optimum.top for optimum in optima], axis=0)))
+        high = np.minimum(above, np.maximum(certified, np.max([optimum.top for optimum in optima], axis=0)))
         return np.minimum(low, high), high
 
     @property

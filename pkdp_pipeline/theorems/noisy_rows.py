@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import log_binomial_pmf, outward_from
+from pkdp_pipeline.theorems.kernels import noised
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
 
 Whole = NDArray[np.int64]
@@ -110,7 +111,7 @@ class _Coins(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def _coins(m: int, p: float, low: int, high: int) -> _Coins:
+def coin_law(m: int, p: float, low: int, high: int) -> _Coins:
     """Return the law of m coins from `low` to `high`, which the mode lies between, or to m."""
     high, mode = min(m, high), int((m + 1) * p)
     steps = np.arange(low, high, dtype=np.float64)
@@ -126,16 +127,17 @@ def _coins(m: int, p: float, low: int, high: int) -> _Coins:
     return _Coins(low, weights, rest, under)
 
 
+def bernstein(variance: float, exponent: float) -> float:
+    """Return a distance from the mean beyond which, on one side, lies less than ``e^-exponent`` (Bernstein's)."""
+    return exponent / 3.0 + math.sqrt(exponent * exponent / 9.0 + 2.0 * exponent * variance) + 2.0
+
+
 def ends_of(channel: Channel, low: int, high: int) -> tuple[int, int] | None:
     """Return the least count that is looked at, and the largest; None where a row would be too wide."""
     k, release, p, q = channel.k, channel.release, channel.p_min, channel.p_max
     # Bernstein's window, widened to k - 1: on either side less than e^-92 of the law lies beyond.
     mode, variance = int((low + 1) * p + high * q), low * p * (1.0 - p) + high * q * (1.0 - q)
-    spread = (
-        _CUTOFF_EXPONENT / 3.0
-        + math.sqrt(_CUTOFF_EXPONENT * _CUTOFF_EXPONENT / 9.0 + 2.0 * _CUTOFF_EXPONENT * variance)
-        + 2.0
-    )
+    spread = bernstein(variance, _CUTOFF_EXPONENT)
     top = math.ceil(max(mode, k - 1) + spread)
     bottom = 0 if low and high else max(0, math.floor(min(mode, k - 1) - spread))
     if low and high:
@@ -149,9 +151,9 @@ def _law(channel: Channel, low: int, high: int, ends: tuple[int, int]) -> _Coins
     """Return the law of `low` coins of the smaller chance and `high` of the larger."""
     p, q, (bottom, top) = channel.p_min, channel.p_max, ends
     if not low or not high:
-        return _coins(low or high, p if low else q, bottom, top)
+        return coin_law(low or high, p if low else q, bottom, top)
     # The convolution of two laws from 0 to `top` is complete up to `top`; what is beyond is bounded in `rest`.
-    smaller, larger = _coins(low, p, 0, top), _coins(high, q, 0, top)
+    smaller, larger = coin_law(low, p, 0, top), coin_law(high, q, 0, top)
     with np.errstate(under="ignore"):
         weights = np.convolve(smaller.weights, larger.weights)
     rest = smaller.rest + larger.rest + 1.01 * float(weights[top + 1 :].sum())
@@ -207,17 +209,9 @@ def _below(noise: float, first: int) -> Array:
 
 def _noised(counts: Array, noise: float, size: int) -> Array:
     """Return the law of the sum of noise and a count with these probabilities, on this many values."""
-    ahead = np.zeros(size)
-    ahead[: len(counts)] = counts
-    back, step = ahead.copy(), 1
-    while step < size and (decay := math.exp(-noise * step)) > 0.0:
-        # Doubling: after this step the geometric sums to either side hold every term within 2·step.
-        ahead[step:] += decay * ahead[:-step]
-        back[:-step] += decay * back[step:]
-        step *= 2
-    alpha = math.exp(-noise)
-    ahead[:-1] += alpha * back[1:]
-    result: Array = ahead * (-math.expm1(-noise) / (1.0 + alpha))
+    values = np.zeros((1, size))
+    values[0, : len(counts)] = counts
+    result: Array = noised(values, noise)[0]
     return result
 
 

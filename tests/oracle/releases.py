@@ -52,16 +52,10 @@ def count_losses(
     known: Sequence[Any] | int,
     epsilon: float,
     exp: Exp,
-    *,
-    k: int | None = None,
-    k_complement: int | None = None,
-    release: int | None = None,
-    noise: float | None = None,
-    population: int = 0,
+    **shape: Any,
 ) -> tuple[Any, Any]:
-    """Return both divergences of a count; `known` is a list of chances (passive) or how many count (active)."""
+    """Return `_of_sum` of a count; `known` is a list of chances (passive) or how many count (active)."""
     known_law: Law = {known: 1} if isinstance(known, int) else dict(enumerate(coin_sum(known)))
-    shape = {"k": k, "k_complement": k_complement, "release": release, "noise": noise, "population": population}
     return _of_sum(dict(enumerate(coin_sum(unknown))), known_law, epsilon, exp, **shape)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli.main import app
@@ -212,6 +213,7 @@ def test_check_warns_of_a_password_that_others_read(files):
     assert "secret@" not in told
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -426,7 +426,7 @@ def served(tmp_path_factory, source):
         gives_nothing_to_foreign_web_pages_and_bears_nonsense(port)
         curl(files, port, ben)
         # It is stopped while it counts.
-        write(100)
+        write(40)
         asking = threading.Thread(target=lambda: answers.append(asked(port, ben, SLOWLY)))
         asking.start()
         until(lambda: charged(files)[2:] or answers)
@@ -459,7 +459,7 @@ def until(fact):
     ends = time.monotonic() + 60
     while not fact():
         assert time.monotonic() < ends
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 def further_tables(files):

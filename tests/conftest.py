@@ -147,7 +147,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process: what a module makes once is made once.
 
     The largest groups are handed out first, single tests last, so that both processes end at about the same time.
-    Spark takes a second where others take hundredths: of a file's cases of jobs four in five are slow.
+    Spark takes a second where others take hundredths: of a file's cases of jobs nine in ten are slow.
     """
     cases: Counter[Path | tuple[object, ...]] = Counter()
     for item in items:
@@ -162,7 +162,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
             if item.path.parent.name == "jobs" and hasattr(item, "callspec"):
-                if cases[item.path] % 5:
+                if cases[item.path] % 10:
                     item.add_marker(pytest.mark.slow)
                 cases[item.path] += 1
         elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:

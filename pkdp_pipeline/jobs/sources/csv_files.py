@@ -15,7 +15,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.engines.rows import literal, quoted
-from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_forms import (
     DATE_FORMATS,
     DECIMAL_COMMA,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-_KEPT, _REJECTED, _SCANS = "pkdp_kept", "pkdp_rejected", "pkdp_scans"
+_FETCHED, _REJECTED, _SCANS = "pkdp_fetched", "pkdp_rejected", "pkdp_scans"
 _MAX_REJECTED = 1000
 _MISSHAPEN = ("MISSING COLUMNS", "TOO MANY COLUMNS")
 _MARK = "pkdp_mistyped_"
@@ -56,9 +56,8 @@ _MARK = "pkdp_mistyped_"
 class CsvSource(FetchedSource):
     """CSV files, open for reading until `close`; see `Source`.
 
-    The first day is read from the files, and kept. With the second it is clear that more than one is asked for:
-    what is needed of the files is kept in memory, as text, where it fits. Raises `ConfigError` if the files cannot be
-    read as CSV.
+    What is fetched is kept in memory under its types: one period, or all that are read together, where they fit. Raises
+    `ConfigError` if the files cannot be read as CSV.
 
     Parameters
     ----------
@@ -66,8 +65,6 @@ class CsvSource(FetchedSource):
         Returns which of the columns that it is given are needed.
     period : PeriodTable, optional
         Without one the files are only read `whole`.
-    spark : object, optional
-        The Spark session that counts the rows.
     """
 
     def __init__(
@@ -75,13 +72,12 @@ class CsvSource(FetchedSource):
         table: FileSourceTable,
         needed: Callable[[Collection[str]], Sequence[str]],
         period: PeriodTable | None = None,
-        spark: Any = None,
     ) -> None:
         if any("://" in file for file in table.files):
             raise ConfigError(
                 "source: CSV is read from files of this machine, not from addresses; store it as Parquet."
             )
-        self._table, self._spark = table, spark
+        self._table = table
         self._files, self._name = files_of(table.files), shown(table.files)
         self._utf8 = Utf8(table)
         try:
@@ -97,8 +93,7 @@ class CsvSource(FetchedSource):
         self._needed = needed(self.columns)
         self._period = "" if period is None else period.column  # no column is named ""
         self._clock = _new_name(self.columns)
-        self._kept: duckdb.DuckDBPyRelation | None = None
-        self._tried_to_keep = False
+        self._fetches = 0
         #: Of rows with too few or too many values, by file: what their period column holds, None where nothing says.
         self._misshapen: dict[str, set[str | None]] = {}
 
@@ -117,24 +112,8 @@ class CsvSource(FetchedSource):
             declared = {period.column: "date" if period.time_zone is None else "instant"}
         return columns | {name: kind for name, kind in (declared | self._table.types).items() if name in columns}
 
-    def day(self, period: PeriodTable, day: date) -> Any:
-        """See `Source.day`."""
-        if self._spark is None:
-            return self.relation(period, day)
-        table = self.table(period, day)
-        with suppress(Exception):  # whatever Spark says could quote the data
-            from pyspark.sql.pandas.types import from_arrow_schema
-
-            # Else timestamps without a zone would be instants of the session's.
-            return self._spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
-        raise ConfigError("the rows of one period cannot be handed to Spark; choose another engine for this source.")
-
-    def newest(self, period: PeriodTable, column: str) -> date | None:
-        """See `Source.newest`."""
-        return self.outermost(period, column)
-
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
-        """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
+        """See `DuckDBSource.outermost`."""
         newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
         typed = self._typed([column])
         day: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
@@ -165,22 +144,26 @@ class CsvSource(FetchedSource):
         super().close()
         self._utf8.close()
 
-    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+    def fetch(self, period: PeriodTable, first: date, last: date, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
         """See `FetchedSource.fetch`."""
-        condition = in_period(quoted(self._clock), period_kind(self.columns, period), period, day)
-        if self._day is not None and self._day[1] != day:
-            self._keep()
+        condition = in_period(quoted(self._clock), period_kind(self.columns, period), period, first, last)
+        # Another name each time: a frame of what was fetched before must not be one of what is fetched now.
+        before, self._fetches = f"{_FETCHED}_{self._fetches}", self._fetches + 1
+        table = f"{_FETCHED}_{self._fetches}"
 
-        def read(texts: duckdb.DuckDBPyRelation) -> Any:
-            kept = self._kept if period.column == self._period and {*columns} <= {*self._needed} else None
-            rows = self._with_clock(texts, columns, period.column) if kept is None else kept
+        def read(texts: duckdb.DuckDBPyRelation) -> None:
+            rows = self._with_clock(texts, columns, period.column).filter(condition)
             # In two steps: what is wrong in another period does not matter in this one.
-            selected = rows.filter(condition).project(", ".join(map(quoted, columns))).to_arrow_table()
-            return self._connection.from_arrow(selected).project(self._typed(columns)).to_arrow_table()
+            selected = rows.project(", ".join(map(quoted, columns))).sql_query()
+            self._connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE {table} AS WITH selected AS MATERIALIZED ({selected}) "
+                f"SELECT {self._typed(columns)} FROM selected"
+            )
 
-        table = self._of_texts(read)
+        self._connection.execute(f"DROP TABLE IF EXISTS {before}")
+        self._of_texts(read)
         self._check_misshapen(condition)
-        return table
+        return self._connection.table(table)
 
     def _check_misshapen(self, condition: str) -> None:
         """Refuse rows with too few or too many values that may be of a period."""
@@ -218,22 +201,6 @@ class CsvSource(FetchedSource):
             with suppress(csv.Error):
                 rows = list(csv.reader([line.strip("\r\n")], delimiter=self._table.delimiter, strict=True))
             self._note(file, rows[0] if rows else [])
-
-    def _keep(self) -> None:
-        """Keep what the job needs in memory, where it fits; else each period is read from the files."""
-        import duckdb
-
-        if self._tried_to_keep or self._period not in self._needed:
-            return
-        self._tried_to_keep = True
-
-        def keep(texts: duckdb.DuckDBPyRelation) -> None:
-            rows = self._with_clock(texts, self._needed, self._period)
-            with suppress(duckdb.OutOfMemoryException):
-                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_KEPT} AS {rows.sql_query()}")
-                self._kept = self._connection.table(_KEPT)
-
-        self._of_texts(keep)
 
     def _with_clock(
         self, texts: duckdb.DuckDBPyRelation, columns: Sequence[str], period: str
@@ -294,13 +261,13 @@ class CsvSource(FetchedSource):
         """Return what DuckDB answers about the texts; what it says when it cannot is not passed on."""
         import duckdb
 
-        complaint: PkdpError
+        complaint: Exception
         try:
             answer = question(self._texts(self._files))
             self._note_rejected()
             return answer
         except duckdb.OutOfMemoryException:
-            complaint = self._broken
+            complaint = self.broken
         except duckdb.Error as error:
             complaint = self._complaint(error, self._name)
             if not isinstance(error, duckdb.InterruptException):
@@ -311,7 +278,6 @@ class CsvSource(FetchedSource):
         """Ask about one file after another, and return what is wrong with the first that is."""
         import duckdb
 
-        self._kept, self._tried_to_keep = None, False  # what is kept is of all files
         for file in self._files if len(self._files) > 1 else ():
             try:
                 question(self._texts([file]))

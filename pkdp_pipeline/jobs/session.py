@@ -172,16 +172,10 @@ class JobSession:
         start = self.job.period.start
         if (first := start(begins.period)) is None or day >= first:
             return None
-        starts = {
-            first_day: entry.period
-            for entry in self._ledger.entries()
-            if (first_day := start(entry.period)) is not None
-        }
-        earliest = min(starts)
-        published = (
-            replace(publication, ledger=self._ledger).published() for publication in self.job.publications(day)
-        )
-        return starts[earliest] if day < earliest and any(release is None for release in published) else None
+        periods = (entry.period for entry in self._ledger.entries())
+        earliest, name = min((first_day, text) for text in periods if (first_day := start(text)) is not None)
+        unpublished = any(publication.published() is None for publication in self._asked(day, revise=False))
+        return name if day < earliest and unpublished else None
 
     def _as_recorded(self) -> Ledger:
         """Open the ledger under the terms that it has recorded, which a replay does not change."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError
@@ -94,8 +94,6 @@ class CsvSource(FetchedSource):
         self._period = "" if period is None else period.column  # no column is named ""
         self._clock = _new_name(self.columns)
         self._fetches = 0
-        #: Of rows with too few or too many values, by file: what their period column holds, None where nothing says.
-        self._misshapen: dict[str, set[str | None]] = {}
 
     def _agreed(
         self, needed: Callable[[Collection[str]], Sequence[str]], period: PeriodTable | None
@@ -116,9 +114,11 @@ class CsvSource(FetchedSource):
         """See `DuckDBSource.outermost`."""
         newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
         typed = self._typed([column])
-        day: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
-        self._check_misshapen("FALSE")
-        return day
+
+        def day(texts: duckdb.DuckDBPyRelation) -> date | None:
+            return cast("date | None", texts.project(typed).aggregate(newest).fetchall()[0][0])
+
+        return self._of_texts(day, "FALSE")
 
     def whole(self) -> Any:
         """Return all rows, with all columns, as an Arrow table.
@@ -126,9 +126,7 @@ class CsvSource(FetchedSource):
         Raises `ConfigError` if the files cannot be read to their end; the message holds no value.
         """
         typed = self._typed(list(self.columns))
-        table = self._of_texts(lambda texts: texts.project(typed).to_arrow_table())
-        self._check_misshapen("TRUE")
-        return table
+        return self._of_texts(lambda texts: texts.project(typed).to_arrow_table(), "TRUE")
 
     def first_texts(self, rows: int) -> dict[str, list[str]]:
         """Return what stands in the first rows of each column, as it is written; missing values are left out."""
@@ -161,46 +159,44 @@ class CsvSource(FetchedSource):
             )
 
         self._connection.execute(f"DROP TABLE IF EXISTS {before}")
-        self._of_texts(read)
-        self._check_misshapen(condition)
+        self._of_texts(read, condition)
         return self._connection.table(table)
 
-    def _check_misshapen(self, condition: str) -> None:
-        """Refuse rows with too few or too many values that may be of a period."""
-        import duckdb
+    def _check_left_out(self, condition: str | None) -> None:
+        """Refuse rows that DuckDB has left out: all but those with too few or too many values of another period.
 
-        for file, texts in self._misshapen.items():
-            matching: list[Any] = [None]
-            with suppress(duckdb.Error):  # a period that cannot be read
-                if None not in texts:
-                    values = ", ".join(literal(str(text)) for text in texts if text not in self._table.null)
-                    rows = self._connection.sql(f"SELECT unnest([{values}]::VARCHAR[]) AS {quoted(self._period)}")
-                    matching = self._with_clock(rows, [self._period], self._period).filter(condition).fetchall()
-            if matching:
-                raise self._no_csv(file)
-
-    def _note(self, file: str, row: Sequence[str]) -> None:
-        """Note a row that has too few or too many values."""
-        header = self._headers[file]
-        place = header.index(self._period) if self._period in header else len(row)
-        self._misshapen.setdefault(file, set()).add(row[place] if place < len(row) else None)
-
-    def _note_rejected(self) -> None:
-        """Note the rows that DuckDB has left out."""
+        `condition`: of the rows that were asked for; None where it does not matter which rows have so many values.
+        """
         if not self._connection.sql(f"SELECT 1 FROM duckdb_tables() WHERE table_name = {literal(_SCANS)}").fetchall():
             return
         left_out = f"SELECT file_path, error_type, csv_line FROM {_REJECTED} JOIN {_SCANS} USING (scan_id, file_id)"
         rejected = self._connection.execute(left_out).fetchall()
         for table in (_REJECTED, _SCANS):
             self._connection.execute(f"DELETE FROM {table}")
+        misshapen: dict[tuple[str, str | None], None] = {}
         for path, kind, line in rejected:
             file = self._utf8.file(path)
             if kind not in _MISSHAPEN or len(rejected) >= _MAX_REJECTED:
                 raise self._no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
             rows: list[list[str]] = [[]]
             with suppress(csv.Error):
-                rows = list(csv.reader([line.strip("\r\n")], delimiter=self._table.delimiter, strict=True))
-            self._note(file, rows[0] if rows else [])
+                rows = list(csv.reader([line.strip("\r\n")], delimiter=self._table.delimiter, strict=True)) or rows
+            named = dict(zip(self._headers[file], rows[0], strict=False))
+            misshapen[file, named.get(self._period)] = None
+        for file, text in misshapen:
+            if condition is not None and self._may_be_of(text, condition):
+                raise self._no_csv(file)
+
+    def _may_be_of(self, text: str | None, condition: str) -> bool:
+        """Return whether a row may be one that was asked for, by what its period column holds; None: nothing says."""
+        import duckdb
+
+        with suppress(duckdb.Error):  # a period that cannot be read
+            if text is not None:
+                rows = self._connection.sql(f"SELECT unnest([{literal(text)}]) AS {quoted(self._period)}")
+                clock = self._with_clock(rows, [self._period], self._period)
+                return text not in self._table.null and bool(clock.filter(condition).fetchall())
+        return True
 
     def _with_clock(
         self, texts: duckdb.DuckDBPyRelation, columns: Sequence[str], period: str
@@ -257,14 +253,14 @@ class CsvSource(FetchedSource):
         good = f"CASE WHEN {fits} THEN TRY_CAST({written} AS {form.sql_type}) END"
         return f"CASE WHEN {name} IS NOT NULL THEN coalesce({good}, {mark}) END"
 
-    def _of_texts(self, question: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
-        """Return what DuckDB answers about the texts; what it says when it cannot is not passed on."""
+    def _of_texts(self, question: Callable[[duckdb.DuckDBPyRelation], Answer], condition: str | None = None) -> Answer:
+        """Return what DuckDB answers about the texts, see `_check_left_out`; what it says when it cannot is dropped."""
         import duckdb
 
         complaint: Exception
         try:
             answer = question(self._texts(self._files))
-            self._note_rejected()
+            self._check_left_out(condition)
             return answer
         except duckdb.OutOfMemoryException:
             complaint = self.broken

@@ -22,13 +22,11 @@ from pkdp_pipeline.jobs.sources.source import (
     Source,
     check_unique,
     newest_kind,
-    pandas_rows,
     period_kind,
 )
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas as pd
 
     from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
@@ -128,11 +126,6 @@ class DuckDBSource(Source):
         if column not in self._newest:
             self._newest[column] = self.outermost(period, column)
         return self._newest[column] if self._together else self._newest.pop(column)
-
-    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
-        """See `Source.pandas`."""
-        rows = self.rows(period, *period.span(day), columns)
-        return self.guarded(lambda: pandas_rows(rows.project(", ".join(map(quoted, columns))).to_arrow_table()))
 
 
 class RelationSource(DuckDBSource):

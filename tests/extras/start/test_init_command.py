@@ -20,7 +20,9 @@ from pkdp_pipeline import clock
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.dialogue import Asker
 from pkdp_pipeline.extras.start import init_command
+from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.job import read_job
 
 pytestmark = pytest.mark.usefixtures("short_grid")
 
@@ -70,6 +72,14 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
     assert (job["missing_unit"], job.get("one_cell")) == ("drop", "hash" if "--by" in how else None)
     assert "budget" not in job
     assert "about" not in job
+
+
+def test_what_is_given_is_read_as_one_job(folder, monkeypatch):
+    texts = []
+    monkeypatch.setattr(job_module, "read_job", lambda text, file: texts.append(text) or read_job(text, file))
+    made = run("init", "besuche.csv", *CSV, *NOISED)
+    assert made.exit_code == 0, made.stderr
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize("how", [EXACT, NOISED])

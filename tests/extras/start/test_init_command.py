@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import clock
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.cli.dialogue import Asker
 from pkdp_pipeline.extras.start import init_command
+from pkdp_pipeline.extras.start.dialogue import Asker
 from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.job import read_job
@@ -166,7 +166,7 @@ def test_all_that_is_declared_is_asked_at_a_terminal(folder, typed):
     )
     made = run("init", "besuche.csv", *CSV)
     assert made.exit_code == 0, made.stderr
-    names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_dependent", "p_max_of_cells"]
+    names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_dependent", "p_max"]
     names += ["known", "influence"]
     about = ["Title", "Publisher", "Contact", "Argued by", "Argument", "Argued on"]
     assert asked == [*names, "evidence", "init_budget", *about]

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from moved_clock import clock_at
 from rich.console import Console
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import job_commands
@@ -216,6 +217,7 @@ def test_a_backfill_whose_log_is_on_a_full_disk_ends_with_the_code_of_what_it_di
     assert periods(folder) == ["2013-01-01"]
 
 
+@thinned(2)
 @pytest.mark.parametrize("command", [["run", "--date", "2013-01-03"], ["backfill", *FROM_TO]])
 def test_a_signal_while_a_locked_ledger_is_waited_for_is_not_to_be_tried_again(folder, monkeypatch, command):
     assert pkdp("run", folder / "daily_flights.toml", "--date", "2013-01-02").exit_code == 0

@@ -735,6 +735,7 @@ def test_releases_that_do_not_add_up_are_exit_code_4_and_can_be_looked_at(tmp_pa
     assert [point["epsilon"] for point in spending] == [None, None]
 
 
+@thinned(2)
 @pytest.mark.parametrize("width", [60, 120])
 def test_where_no_epsilon_reaches_the_delta_that_is_said(path, facts, width):
     least = rounded_up(facts["total"].delta(1.0))

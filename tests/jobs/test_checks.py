@@ -137,7 +137,7 @@ def test_a_column_whose_file_gives_it_no_type_holds_nothing(job_file, basic):
     assert outcome(job_file, basic, frame(town=[None, None])).counted["people_by_town"].counts == [2]
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("checks", "told"),
     [

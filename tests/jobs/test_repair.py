@@ -14,7 +14,7 @@ import pytest
 import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few, one_in
+from thorough import few, one_in, thinned
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.target import Target
@@ -470,6 +470,7 @@ def test_where_nothing_helps_nothing_is_offered(tmp_path):
     assert [offer for offer in found.offers if offer.kind != "question"] == []
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("releases", "attacker", "terms", "days"),
     [

@@ -154,7 +154,7 @@ def test_a_file_that_may_not_be_read_is_named_so(tmp_path, engine, monkeypatch):
         open_source(job_of(str(path), engine))
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("value", "kind"),
     [

@@ -70,7 +70,7 @@ def test_every_engine_publishes_the_same_bytes(adapter, case, references):
     assert release.to_bytes() == references[name]
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(("adapter", "case"), held(FAILURES))
 def test_every_engine_refuses_the_same(adapter, case):
     with pytest.raises(case.expected) as caught:
@@ -96,7 +96,7 @@ COUNTS = {
 }
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(
     ("adapter", "unit", "where", "hits", "others"),
     spread(4, EVERY, [pytest.param(*case, id=name) for name, case in COUNTS.items()]),

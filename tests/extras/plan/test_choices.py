@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline import (
     ArgumentError,
@@ -127,6 +127,7 @@ def test_the_words_of_each():
     )
 
 
+@thinned(2)
 @pytest.mark.parametrize("declared", [True, False])
 def test_noise_below_k_costs_nothing_for_one_release(declared):
     found = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS, declared_cells=declared))

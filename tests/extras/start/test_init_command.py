@@ -43,6 +43,7 @@ def run(*words):
     return CliRunner().invoke(cli.app, [str(word) for word in words])
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("how", "every"), [(EXACT, "day"), (NOISED, "week"), ([*NOISED[:4], "--noise", "0.5"], "year")]
 )
@@ -72,6 +73,7 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
     assert "about" not in job
 
 
+@thinned(2)
 @pytest.mark.parametrize("how", [EXACT, NOISED])
 def test_cells_a_zone_and_a_budget_can_be_given(folder, how):
     more = ["--domain", "Stadt/Ort=Köln,Bonn", "--budget", "9.5", "--time-zone", "Europe/Berlin", "--type", "tag=date"]
@@ -471,6 +473,7 @@ def test_nothing_is_proposed_where_nothing_speaks_for_it(folder):
     assert "--period at --by monthly" in run("init", "visits.parquet").stderr
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("written", "kind", "zoned"),
     [

@@ -118,6 +118,7 @@ def test_curves_are_certificates_of_the_moved_attacker(drawn):
 
 
 # Behind a threshold, noise takes seconds for each: the larger the thresholds, the more.
+@thinned(2)
 @pytest.mark.parametrize(
     ("k", "noise", "threshold"),
     [

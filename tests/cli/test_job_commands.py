@@ -193,6 +193,7 @@ def unread(folder):
         return subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_days_are_caught_up_with_where_nobody_reads_what_is_printed(folder, unread):
     done = unread
     assert (done.returncode, "shown" in done.stderr) == (0, False), done.stderr

@@ -940,6 +940,7 @@ def process(made, tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 def test_help_loads_nothing_of_the_ledger(process):
     _, loaded = process["--help!"]
     assert [name for name in loaded if name.startswith("pkdp_pipeline.ledger.")] == []

@@ -356,6 +356,7 @@ def without_expectations(job_file, basic):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_runs_without_expectations_do_not_load_great_expectations(without_expectations):
     ran = without_expectations
     assert (ran.returncode, ran.stdout) == (0, "refused\n"), ran.stderr

@@ -135,6 +135,7 @@ def test_csv_is_read_as_before(tmp_path, asked):
     assert asked == []
 
 
+@pytest.mark.slow
 def test_rules_expectations_retention_and_freshness(tmp_path, asked):
     checks = """
         missing_unit = "drop"
@@ -162,6 +163,7 @@ def test_longer_periods_of_which_some_are_closed(tmp_path, asked, every):
     assert len(asked) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("column", "zone"), one_in(2, [("moment", ', time_zone = "Europe/Oslo"'), ("at", "")]))
 def test_times_and_instants_over_a_change_of_clocks(tmp_path, asked, column, zone):
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"

@@ -312,6 +312,7 @@ def test_days_that_are_published_stay_and_count(tmp_path, few_kinds):
     assert smallest.plan.before.epsilon(1e-6) < smallest.plan.after.epsilon(1e-6) <= 1.2
 
 
+@pytest.mark.slow
 def test_windows_are_looked_at_one_by_one(tmp_path, few_kinds):
     terms = "budget = { epsilon = 1.0, delta = 0.0, window_days = 2 }\n"
     path = written(tmp_path, job(ADULTS + "noise = { epsilon = 0.6 }\n", attacker="", terms=terms))
@@ -335,6 +336,7 @@ def test_two_releases_share_what_there_is(tmp_path):
     assert [offer.kind for offer in offers].count("less") == 2
 
 
+@pytest.mark.slow
 def test_views_that_may_not_stand_together_are_cross_tabulated_or_noised(tmp_path, no_evidence):
     two = TOWNS + 'k = 60\n\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 50\n'
     path = written(tmp_path, job(two))

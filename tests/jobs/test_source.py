@@ -303,6 +303,7 @@ def imported():
     return subprocess.run([sys.executable, "-c", program], check=True, text=True, stdout=subprocess.PIPE).stdout.split()
 
 
+@pytest.mark.slow
 def test_importing_the_sources_loads_no_engine(imported):
     assert imported == []
 

@@ -42,7 +42,7 @@ def by_way(found):
     st.sampled_from([1, 1, 1, 7]),
     st.booleans(),
 )
-@settings(max_examples=few(16, 4), deadline=None)
+@settings(max_examples=few(16, 2), deadline=None)
 def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, declared):
     attacker, evidence = AttackerModel(p_max=p_max), IndependentGivenHabits()
     found = choices(

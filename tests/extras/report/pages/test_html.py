@@ -433,6 +433,7 @@ def test_rows_and_cells_that_are_left_out_are_said():
     assert "365 oldest periods" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_equal_reports_have_equal_bytes():
     """Also in another process, in another place and language; of pictures test_inline_svg.py says so."""

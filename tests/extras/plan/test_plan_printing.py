@@ -58,7 +58,7 @@ def shown(made, *, width: int, encoding: str = "utf-8") -> str:
     return raw.getvalue().decode(encoding)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("width", [40, 200])
 def test_nothing_is_wider_than_the_terminal(made, width):
     shown(made, width=width)

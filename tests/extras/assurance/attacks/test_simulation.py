@@ -21,6 +21,7 @@ def _strongest(name: str, epsilon: float) -> tuple[pkdp.Certificate, Crowd, floa
     return certificate, crowd, truth
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("name", "epsilon", "share"),
     one_in(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from source_jobs import job_of
+from thorough import thinned
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.jobs.job import open_source
@@ -36,6 +37,7 @@ def source_of(folder, day, zone=None, kind=None):
     return open_source(job_of(str(folder / "rows.parquet"), period={"column": "at", "time_zone": zone}))
 
 
+@thinned(3)
 @pytest.mark.parametrize("day", DAYS)
 @pytest.mark.parametrize(
     ("zone", "kind"),
@@ -71,6 +73,7 @@ def test_rows_for_checks_lose_nanoseconds_downwards(zone):
     assert found.dtype == ("datetime64[us, UTC]" if zone else "datetime64[us]")
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("zone", "day"),
     [

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from postgres_server import PASSWORD
 from source_jobs import job_of
-from thorough import one_in
+from thorough import one_in, thinned
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.extras.connect import postgres_source as postgres
@@ -171,6 +171,7 @@ def test_every_type_that_can_be_counted_is_read_as_from_any_other_source(opened,
     assert frame["moment"].dropna().tolist()[0].isoformat() == "2013-01-02T08:00:00+00:00"
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("column", "fix"),
     [("tags", 'CAST("tags" AS text)'), ("exact", "numeric(18, 2)"), ("j", "AS text"), ("clock", "AS text")],

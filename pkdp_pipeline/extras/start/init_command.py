@@ -64,7 +64,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
     """Write a first job file for a Parquet, CSV or Excel file: looks at columns and dates, and asks."""
-    from pkdp_pipeline.extras.start.init_dialogue import write_job
+    from pkdp_pipeline.extras.start.init_answers import write_job
 
     given: dict[str, Any] = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise}
     given |= {"p_max": p_max, "known": known, "influence": influence, "independent": independent or None}

@@ -1,4 +1,4 @@
-"""The dialogue of ``pkdp init``: what is given is checked, what is missing asked for, and the job file written."""
+"""The answers of ``pkdp init``: what is given is checked, what is missing asked for, and the job file written."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pkdp_pipeline.cli.dialogue import Asker, ask_attacker, ask_evidence, ask_known
 from pkdp_pipeline.cli.documents import message_of
 from pkdp_pipeline.cli.options import at_a_terminal, leaving, read_evidence_flags
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError, PkdpError
+from pkdp_pipeline.extras.start.dialogue import Asker, ask_attacker, ask_evidence, ask_known
 from pkdp_pipeline.extras.start.init_text import DAYS, EVERY, ONE_NUMBER, Draft, how_to_give, only_one, stem_of
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
@@ -246,9 +246,9 @@ def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None, option
         if not given["independent"]:
             asker("init_dependent", check=independent)
         if answers["attacker"] is None:
-            answers["attacker"] = ask_attacker(asker, table=True, protects="presence", noise=False)
+            answers["attacker"] = ask_attacker(asker)
         elif given["known"] is None:
-            answers["attacker"] = ask_known(asker, answers["attacker"], "in the table")
+            answers["attacker"] = ask_known(asker, answers["attacker"])
         if answers["evidence"] is None:
             note = f"With no, one {every} can be published without noise, and no second."
             adds_up = partial(lambda evidence: check(planned=True, evidence=evidence))

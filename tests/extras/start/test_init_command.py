@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from moved_clock import clock_at
-from thorough import spread
+from thorough import spread, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -165,7 +165,7 @@ def test_all_that_is_declared_is_asked_at_a_terminal(folder, typed):
     )
     made = run("init", "besuche.csv", *CSV)
     assert made.exit_code == 0, made.stderr
-    names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_dependent", "p_max_of_cells"]
+    names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_dependent", "p_max"]
     names += ["known", "influence"]
     about = ["Title", "Publisher", "Contact", "Argued by", "Argument", "Argued on"]
     assert asked == [*names, "evidence", "init_budget", *about]
@@ -254,6 +254,7 @@ def test_what_is_given_is_not_asked(folder, typed):
 MECHANISM = "--noise and --cells-per-unit (or --p-max, --known, --evidence and --independent)"
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("given", "missing"),
     [
@@ -440,6 +441,7 @@ def test_with_noise_a_person_counts_in_as_many_cells_as_is_said(folder, cells, e
     assert table["count"].sum() == cells * 40
 
 
+@thinned(2)
 @pytest.mark.parametrize(("epsilon", "cells"), spread(4, [0.1, 0.3, 1.0, 2.5], [1, 2, 3, 7]))
 def test_the_noise_of_all_cells_of_a_person_is_what_was_asked_for(folder, epsilon, cells):
     made = run("init", "besuche.csv", *CSV, *NOISED[:6], "--noise", epsilon, "--cells-per-unit", cells)
@@ -566,6 +568,7 @@ WRONG = [
 ]
 
 
+@thinned(4)
 @pytest.mark.parametrize(("words", "told"), WRONG)
 def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, told):
     (folder / "there.toml").write_text("mine", encoding="utf-8")

@@ -97,10 +97,11 @@ def init(
     given |= {"cells_per_unit": cells_per_unit, "evidence": evidence, "budget": budget, "about": about}
     _check_given(given, whole)
     draft = Draft(file=file, whole=whole, place=place, keys=keys, domain=domain or [], time_zone=time_zone)
-    draft.job(_read(given))  # what cannot be is said before anything is asked
-    if period is not None:
-        draft.dates(period)  # before anything is asked: another option may be needed to read it
-    screen, missing = Screen(), _missing(given)
+    screen, missing, answered = Screen(), _missing(given), _read(given)
+    if missing:  # what cannot be, or cannot be read without another option, is said before anything is asked
+        draft.job(answered)
+    if missing and period is not None:
+        draft.dates(answered)
     if missing and not at_a_terminal():
         typed = keys | given | {"domain": domain, "time_zone": time_zone, "job": job, "force": force}
         raise ArgumentError(how_to_give(draft, typed, missing))
@@ -223,7 +224,7 @@ def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None) -> dic
     def check(*, planned: bool = False, **answer: Any) -> None:
         try:
             if "period" in answer:
-                draft.dates(answer["period"], answer["form"])
+                draft.dates(answers | answer)
             if planned:
                 draft.planned(answers | answer)
             draft.job(answers | answer)

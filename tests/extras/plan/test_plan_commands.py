@@ -14,7 +14,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -109,6 +109,7 @@ def test_the_smallest_unknown_is_the_librarys():
     assert plan(*BOX, "--no-noise", "--no-curves")["limits"] == [{"field": "unknown", "declared": 200, "limit": least}]
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", one_in(2, PLANS))
 def test_the_json_follows_its_schema_and_its_command_asks_the_same(name):
     document = plan(*PLANS[name], "--no-curves")

@@ -114,7 +114,7 @@ class ComposedCertificate(Certificate):
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
-        parts, one_histogram = self.parts, any(item.key == "once_per_unit" for item in self.evidence)
+        parts, one_histogram = self.parts, any(item.makes_one_histogram for item in self.evidence)
         if one_histogram and self.releases > 1 and any(release.cells is not None for release in releases_in(self)):
             parts = tuple((among_others(part), times) for part, times in parts)
         # Of one table each certificate counts with all that it says, though some may protect more than the whole.

@@ -13,7 +13,7 @@ from pkdp_pipeline.composition.part import Part, Total, has_cells, what_is_hidde
 from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
+from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence, OncePerUnit
 from pkdp_pipeline.model.mechanisms import Count, Histogram, cells_per_unit
 from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
@@ -222,10 +222,10 @@ def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> Protection
     return Protection(f"{says}, and whether it is there, {limit}")
 
 
-_RULE = "once_per_unit"
+_RULE = OncePerUnit.key
 
 
-def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
+def in_one_part(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     """Take the worst cell (presence), or the worst pair of cells (value), of the one histogram that all parts are."""
     # Where she may be in several cells, that she is in one period only links her cells.
     others = [part for part in parts if not isinstance(part.mechanism, Histogram) or part.mechanism.cells_per_unit > 1]

@@ -93,9 +93,7 @@ def noise_words(mechanism: Mechanism) -> str:
 
 def attacker_words(attacker: AttackerModel) -> str:
     """Return what is declared about the attacker, as it is written."""
-    names = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "sampled")
-    stated = [(name, getattr(attacker, name)) for name in names]
-    listed = [f"{name} = {exactly(value)}" for name, value in stated if value is not None]
+    listed = [f"{name} = {exactly(value)}" for name, value in attacker.numbers.items()]
     if attacker.known:
         listed.append(f"known = {attacker.known} ({attacker.influence})")
     if attacker.independent_cells:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import check_types, choice, known_fields, written
+from pkdp_pipeline.model.arguments import RARE, check_types, choice, known_fields, written
 from pkdp_pipeline.model.mechanisms import (
     NOISELESS,
     Kind,
@@ -57,8 +57,8 @@ class Facts:
     where: str | None = None
     opaque: bool = False
     protects: str = "presence"
-    table: str | None = None
-    time_zone: str | None = None
+    table: str | None = field(default=None, metadata=RARE)
+    time_zone: str | None = field(default=None, metadata=RARE)
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -95,7 +95,7 @@ class Facts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; `table` and `time_zone` only where there is one."""
-        return written(self, dict.fromkeys(_OPTIONAL_FIELDS)) | {"mechanism": mechanism_to_dict(self.mechanism)}
+        return written(self) | {"mechanism": mechanism_to_dict(self.mechanism)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Facts:
@@ -165,14 +165,14 @@ class Context:
     where: str | None = None
     missing_unit: str = "error"
     one_cell: str = "error"
-    cells_per_unit: int = 1
+    cells_per_unit: int = field(default=1, metadata=RARE)
     undeclared: str | None = None
     cells: str | None = None
     period: str | None = None
     dataset: str | None = None
-    table: str | None = None
-    units: str = "checked"
-    checks: bool = False
+    table: str | None = field(default=None, metadata=RARE)
+    units: str = field(default="checked", metadata=RARE)
+    checks: bool = field(default=False, metadata=RARE)
     beside: bool = False
     head: str | None = None
 
@@ -281,8 +281,7 @@ class Context:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; what is rarely said only where it says something."""
-        rare = {"table": None, "units": "checked", "checks": False, "cells_per_unit": 1}
-        return written(self, rare)
+        return written(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:

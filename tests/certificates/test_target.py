@@ -10,7 +10,7 @@ import re
 import duckdb
 import pandas as pd
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import target as module
@@ -38,6 +38,7 @@ def refusal(ask) -> str:
     return str(caught.value)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "asked",
     one_in(
@@ -200,6 +201,7 @@ directory = "out"
 """
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("target", "refused"),
     [

@@ -13,6 +13,7 @@ import jsonschema
 import pandas as pd
 import pytest
 import typer
+from thorough import thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -96,6 +97,7 @@ def test_the_options_of_an_attacker_name_it_again():
         assert len(line.strip(" │").split()) > 4, line
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -116,7 +118,7 @@ def test_a_plan_says_what_is_known_in_json_command_and_job_file(arguments):
     assert json.loads(again.stdout) == document
     fragment = document["choices"][0]["job"] if "job" in document["choices"][0] else document["job"]
     read = tomllib.loads(fragment)["attacker"]
-    assert AttackerTable.model_validate(read).model().leakage == tuple(map(pkdp.Leakage.from_dict, known))
+    assert AttackerTable.model_validate(read).value.leakage == tuple(map(pkdp.Leakage.from_dict, known))
 
 
 def test_a_plan_holds_against_anyone_only_given_what_is_known():

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from oracle.laws import losses
 from oracle.leaking import geometric
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import AttackerModel, Count, GeometricNoise, Histogram, Leakage, NotCertifiableError, certify
@@ -22,6 +22,7 @@ BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 200}
 # Far numbers ----------------------------------------------------------------------------------------------------------
 
 
+@thinned(2)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("far", [800.0, 1e17, 9e299])
 @pytest.mark.parametrize("delta", one_in(2, [1e-9, 0.0]))
@@ -58,6 +59,7 @@ def test_farther_numbers_are_refused(name, value):
 # Refusals -------------------------------------------------------------------------------------------------------------
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "leak",
     [

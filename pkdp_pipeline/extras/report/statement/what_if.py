@@ -257,7 +257,7 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
     for words, change in _knowing_more(certificate):
         weaker = _raised(Reading.of(again(certificate, change), target), weaker)
         rows.append(_scenario("knows_more", words, weaker, target))
-    twice = surer(_TWICE, "p_max", "p_max_between", "p_min")
+    twice = surer(_TWICE)
     words = more_sure(leaves(certificate), twice)
     most = weaker
     if words:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import ALL, few, one_in
+from thorough import ALL, few, one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.stronger import leaves, likelier
@@ -118,6 +118,7 @@ def test_curves_are_certificates_of_the_moved_attacker(drawn):
 
 
 # Behind a threshold, noise takes seconds for each: the larger the thresholds, the more.
+@thinned(2)
 @pytest.mark.parametrize(
     ("k", "noise", "threshold"),
     [
@@ -170,6 +171,7 @@ def test_the_odds_are_at_least_multiplied_and_the_number_is_short(thousandths, t
     assert likelier(float(p), Fraction(1)) == float(p)
 
 
+@pytest.mark.slow
 def test_a_count_without_a_threshold_moves_the_unknown():
     box = A(p_min=0.2, p_max=0.7, unknown=105)
     rows = what_if(pkdp.certify(pkdp.Count(), box), delta=DELTA)
@@ -202,6 +204,7 @@ EVIDENCE = {
 }
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("part", "evidence"),
     [(THRESHOLD, evidence) for evidence in EVIDENCE.values()]
@@ -232,6 +235,7 @@ def test_totals_are_composed_again_with_every_part_changed(part, evidence):
     assert all(row.epsilon >= found["declared"].epsilon for row in rows)
 
 
+@pytest.mark.slow
 def test_parts_with_different_attackers_move_together():
     other = pkdp.certify(pkdp.Histogram(k=30), A(p_max=0.2, known=3, influence="active"))
     total = pkdp.compose([(THRESHOLD, 2), (other, 1)], pkdp.IndependentGivenHabits())
@@ -316,6 +320,7 @@ AXES = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("words", WORDS)
 def test_knowing_more_people_means_people_who_count_unless_records_are_declared(words):
     mechanism, attacker, protects = WORDS[words]

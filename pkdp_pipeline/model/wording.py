@@ -273,8 +273,7 @@ def _rewritten(write: Callable[[str, str], str], name: str, match: re.Match[str]
 
 def reason_of(error: BaseException | str) -> str:
     """Return what is wrong, without what to do about it, where an error, or a text, tells them apart."""
-    message = error if isinstance(error, str) else error.args[0]
-    return getattr(message, "reason", None) or str(error)
+    return getattr(error if isinstance(error, str) else error.args[0], "reason", None) or str(error)
 
 
 def obstacles_of(error: BaseException) -> tuple[str, ...]:

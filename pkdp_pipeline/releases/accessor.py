@@ -1,8 +1,7 @@
-"""The questions on a frame: `count`, `histogram`, and ``df.pkdp``, which asks them of its own.
+"""The questions on a frame: `count` and `histogram`, and ``df.pkdp``, which asks them of its own; and `explain`.
 
-The options of a release beside its columns and its predicate stand here once: names, meanings and types, which
-these functions and `explain` take as ``**options`` and show in signature and help. This module is loaded with the
-package, so it loads the others when something is asked.
+The docstring of `histogram` describes every option, once. This module is loaded with the package, so it loads the
+others when something is asked.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -27,188 +25,208 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.publish import Publication
     from pkdp_pipeline.releases.release import Release
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_MEANINGS = """
-unit : str, sequence of str, or EACH_ROW
-    Columns that name a person; of a pandas frame also levels of its index.
-attacker : AttackerModel, optional
-    May be left out where there is noise, which asks nothing of an attacker.
-k, noise, release_threshold : optional
-    See `Count` and `Histogram`.
-below : {"suppress", "noise"}, default "suppress"
-    A count below `k` is hidden, or published with `noise` and marked in a column ``exact``, while counts
-    from `k` on are exact. Without a `domain` it needs `release_threshold`, which then acts on the noised ones only.
-display : Rounding, Bands, RandomRounding or PerturbationTable, optional
-    How every published count is shown, after `k` or in its place.
-k_complement : int, optional
-    See `Count`. The number of people in the frame is taken as public.
-domain : list, or dict of column → list, optional
-    The public cells, published in this order, empty ones as suppressed. For several columns a list of tuples, or a
-    dict whose combinations are the cells. None: only cells that reach `k` appear, and no trace of the others.
-protects : {"presence", "value"}, default "presence"
-    ``"value"`` for a count: publish the exact number of all people as a total, against an attacker whose `leakage`
-    says that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
-    against such an attacker and protect the value too.
-where : boolean Series, str or callable, optional
-    Which rows count; see `count`.
-missing_unit : {"error", "drop"}, default "error"
-    The treatment of rows whose unit is missing.
-units : {"checked", "exact"}, default "checked"
-    Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
-    people.
-one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
-    Which of its own cells a person with rows in several is counted in; see `Question`. A hash draws by the text of
-    her name: text 0017 that is read as a number is 17, and draws otherwise.
-order_by : str or sequence of str, optional
-    For ``one_cell="first"``.
-cells_per_unit : int, default 1
-    The most cells a person may be in; she counts in each. With noise a hash draws that many of a person's cells;
-    without noise nobody may have more, and `attacker` has to say that cells are independent. See `Histogram`.
-undeclared : {"error", "absent"}, default "error"
-    The treatment of people whose cell is not in the domain, after `one_cell` has chosen it.
-ledger : Ledger, optional
-period : str, datetime.date or pandas.Period, optional
-    The period the data are about; needed with a ledger.
-label : str, optional
-    Names a predicate that is a Series, an expression or a callable; needed for them with a ledger.
-revise : bool, default False
-    With a ledger that has published this question: publish the changed data as a new, charged release.
-target : Target or None, optional
-    The least it has to promise: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
-"""
-_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "below": "suppress",
-        "protects": "presence",
-        "missing_unit": "error",
-        "units": "checked",
-        "one_cell": "error",
-        "cells_per_unit": 1,
-        "undeclared": "error",
-        "revise": False,
-        "target": "default",
-    }
-)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class _Options(TypedDict, total=False):
-    unit: Required[Any]
-    attacker: AttackerModel | None
-    k: int | None
-    noise: GeometricNoise | None
-    release_threshold: int | None
-    below: Literal["suppress", "noise"]
-    display: Display | None
-    protects: Literal["presence", "value"]
-    missing_unit: Literal["error", "drop"]
-    units: Literal["checked", "exact"]
-    period: Any
-    label: str | None
-    ledger: Ledger | None
-    revise: bool
-    target: Asked
+def _of_people(function: Callable[P, R]) -> Callable[P, R]:
+    """Say how `unit` is written to a caller who leaves it out."""
+
+    @functools.wraps(function)
+    def asked(*values: P.args, **options: P.kwargs) -> R:
+        if "unit" not in options:
+            from pkdp_pipeline.errors import ArgumentError
+
+            raise ArgumentError(
+                'unit is needed: name the column of the protected person, as in unit="patient", or write '
+                "unit=pkdp.EACH_ROW where every row is a person of its own."
+            )
+        return function(*values, **options)
+
+    asked.__doc__ = inspect.cleandoc(function.__doc__ or "")
+    return asked
 
 
-class _Cells(_Options, total=False):
-    domain: Any
-    one_cell: Literal["error", "most_frequent", "first", "hash"]
-    order_by: Any
-    cells_per_unit: int
-    undeclared: Literal["error", "absent"]
+def _as_in_histogram(function: Callable[P, R]) -> Callable[P, R]:
+    """Describe the parameters that a docstring leaves out as `histogram` does."""
+    before, returns, after = (function.__doc__ or "").partition("\n\nReturns\n")
+    lacking = inspect.signature(function).parameters.keys() - {name for names in _entries(before) for name in names}
+    shared = [entry for names, entry in _entries(histogram.__doc__ or "").items() if lacking.issuperset(names)]
+    function.__doc__ = "\n".join([before, *shared]) + returns + after
+    return function
 
 
-class CountOptions(_Options, total=False):
-    """Options of `count`."""
-
-    k_complement: int | None
-
-
-class HistogramOptions(_Cells, total=False):
-    """Options of `histogram`."""
-
-    where: Any
+def _entries(doc: str) -> dict[tuple[str, ...], str]:
+    """Return the entries of parameters in a docstring by the names that they describe."""
+    listed = doc.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
+    return {tuple(entry.partition(" :")[0].split(", ")): entry for entry in re.split(r"\n(?=\w)", listed)}
 
 
-class ExplainOptions(_Cells, total=False):
-    """Options of `explain`."""
+def _of_its_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[PkdpAccessor, P], R]:
+    """Return the method that asks a function of the accessor's frame: its parameters but the frame."""
 
-    k_complement: int | None
+    @functools.wraps(function)
+    def method(self: PkdpAccessor, /, *values: P.args, **options: P.kwargs) -> R:
+        return function(self._frame, *values, **options)
 
-
-def shows(options: Any) -> Callable[[F], F]:
-    """Return a decorator that writes the fields of a TypedDict into the signature and the docstring of ``**options``.
-
-    A call that does not fit the signature is a TypeError, as with every function; without a unit it is our error, which
-    says what to write.
-    """
-    types = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
-    meanings = re.split(r"\n(?=\w)", _MEANINGS.strip())
-    listed = [text for text in meanings if text.partition(" :")[0].split(", ")[0] in types]
-    ordered = [name for text in listed for name in text.partition(" :")[0].split(", ")]
-    keywords = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if name == "unit" else _DEFAULTS.get(name),
-            annotation=re.sub(r"^Required\[(.*)\]$", r"\1", types[name]),
-        )
-        for name in ordered
-    ]
-
-    def decorated(function: F) -> F:
-        signature = inspect.signature(function)
-        own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
-        signature = signature.replace(parameters=[*own, *keywords])
-
-        @functools.wraps(function)
-        def called(*values: Any, **given: Any) -> Any:
-            if "unit" not in given:
-                from pkdp_pipeline.errors import ArgumentError
-
-                raise ArgumentError(
-                    'unit is needed: name the column of the protected person, as in unit="patient", or write '
-                    "unit=pkdp.EACH_ROW where every row is a person of its own."
-                )
-            signature.bind(*values, **given)
-            return function(*values, **given)
-
-        before, returns, after = inspect.cleandoc(function.__doc__ or "").partition("\n\nReturns\n")
-        called.__doc__ = "\n".join([before, *listed]) + returns + after
-        called.__signature__ = signature  # type: ignore[attr-defined]  # what inspect reads
-        return cast("F", called)
-
-    return decorated
+    _, *others = inspect.signature(function).parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__signature__ = inspect.signature(function).replace(parameters=[own, *others])  # type: ignore[attr-defined]
+    method.__doc__ = re.sub(r"\nframe : .*?\n(?=\w)", "\n", function.__doc__ or "", count=1, flags=re.DOTALL)
+    return method
 
 
-def publication_of(by: object, options: Mapping[str, Any]) -> Publication:
-    """Return what the keywords of a call ask for; without `by` it is a count."""
+def _publication(by: object = None, **options: Any) -> Publication:
+    """Return what is asked for by the options of a call; without `by` it is a count."""
     from pkdp_pipeline.model.mechanisms import Count, Histogram
     from pkdp_pipeline.model.question import Question
     from pkdp_pipeline.releases.publish import Publication
 
     kind: type[Count | Histogram] = Count if by is None else Histogram
-    arguments: tuple[dict[str, Any], ...] = ({}, {}, {})
-    of_kinds = [{field.name for field in fields(owner)} for owner in (kind, Publication)]
-    for name, value in options.items():
-        place = next((place for place, names in enumerate(of_kinds) if name in names), 2)
-        arguments[place][name] = value
-    mechanism, terms, rest = arguments
-    return Publication(question=Question(mechanism=kind(**mechanism), by=by, **rest), **terms)
+    steps, terms = (
+        {field.name: options.pop(field.name) for field in fields(owner) if field.name in options}
+        for owner in (kind, Publication)
+    )
+    return Publication(question=Question(mechanism=kind(**steps), by=by, **options), **terms)
 
 
-def _published(frame: Any, by: object, options: Mapping[str, Any]) -> Release:
+def _published(frame: Any, by: object = None, **options: Any) -> Release:
     from pkdp_pipeline.releases.frames import of_frame, warn_of_another_frame
     from pkdp_pipeline.releases.publish import publish
 
-    publication = publication_of(by, of_frame(frame, by, options))
+    publication = _publication(by, **of_frame(frame, by, options))
     release = publish(lambda: frame, publication)
     warn_of_another_frame(frame, publication, release)
     return release
 
 
-@shows(CountOptions)
-def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Release:
+@_of_people
+def histogram(
+    frame: Any,
+    by: str | Sequence[str],
+    *,
+    unit: Any,
+    attacker: AttackerModel | None = None,
+    k: int | None = None,
+    noise: GeometricNoise | None = None,
+    release_threshold: int | None = None,
+    below: Literal["suppress", "noise"] = "suppress",
+    display: Display | None = None,
+    domain: Any = None,
+    protects: Literal["presence", "value"] = "presence",
+    where: Any = None,
+    missing_unit: Literal["error", "drop"] = "error",
+    units: Literal["checked", "exact"] = "checked",
+    one_cell: Literal["error", "most_frequent", "first", "hash"] = "error",
+    order_by: Any = None,
+    cells_per_unit: int = 1,
+    undeclared: Literal["error", "absent"] = "error",
+    ledger: Ledger | None = None,
+    period: Any = None,
+    label: str | None = None,
+    revise: bool = False,
+    target: Asked = "default",
+) -> Release:
+    """Publish how many people are in each cell.
+
+    Every person is in one cell, or in at most `cells_per_unit`, or absent. Rows are read in this order: `where` keeps
+    rows, `missing_unit` drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose
+    cell is not public. A rule looks at a person's own rows only.
+
+    Parameters
+    ----------
+    frame : DataFrame or table
+        As of `count`.
+    by : str or sequence of str
+        Columns that name a cell; of a pandas frame also levels of its index. A missing value is a key of its own, as
+        in SQL's ``GROUP BY``; with a domain it is undeclared unless the domain has None. Intervals, as `pandas.cut`
+        makes them, are keys by their text.
+    unit : str, sequence of str, or EACH_ROW
+        Columns that name a person; of a pandas frame also levels of its index.
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
+    k, noise, release_threshold : optional
+        See `Count` and `Histogram`.
+    below : {"suppress", "noise"}, default "suppress"
+        A count below `k` is hidden, or published with `noise` and marked in a column ``exact``, while counts
+        from `k` on are exact. Without a `domain` it needs `release_threshold`, which then acts on the noised ones only.
+    display : Rounding, Bands, RandomRounding or PerturbationTable, optional
+        How every published count is shown, after `k` or in its place.
+    domain : list, or dict of column → list, optional
+        The public cells, published in this order, empty ones as suppressed. For several columns a list of tuples, or a
+        dict whose combinations are the cells. None: only cells that reach `k` appear, and no trace of the others.
+    protects : {"presence", "value"}, default "presence"
+        ``"value"`` for a count: publish the exact number of all people as a total, against an attacker whose `leakage`
+        says that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
+        against such an attacker and protect the value too.
+    where : boolean Series, str or callable, optional
+        Which rows count; see `count`.
+    missing_unit : {"error", "drop"}, default "error"
+        The treatment of rows whose unit is missing.
+    units : {"checked", "exact"}, default "checked"
+        Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
+        people.
+    one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
+        Which of its own cells a person with rows in several is counted in; see `Question`. A hash draws by the text of
+        her name: text 0017 that is read as a number is 17, and draws otherwise.
+    order_by : str or sequence of str, optional
+        For ``one_cell="first"``.
+    cells_per_unit : int, default 1
+        The most cells a person may be in; she counts in each. With noise a hash draws that many of a person's cells;
+        without noise nobody may have more, and `attacker` has to say that cells are independent. See `Histogram`.
+    undeclared : {"error", "absent"}, default "error"
+        The treatment of people whose cell is not in the domain, after `one_cell` has chosen it.
+    ledger : Ledger, optional
+    period : str, datetime.date or pandas.Period, optional
+        The period the data are about; needed with a ledger.
+    label : str, optional
+        Names a predicate that is a Series, an expression or a callable; needed for them with a ledger.
+    revise : bool, default False
+        With a ledger that has published this question: publish the changed data as a new, charged release.
+    target : Target or None, optional
+        The least it has to promise: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PkdpError
+        See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
+    """
+    by = () if by is None else by
+    return _published(**locals())
+
+
+@_as_in_histogram
+@_of_people
+def count(
+    frame: Any,
+    where: Any = None,
+    *,
+    unit: Any,
+    attacker: AttackerModel | None = None,
+    k: int | None = None,
+    noise: GeometricNoise | None = None,
+    release_threshold: int | None = None,
+    below: Literal["suppress", "noise"] = "suppress",
+    display: Display | None = None,
+    k_complement: int | None = None,
+    protects: Literal["presence", "value"] = "presence",
+    missing_unit: Literal["error", "drop"] = "error",
+    units: Literal["checked", "exact"] = "checked",
+    ledger: Ledger | None = None,
+    period: Any = None,
+    label: str | None = None,
+    revise: bool = False,
+    target: Asked = "default",
+) -> Release:
     """Publish how many people satisfy a predicate.
 
     All people in the frame are the population. A person with several rows satisfies the predicate when any
@@ -226,6 +244,8 @@ def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Rel
         a column or a query string; those of Polars and Ibis also an expression of their own, such as
         ``pl.col("age") > 17``. None: every person. Whether a person counts must depend on her own rows alone: a
         query string that asks for a column's mean or rank is refused, the others are taken at your word.
+    k_complement : int, optional
+        See `Count`. The number of people in the frame is taken as public.
 
     Returns
     -------
@@ -241,45 +261,37 @@ def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Rel
     UserWarning
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
-    return _published(frame, None, {"where": where, **options})
+    return _published(**locals())
 
 
-@shows(HistogramOptions)
-def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOptions]) -> Release:
-    """Publish how many people are in each cell.
-
-    Every person is in one cell, or in at most `cells_per_unit`, or absent. Rows are read in this order: `where` keeps
-    rows, `missing_unit` drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose
-    cell is not public. A rule looks at a person's own rows only.
-
-    Parameters
-    ----------
-    frame : DataFrame or table
-        As of `count`.
-    by : str or sequence of str
-        Columns that name a cell; of a pandas frame also levels of its index. A missing value is a key of its own, as
-        in SQL's ``GROUP BY``; with a domain it is undeclared unless the domain has None. Intervals, as `pandas.cut`
-        makes them, are keys by their text.
-
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    PkdpError
-        See `publish`.
-
-    Warns
-    -----
-    UserWarning
-        If the ledger replays what this process has asked of another frame object: it is not looked at.
-    """
-    return _published(frame, () if by is None else by, options)
-
-
-@shows(ExplainOptions)
-def explain(by: str | Sequence[str] | None = None, where: Any = None, **options: Unpack[ExplainOptions]) -> Explanation:
+@_as_in_histogram
+@_of_people
+def explain(
+    by: str | Sequence[str] | None = None,
+    where: Any = None,
+    *,
+    unit: Any,
+    attacker: AttackerModel | None = None,
+    k: int | None = None,
+    noise: GeometricNoise | None = None,
+    release_threshold: int | None = None,
+    below: Literal["suppress", "noise"] = "suppress",
+    display: Display | None = None,
+    k_complement: int | None = None,
+    domain: Any = None,
+    protects: Literal["presence", "value"] = "presence",
+    missing_unit: Literal["error", "drop"] = "error",
+    units: Literal["checked", "exact"] = "checked",
+    one_cell: Literal["error", "most_frequent", "first", "hash"] = "error",
+    order_by: Any = None,
+    cells_per_unit: int = 1,
+    undeclared: Literal["error", "absent"] = "error",
+    ledger: Ledger | None = None,
+    period: Any = None,
+    label: str | None = None,
+    revise: bool = False,
+    target: Asked = "default",
+) -> Explanation:
     """Say what a release would be, before anything is read, charged or published.
 
     A ledger is asked what it would say, and stays as it is. While it is asked, no other release of the data set can be
@@ -291,6 +303,8 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
         Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
     where : boolean Series, str or callable, optional
         The predicate. It is not looked at, beyond its text; see `count`.
+    k_complement : int, optional
+        See `Count`. The number of people in the frame is taken as public.
 
     Returns
     -------
@@ -309,66 +323,22 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
     *Guarantee*: the certificate is the one that publishing makes, unless the ledger changes in between. Whether the
     data pass the rules for rows is not known: no data are touched.
     """
+    options = locals()
     from pkdp_pipeline.errors import ArgumentError
     from pkdp_pipeline.releases.explain import explanation_of
 
-    if by is not None and options.pop("k_complement", None) is not None:
+    if by is not None and options.pop("k_complement") is not None:
         raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
-    return explanation_of(publication_of(by, {"where": where, **options}))
+    return explanation_of(_publication(**options))
 
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:
-    """``df.pkdp.count``, ``histogram`` and ``explain``; see the functions of these names in `pkdp_pipeline`."""
+    """``df.pkdp.count``, ``histogram`` and ``explain``: the functions of these names, asked of this frame."""
+
+    count = _of_its_frame(count)
+    histogram = _of_its_frame(histogram)
+    explain = staticmethod(explain)
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
-
-    @shows(CountOptions)
-    def count(self, where: Any = None, **options: Unpack[CountOptions]) -> Release:
-        """Publish how many people satisfy a predicate; see `pkdp_pipeline.count`.
-
-        Parameters
-        ----------
-        where : boolean Series, str or callable, optional
-            The predicate: a query string, a boolean column's name, a boolean Series, or a callable that returns one.
-
-        Returns
-        -------
-        Release
-        """
-        return count(self._frame, where, **options)
-
-    @shows(HistogramOptions)
-    def histogram(self, by: str | Sequence[str], **options: Unpack[HistogramOptions]) -> Release:
-        """Publish how many people are in each cell; see `pkdp_pipeline.histogram`.
-
-        Parameters
-        ----------
-        by : str or sequence of str
-            Columns that name a cell.
-
-        Returns
-        -------
-        Release
-        """
-        return histogram(self._frame, by, **options)
-
-    @shows(ExplainOptions)
-    def explain(
-        self, by: str | Sequence[str] | None = None, where: Any = None, **options: Unpack[ExplainOptions]
-    ) -> Explanation:
-        """Return what a release would be; the frame is not looked at. See `pkdp_pipeline.explain`.
-
-        Parameters
-        ----------
-        by : str or sequence of str, optional
-            Columns that name a cell, as for `histogram`. None: a count is explained.
-        where : boolean Series, str or callable, optional
-            The predicate.
-
-        Returns
-        -------
-        Explanation
-        """
-        return explain(by, where, **options)

@@ -453,7 +453,7 @@ def test_all_questions_of_a_run_see_one_state_of_postgresql(postgres_url):
     assert rows(source) == [(1,)]
     assert source.newest(AT, "at") == DAY
     with pytest.raises(ConfigError, match="SQLSTATE 25006"):
-        source._guarded(lambda: source._backend.raw_sql("DELETE FROM visits"))
+        source.guarded(lambda: source._backend.raw_sql("DELETE FROM visits"))
     source.close()
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import fields
 from typing import get_args
 
 import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.releases import frames
+from pkdp_pipeline.releases import publish as publish_module
 from pkdp_pipeline.releases.accessor import PkdpAccessor
+from pkdp_pipeline.releases.publish import Publication
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 
@@ -39,20 +44,44 @@ def test_options_with_few_values_show_them():
         assert f"{name} : {{{values}}}, default {default!r}" in pkdp.histogram.__doc__.replace('"', "'")
 
 
-def test_every_argument_arrives(monkeypatch):
-    from pkdp_pipeline.releases import accessor
+def test_options_are_written_out_with_the_defaults_of_the_values_that_they_become():
+    for function, kind in ((pkdp.count, pkdp.Count), (pkdp.histogram, pkdp.Histogram), (pkdp.explain, pkdp.Histogram)):
+        options = [p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        assert {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_KEYWORD} == set()
+        assert all(p.annotation is not p.empty for p in options)
+        declared = {field.name: field.default for owner in (kind, Question, Publication) for field in fields(owner)}
+        declared |= {"unit": inspect.Parameter.empty, "order_by": None, "domain": None, "k_complement": None}
+        assert {p.name: p.default for p in options} == {p.name: declared[p.name] for p in options}
+        assert {field.name for field in fields(kind)} - {"totals"} <= {p.name for p in options}
 
-    for name in ("count", "histogram"):
-        seen = {}
-        monkeypatch.setattr(accessor, name, lambda *values, seen=seen, **given: seen.update(given, values=values))
-        frame = pd.DataFrame({"a": [1]})
-        parameters = inspect.signature(getattr(PkdpAccessor, name)).parameters.values()
-        given = {p.name: object() for p in parameters if p.kind is p.KEYWORD_ONLY}
-        first = object()
-        getattr(frame.pkdp, name)(first, **given)
-        assert seen["values"][0] is frame
-        assert seen["values"][1] is first
-        assert all(seen[key] is value for key, value in given.items())
+
+def test_every_argument_arrives(monkeypatch):
+    publications = []
+    monkeypatch.setattr(publish_module, "publish", lambda source, publication: publications.append(publication))
+    monkeypatch.setattr(frames, "warn_of_another_frame", lambda *_: None)
+    frame = pd.DataFrame({"u": [1], "c": ["a"], "t": [1], "w": [True]})
+    steps = {"k": 30, "noise": pkdp.GeometricNoise(1.0), "release_threshold": 40, "display": pkdp.Rounding(5)}
+    with pkdp.Ledger.open(":memory:") as ledger:
+        terms = {"ledger": ledger, "revise": True, "target": None, "attacker": ATTACKER}
+        rules = {"unit": "u", "missing_unit": "drop", "units": "exact", "period": "2020", "label": "a label"}
+        cells = {"domain": ["a"], "one_cell": "first", "order_by": "t", "undeclared": "absent", "protects": "value"}
+        frame.pkdp.histogram("c", where="w", below="noise", **steps, **terms, **rules, **cells)
+        frame.pkdp.histogram("c", cells_per_unit=2, **steps, **terms, **rules)
+        frame.pkdp.count("w", k_complement=7, **steps, **terms, **rules)
+    histogram, several, counted = publications
+    assert histogram.question.mechanism == pkdp.Histogram(below="noise", **steps)
+    assert several.question.mechanism == pkdp.Histogram(cells_per_unit=2, **steps)
+    assert counted.question.mechanism == pkdp.Count(k_complement=7, **steps)
+    for publication in publications:
+        assert {name: getattr(publication, name) for name in terms} == terms
+        assert {name: getattr(publication.question, name) for name in rules} == {**rules, "unit": ("u",)}
+    assert {name: getattr(histogram.question, name) for name in ("one_cell", "order_by", "undeclared", "protects")} == {
+        **{name: cells[name] for name in ("one_cell", "undeclared", "protects")},
+        "order_by": ("t",),
+    }
+    assert histogram.question.domain.cells == (("a",),)
+    assert (str(histogram.question.where), str(counted.question.where)) == ("w", "w")
+    assert (histogram.question.by, counted.question.by) == (("c",), ())
 
 
 def test_the_answer_is_that_of_the_functions():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,7 +13,7 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate, releases_in
-from pkdp_pipeline.certificates.differences import SEARCHED, differences
+from pkdp_pipeline.certificates.differences import SEARCHED, Rounding, Steps, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.extras.assurance.verification.claims import (
     BrokenError,
@@ -26,6 +24,7 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
     no_bolder,
 )
 from pkdp_pipeline.extras.assurance.verification.files import Opened, is_found, least_noised, least_shown
+from pkdp_pipeline.extras.report.content import EVERYTHING
 from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.pages.forms import document_of, report_of_document
@@ -36,14 +35,10 @@ from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.display import least_shown as least_displayed
 from pkdp_pipeline.model.mechanisms import Count, noised_below
 from pkdp_pipeline.model.spelling import joined, printable
-from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
+from pkdp_pipeline.model.wording import PYTHON, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
-from pkdp_pipeline.releases.printed import asked_sentence, bands_of
+from pkdp_pipeline.releases.printed import bands_of, counted_words, steps_words
 
-_EVERYTHING = "everything published"
-"""Name of the promise about all releases of the ledger together."""
-
-_CURVE = re.compile(r"\bpromises\[(\d+)\]\.curve\.(attained|certified)\[(\d+)\]$")
 _NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
 _COMPUTED = {"statement", "curve", "knowledge", "scenarios", "certificate", "sentence", "theorems"}
 _COMPUTED |= {"lead", "total", "declared", "budgets", "keys"}
@@ -96,44 +91,43 @@ def _page(file: Opened) -> str:
 
 
 def _content(document: dict[str, Any], promised: Promised) -> str:
-    again = functools.partial(_again, document, promised)
-    fresh = again()
-    compared = functools.partial(differences, skip={"certificate"}, none_is_infinite=True, rewritten=again)
-    outcome = no_bolder(compared("", document, fresh, rounding=_rounding(fresh, promised)))
+    fresh = _again(document, promised)
+    rounding = _rounding(fresh, promised)
+    outcome = no_bolder(
+        differences("", document, fresh, skip={"certificate"}, none_is_infinite=True, rounding=rounding)
+    )
     if None in promised:
         place = list(promised).index(None)
         raise UncheckedError(f"The certificate of promises[{place}] is not in it; the others give {outcome}.")
     return f"Computed again from {len(promised)} certificates: {outcome}."
 
 
-def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> dict[str, Any]:
-    """Return the content, with all that certificates give computed again; numbers in texts moved by a share."""
+def _again(document: dict[str, Any], promised: Promised) -> dict[str, Any]:
+    """Return the content, with all that certificates give computed again."""
     fresh = copy.deepcopy(document)
-    with moved(share):
-        for promise, certificate in zip(fresh["promises"], promised, strict=True):
-            if certificate is not None:
-                recomputed = promise_of(
-                    promise["name"], certificate, float(promise["statement"]["delta"]), documented=False
-                )
-                promise.update(json.loads(json.dumps(document_of(recomputed))))
-        for place, release in enumerate(fresh["releases"]):
-            own = _promise_of(release, promised, place)
-            if own is not None:
-                delta = float(fresh["promises"][release["promise"]]["statement"]["delta"])
-                error, about = expected_error(own.mechanism), own.context
-                if about is not None:
-                    own = own.in_context(replace(about, period=release["period"]))
-                    fresh["ledger"]["unit"] = ", ".join(map(printable, about.unit))
-                    fresh["title"] = fresh["title"] if about.dataset is None else printable(about.dataset)
-                noised = None if own.mechanism.noise is None else asdict(error)
-                release.update(rule=error.suppression, k=own.mechanism.k, error=noised, sentence=own.sentence(delta))
+    for promise, certificate in zip(fresh["promises"], promised, strict=True):
+        if certificate is not None:
+            delta = float(promise["statement"]["delta"])
+            recomputed = promise_of(promise["name"], certificate, delta, documented=False)
+            promise.update(document_of(recomputed))
+    for place, release in enumerate(fresh["releases"]):
+        own = _promise_of(release, promised, place)
+        if own is not None:
+            delta = float(fresh["promises"][release["promise"]]["statement"]["delta"])
+            error, about = expected_error(own.mechanism), own.context
+            if about is not None:
+                own = own.in_context(replace(about, period=release["period"]))
+                fresh["ledger"]["unit"] = ", ".join(map(printable, about.unit))
+                fresh["title"] = fresh["title"] if about.dataset is None else printable(about.dataset)
+            noised = None if own.mechanism.noise is None else asdict(error)
+            release.update(rule=error.suppression, k=own.mechanism.k, error=noised, sentence=own.sentence(delta))
     first, account = fresh["promises"][0], fresh["ledger"]
     if fresh["lead"] is not None:
         fresh["lead"], fresh["lead_reason"] = first["statement"], ""
     if account["total"] is not None:
         account["reason"] = ""
-    total = promised[0] if first["name"] == _EVERYTHING else None
-    if account["total"] is not None and first["name"] == _EVERYTHING:
+    total = promised[0] if first["name"] == EVERYTHING else None
+    if account["total"] is not None and first["name"] == EVERYTHING:
         account["total"] = first["statement"]
     elif account["total"] is not None and account["releases"] == len(promised) == 1 and not account["remarks"]:
         account["total"] |= {name: first["statement"][name] for name in _NUMBERS}
@@ -192,7 +186,7 @@ def _spent(budget: dict[str, Any], account: dict[str, Any], total: Certificate |
     return {"spent": spent, "spent_state": "certified"}
 
 
-def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], float]:
+def _rounding(fresh: dict[str, Any], promised: Promised) -> Rounding:
     """Return by what share a number may differ elsewhere: as ε does, or as the curve at its ε."""
 
     @functools.cache
@@ -203,9 +197,11 @@ def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], floa
         stated = certificate.stated(float(promise["statement"]["delta"]))
         return dict(zip(("attained", "certified"), stated.rounding(epsilons), strict=True))
 
-    def rounding(path: str) -> float:
-        match = _CURVE.search(path)
-        return SEARCHED if match is None else max(SEARCHED, float(shares(int(match[1]))[match[2]][int(match[3])]))
+    def rounding(steps: Steps) -> float:
+        match steps:
+            case ("promises", int(promise), "curve", "attained" | "certified" as side, int(place)):
+                return max(SEARCHED, float(shares(promise)[side][place]))
+        return SEARCHED
 
     return rounding
 
@@ -256,9 +252,10 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
     if least is not None and any(count is not None and count < least for count in counts):
         yield f"a count is below {least}, which the mechanism never publishes"
     question = release["asked"]
-    begins, ends = asked_sentence(unit, columns, "\0", certificate.mechanism).split("\0")
-    everybody = asked_sentence(unit, columns, None, certificate.mechanism)
-    if question != everybody and not (question.startswith(begins) and question.endswith(ends)):
+    begins, ends = counted_words(unit, columns), steps_words(columns, certificate.mechanism, PYTHON)
+    # A filter is the job's own.
+    filtered = question.startswith(f"{begins}, where ") and question.endswith(ends)
+    if question != f"{begins}{ends}" and not filtered:
         yield "the question is not that of its table and its promise"
 
 
@@ -305,7 +302,7 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
         raise BrokenError("The points do not count up to the releases that are charged.")
     if total is None:
         raise UncheckedError("There is none; whether the releases really do not add up is in the ledger.")
-    if document["promises"][0]["name"] == _EVERYTHING and first is not None:
+    if document["promises"][0]["name"] == EVERYTHING and first is not None:
         counted = first.releases if isinstance(first, ComposedCertificate) else 1
         if counted != account["releases"]:
             raise BrokenError(f"The total adds up {counted} releases, and {account['releases']} are charged.")
@@ -319,7 +316,7 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
         for place, promise in enumerate(document["promises"]):
             if _is_below(total, promise["statement"], promised[place]):
                 raise BrokenError(f"It is lower than promises[{place}], which is part of it.")
-    if first is None or (document["promises"][0]["name"] != _EVERYTHING and account["releases"] > 1):
+    if first is None or (document["promises"][0]["name"] != EVERYTHING and account["releases"] > 1):
         raise UncheckedError(
             "Not all certificates of what is charged are in the report. The ledger has them: give it with --ledger."
         )

@@ -32,16 +32,6 @@ def points(**columns: Sequence[float]) -> list[dict[str, float]]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def reads(field: str) -> Callable[[Reader], Reader]:
-    """Return a decorator for what reads the documents that have this field."""
-
-    def register(reader: Reader) -> Reader:
-        READERS[field] = reader
-        return reader
-
-    return register
-
-
 def parsed(text: str) -> dict[str, Any]:
     """Return the document of a certificate's JSON text, or raise `ArgumentError` where its shape is wrong."""
     try:

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import reads
+from pkdp_pipeline.certificates.codec import READERS
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, among_others
 from pkdp_pipeline.certificates.sentences import OfSome
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
@@ -286,15 +286,14 @@ class ComposedCertificate(Certificate):
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
         described = Counter[str]()
-        for certificate, times in self.parts:
-            part = certificate
+        for part, times in self.parts:
+            release = part
             if isinstance(part, ComposedCertificate) and part.rule == "single":
-                part = part.parts[0][0]  # a period's only release speaks for itself
-            keys = {applied.bound.theorem for applied in part.partial_bounds}
-            if not isinstance(part, ReleaseCertificate) or len(keys) > 1:
-                described.clear()
-                break
-            described.update({sentences.against(key, part.attacker): times for key in keys})
+                release = part.parts[0][0]  # a period's only release speaks for itself
+            keys = {applied.bound.theorem for applied in release.partial_bounds}
+            if not isinstance(release, ReleaseCertificate) or len(keys) > 1:
+                return sentences.against_several({}, one_of=self.is_table)
+            described.update({sentences.against(key, release.attacker): times for key in keys})
         return sentences.against_several(described, one_of=self.is_table)
 
     def verify(self, *, any_version: bool = False) -> bool:
@@ -370,7 +369,6 @@ def _protected_by(parts: Iterable[Certificate], evidence: tuple[Evidence, ...]) 
     return "value" if set(listed) == {"value"} else "presence"
 
 
-@reads("parts")
 def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
     """Compose again what the JSON document of a composed certificate is about."""
     parts = []
@@ -382,6 +380,9 @@ def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
     return ComposedCertificate(
         protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))
     )
+
+
+READERS["parts"] = _composed_from_document
 
 
 def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, None]:

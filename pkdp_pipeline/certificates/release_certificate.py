@@ -13,7 +13,7 @@ import numpy as np
 
 from pkdp_pipeline.certificates.advice import refusal
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import SCHEMA, reads
+from pkdp_pipeline.certificates.codec import READERS, SCHEMA
 from pkdp_pipeline.certificates.sentences import (
     OfSome,
     against,
@@ -339,7 +339,6 @@ def _document_of(certificate: ReleaseCertificate) -> dict[str, Any]:
     return certificate._document()
 
 
-@reads("mechanism")
 def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
     mechanism, finer = mechanism_from_dict(document["mechanism"]), document.get("derived_from")
@@ -352,6 +351,9 @@ def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificat
     context = document.get("context")
     fresh = fresh if context is None else fresh.in_context(Context.from_dict(context))
     return fresh if finer is None else fresh.derived(mechanism)
+
+
+READERS["mechanism"] = _certificate_from_document
 
 
 def among_others(certificate: Certificate) -> Certificate:

@@ -51,9 +51,8 @@ def stated_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[fl
 def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> Worded:
     """Return what is certified at `delta`, where `epsilon` is, against whom; to follow what is private."""
     pair = stated_pair(certified, epsilon, delta)
-    nothing = epsilon == math.inf and rounded_up(pair[1]) == "1"
     unreached = f" No ε reaches δ = {rounded_up(delta)}." if epsilon == math.inf else ""
-    if nothing:
+    if unreached and rounded_up(pair[1]) == "1":
         return Worded(lambda say: f"no protection is certified at ε = 1 against {whom}.{unreached}")
     return Worded(lambda say: f"private at {say.pair(*pair)} against {whom}.{unreached}")
 
@@ -146,9 +145,8 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
                 who = f"who is in the table at all and from everybody's {_columns(leak.by)}, and nothing else"
             sentences.append(f"{name} follows from {who}.")
         if leak.epsilon is not None:
-            when = " when one record is replaced by any other, absence included"
             private = f"{name} is itself differentially private at"
-            sentences.append(_numbered(private, leak.epsilon, leak.delta, when))
+            sentences.append(_numbered(private, leak.epsilon, leak.delta, _REPLACED))
         elif leak.tells != "people_present" or leak.is_shared("presence"):
             lives = {"presence": "in the table or absent from it", "value": "in one cell or in another"}
             ways = [lives[aim] for aim in leak.shared_by]
@@ -163,6 +161,9 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
         else:
             sentences.append(f"{name} does not depend on the release's noise: it has no randomness, or its own.")
     return tuple(sentences)
+
+
+_REPLACED = " when one record is replaced by any other, absence included"
 
 
 def _numbered(before: str, epsilon: float, delta: float, after: str = "") -> Worded:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
-from pkdp_pipeline.model.wording import Protection
+from pkdp_pipeline.model.wording import Clause, Protection
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.theorems import emptied_by
 
@@ -91,29 +91,28 @@ class Part:
 _WHICH = "which cell she is in once that is known", "which cell a person is in once it is known that she is there"
 
 
-def what_is_hidden(parts: Sequence[Part], where: str, last: tuple[str, str] | None = None) -> Protection:
+def what_is_hidden(parts: Sequence[Part], where: str, last: Clause | None = None) -> Protection:
     """Return what the parts hide about a person in one of them, and what they do not."""
-    clauses = in_words(
+    return in_words(
         parts,
         counted=f"whether a person is counted in {where}",
         included=f"whether a person is included in {where}",
         both=f"whether a person is included, and in which cell, in {where}",
         cell=(f"in which cell a person is, in {where}", "whether she is included"),
+        last=last,
     )
-    return Protection(*clauses, last=last)
 
 
-Clauses = tuple[str] | tuple[str, tuple[str, str]]
-"""The clause on what is hidden, and that on what is not."""
-
-
-def in_words(parts: Sequence[Part], *, counted: str, included: str, both: str, cell: tuple[str, str]) -> Clauses:
+def in_words(
+    parts: Sequence[Part], *, counted: str, included: str, both: str, cell: Clause, last: Clause | None = None
+) -> Protection:
     """Return what fits parts without cells, parts that hide presence, both, or the cell alone; and what that shows."""
     if not has_cells(parts):
-        return (counted,)
+        return Protection(counted, last=last)
     if parts[0].aim == "presence":
-        return included, _WHICH
-    return (both,) if hides_presence(parts) else (cell[0], (cell[1], cell[1]))
+        return Protection(included, _WHICH, last=last)
+    hides, shown = cell
+    return Protection(both, last=last) if hides_presence(parts) else Protection(hides, (shown, shown), last=last)
 
 
 def has_cells(parts: Iterable[Part]) -> bool:

@@ -81,14 +81,13 @@ def trajectory(parts: Parts, participation: int | None = None) -> Protection:
     """Return what is protected of everything a person did."""
     periods = "1 period" if participation == 1 else f"{participation} periods"
     these = "these releases" if participation is None else f"these releases (of at most {periods})"
-    clauses = in_words(
+    return in_words(
         parts,
         counted=f"in which of {these} a person is counted, all of them together",
         included=f"in which of {these} a person is included, all of them together",
         both=f"in which of {these} a person is included, and in which cells, all of them together",
         cell=(f"in which cells of {these} a person is, all of them together", "in which releases she is included"),
     )
-    return Protection(*clauses)
 
 
 def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Applied, ...]:
@@ -200,9 +199,8 @@ def _of_parts(bound: Bound, parts: Parts) -> tuple[Applied, ...]:
 
 def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Take the largest guarantee; with `BoundedParticipation`, that of all the releases in which lives can differ."""
-    together = "what several releases together tell about"
-    one = "any one of these releases, whatever her other records are"
-    hidden = what_is_hidden(parts, one, (f"{together} her", f"{together} a person"))
+    one, together = "any one of these releases, whatever her other records are", "what several releases together tell"
+    hidden = what_is_hidden(parts, one, (f"{together} about her", f"{together} about a person"))
     single, most = largest("one_day_protected", parts, hidden), _most(evidence)
     if most is None:
         return single

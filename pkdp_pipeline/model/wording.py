@@ -200,6 +200,10 @@ def capital(text: str) -> Worded:
     return Worded(lambda say: spoken(text, say)[:1].upper() + spoken(text, say)[1:])
 
 
+Clause = tuple[str, str]
+"""A clause on a person, as a sentence has it that has named one; and as it stands alone."""
+
+
 class Protection(Worded):
     """A text on the protection: `hides`, a clause; and `shows`, the clauses on the rest, as they stand alone."""
 
@@ -207,14 +211,11 @@ class Protection(Worded):
     hides: str
     shows: tuple[str, ...]
 
-    def __init__(self, hides: str, *shows: tuple[str, str], last: tuple[str, str] | None = None) -> None:
+    def __init__(self, hides: str, *shows: Clause, last: Clause | None = None) -> None:
         self.hides, self.shows = hides, tuple(alone for _, alone in (*shows, *filter(None, (last,))))
 
-    def __new__(cls, hides: str, *shows: tuple[str, str], last: tuple[str, str] | None = None) -> Self:
-        """Make the text of clauses; those of what is not protected as a sentence has them, and alone.
-
-        `last` has a sentence of its own.
-        """
+    def __new__(cls, hides: str, *shows: Clause, last: Clause | None = None) -> Self:
+        """Make the text of clauses; the last one has a sentence of its own."""
         words = f"; it does not protect {', nor '.join(clause for clause, _ in shows)}" if shows else ""
         text = f"{hides}{words}.{'' if last is None else f' It does not protect {last[0]}.'}"
         return super().__new__(cls, lambda say: f"{say.protects} {text}")
@@ -272,8 +273,7 @@ def _rewritten(write: Callable[[str, str], str], name: str, match: re.Match[str]
 
 def reason_of(error: BaseException | str) -> str:
     """Return what is wrong, without what to do about it, where an error, or a text, tells them apart."""
-    message = error if isinstance(error, str) else error.args[0]
-    return getattr(message, "reason", None) or str(error)
+    return getattr(error if isinstance(error, str) else error.args[0], "reason", None) or str(error)
 
 
 def obstacles_of(error: BaseException) -> tuple[str, ...]:

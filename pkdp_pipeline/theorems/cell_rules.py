@@ -56,9 +56,8 @@ _WHO_IS_THERE = (
     "with at least this probability), p_max < 1 (how sure the attacker can be, at most, of a cell when told that a "
     "person is either in it or absent) and unknown"
 )
-_SHOWS_WHO_IS_THERE = Worded(
-    lambda say: f"{_WHO_IS_THERE}; protects='value' asks whether it hides which cell a person is in", _WHO_IS_THERE
-)
+_ASKS = "protects='value' asks whether it hides which cell a person is in"
+_SHOWS_WHO_IS_THERE = Worded(lambda say: f"{_WHO_IS_THERE}; {_ASKS}", _WHO_IS_THERE)
 
 
 def _in_a_table(bound: Options, cells: float) -> Options | Counting:

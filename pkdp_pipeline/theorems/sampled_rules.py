@@ -55,7 +55,7 @@ _DRAWN = (
     "who was drawn is secret. That is false for samples of a fixed size, quotas, clusters and systematic draws, and "
     "where the number of those drawn is published."
 )
-_KNOWN_TO_BE_DRAWN = "from somebody who knows that she was drawn", "somebody who is known to have been drawn"
+_DRAWN_FOR_SURE = "from somebody who knows that she was drawn", "somebody who is known to have been drawn"
 _PRESENT = "whether a person is in the population"
 
 _ROWS: tuple[tuple[str, str, str, type[Sampled | SampledValue], tuple[type[Count | Histogram], Protects]], ...] = (
@@ -78,7 +78,7 @@ SAMPLED = tuple(
         formal=formal.SAMPLED_VALUE if kind is SampledValue else formal.SAMPLED,
         against=whom.sampled,
         assumes=(_DRAWN,),
-        protection=Protection(f"{what}, from somebody who does not know who was drawn", _KNOWN_TO_BE_DRAWN, ELSEWHERE),
+        protection=Protection(f"{what}, from somebody who does not know who was drawn", _DRAWN_FOR_SURE, ELSEWHERE),
         rests_on=("sampled",),
         noised_below=True,
         hides_presence_too=kind is SampledValue,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.extras.report.statement import Statement
+from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.ledger.words import amount, budget_words
 from pkdp_pipeline.model.mechanisms import noised_below
 from pkdp_pipeline.model.spelling import exactly
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Table = list[tuple[str, ...]]
 
-_CELL = "text-align:left;vertical-align:top;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
-_TABLE = "border-collapse:collapse;margin:0.5em 0"
 _WIDTH = 80
 _BOUND = "\ue000"
 """Stands for a blank at which no line may end."""
@@ -62,22 +60,9 @@ def text_of(explained: Explanation) -> str:
 
 def html_of(explained: Explanation) -> str:
     """Return the explanation as HTML."""
-    parts = [f"<p><strong>{escape(heading(explained))}</strong></p>"]
-    for title, sentences, table in _sections(explained):
-        parts.append(f"<p><strong>{escape(title)}</strong></p>")
-        if explained.statement is not None and explained.statement.sentence in sentences:
-            parts.append(explained.statement.to_html())
-        else:
-            parts += [f"<p>{escape(sentence)}</p>" for sentence in sentences]
-        if table:
-            head, *rows = (_row("td" if place else "th", row) for place, row in enumerate(table))
-            parts.append(f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>')
-    return f'<div style="max-width:48em;line-height:1.5">{"".join(parts)}</div>'
-
-
-def _row(tag: str, row: Sequence[str]) -> str:
-    cells = (f'<{tag} style="{_CELL}">{escape(cell)}</{tag}>' for cell in row)
-    return f"<tr>{''.join(cells)}</tr>"
+    parts = ((title, texts, *(table[:1] or ((),)), table[1:]) for title, texts, table in _sections(explained))
+    template = environment("").get_template("explanation.html.jinja")
+    return template.render(heading=heading(explained), parts=parts, statement=explained.statement)
 
 
 def _sections(explained: Explanation) -> Iterator[tuple[str, Sequence[str], Table]]:

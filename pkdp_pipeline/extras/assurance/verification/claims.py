@@ -272,11 +272,10 @@ def _numbers(nested: list[Nested], words: dict[bool, list[Difference]]) -> tuple
     for entry in nested:
         worst = entry.document["worst_case"]
         points += 2 * len(entry.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
-        ours = is_ours(entry.document)
         for difference in entry.certificate.differences(
             entry.document, skip={"certificate", "library"}, path=entry.path
         ):
-            (reworded[ours] if is_word(difference) else numbers).append(difference)
+            (reworded[is_ours(entry.document)] if is_word(difference) else numbers).append(difference)
     words |= reworded
     altered = [number for number in numbers if not number.is_weaker]
     evidence = {"certificates": len(nested), "numbers": points, "different": len(altered)}

@@ -284,7 +284,6 @@ def _recompute(sealed: Sealed, recomputed: set[str]) -> None:
         certificate.verify(any_version=True)
         recomputed.add(same)
         return
-    facts = None if certificate.context is None else certificate.context.to_dict()
     words = differences("", document["sentence"], certificate.sentence()) if is_ours(document) else ()
-    if words or context != facts:
+    if words or context != (certificate.context and certificate.context.to_dict()):
         raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

@@ -9,14 +9,13 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import releases_in
 from pkdp_pipeline.certificates.sentences import protection
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.extras.report.ledger.showing import opening, rule_lines, statements
+from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
@@ -90,13 +89,8 @@ def explain_total(
 
 def pages(**facts: Any) -> Any:
     """Return what is said of facts, by macros; each returns a text for `Screen.page`."""
-    environment = Environment(
-        loader=PackageLoader("pkdp_pipeline.extras.report.ledger", ""),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"literal": repr, "printable": printable}
+    filling = environment("ledger")
+    filling.filters |= {"literal": repr, "printable": printable}
     named = (
         number_of,
         evidence_words,
@@ -107,8 +101,8 @@ def pages(**facts: Any) -> Any:
         BoundedDependence,
         BoundedParticipation,
     )
-    environment.globals |= facts | {function.__name__: function for function in named} | {"say": JOB_FILE}
-    return environment.get_template("explain.txt.jinja").module
+    filling.globals |= facts | {function.__name__: function for function in named} | {"say": JOB_FILE}
+    return filling.get_template("explain.txt.jinja").module
 
 
 def _pages(history: History) -> Any:

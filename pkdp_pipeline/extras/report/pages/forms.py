@@ -16,6 +16,7 @@ from pkdp_pipeline.extras.report.content import BudgetLine, Promise, Report, Ser
 from pkdp_pipeline.extras.report.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.extras.report.pages import officer, plain_words
 from pkdp_pipeline.extras.report.statement import Statement
+from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
@@ -227,17 +228,10 @@ def _filled(template: str, report: Report, **more: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("pkdp_pipeline.extras.report.pages"),
-        autoescape=lambda name: name is None or name.endswith(".html.jinja"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    filling = environment("pages/templates")
+    filling.filters |= {
         "down": rounded_down,
         "epsilon": amount,
         "exact": exactly,
@@ -248,8 +242,8 @@ def _environment() -> Environment:
         "up": rounded_up,
         "whole": lambda number: f"{number:,}".replace("-", "\N{MINUS SIGN}"),
     }
-    environment.globals |= {name: value for name, value in vars(plain_words).items() if name[0] != "_"}
-    environment.globals |= {
+    filling.globals |= {name: value for name, value in vars(plain_words).items() if name[0] != "_"}
+    filling.globals |= {
         "fitting": fitting,
         "float": float,
         "infinity": math.inf,
@@ -263,8 +257,8 @@ def _environment() -> Environment:
         for name, values in (("light", CSS_LIGHT), ("dark", CSS_DARK))
     }
     # The colours of the figures, which the whole page uses.
-    environment.globals["stylesheet"] = Markup(environment.get_template("report.css").render(colours))
-    return environment
+    filling.globals["stylesheet"] = Markup(filling.get_template("report.css").render(colours))
+    return filling
 
 
 def _drawn(

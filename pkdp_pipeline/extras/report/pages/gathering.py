@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from numbers import Number
@@ -37,13 +37,12 @@ from pkdp_pipeline.ledger.history import History, Spent, spending, spent
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.words import number_of, verify_command
 from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.keys import sort_rank
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.releases.printed import bands_of, published_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from pkdp_pipeline.releases.release import Release
 
 
@@ -71,61 +70,42 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
     more_periods : int
         How many earlier ones are left out.
     """
-    tables = {period: release.table for period, release in releases.items()}
     marked = all(noised_below(release.certificate.mechanism) for release in releases.values())
-    marks_of_periods = {period: dict(_rows(table, "exact")) for period, table in tables.items() if marked}
-    counts_of_periods = {period: dict(_rows(table)) for period, table in tables.items()}
+    rows_of_periods = {period: _rows(release) for period, release in releases.items()}
     times_published = Counter(
-        cell for cells in counts_of_periods.values() for cell, count in cells.items() if count is not None
+        cell for rows in rows_of_periods.values() for cell, (count, *_) in rows.items() if count is not None
     )
     bands = {bands_of(release.certificate.mechanism) for release in releases.values()}
     contexts = [release.certificate.context for release in releases.values()]
     declared = all(context is not None and context.cells == "declared" for context in contexts)
-    ordered = _in_order(list(tables.values()), declared=declared)
+    ordered = _in_order(list(rows_of_periods.values()), declared=declared)
     # Of cells that are published equally often, those that come first.
     kept = set(sorted(ordered, key=lambda cell: -times_published[cell])[:MAX_CELLS])
     cells = [cell for cell in ordered if cell in kept]
     return Series(
         name=name,
         cells=tuple(_names(cells)),
-        periods=tuple(counts_of_periods),
-        counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in counts_of_periods.values()),
+        periods=tuple(rows_of_periods),
+        counts=tuple(tuple(rows.get(cell, (None,))[0] for cell in cells) for rows in rows_of_periods.values()),
         more_cells=len(ordered) - len(cells),
         more_periods=more_periods,
-        exact=tuple(
-            tuple(None if (mark := marks.get(cell)) is None else bool(mark) for cell in cells)
-            for marks in marks_of_periods.values()
-        )
+        exact=tuple(tuple(rows.get(cell, (None,))[-1] for cell in cells) for rows in rows_of_periods.values())
         if marked
         else None,
         bands=bands.pop() if len(bands) == 1 else None,
     )
 
 
-def _rows(table: pd.DataFrame, of: str = "count") -> list[tuple[Cell, int | None]]:
-    """Return every cell with its count, or with whether it is exact, None where nothing is published."""
-    import pandas as pd
-
-    by = len(key_columns(table.columns))
-    cells = table.iloc[:, :by].itertuples(index=False, name=None) if by else [()] * len(table)
-    kind = bool if of == "exact" else int
-    of_cells = [None if pd.isna(value) else kind(value) for value in table[of].array]
-    return [(tuple(map(_key, cell)), value) for cell, value in zip(cells, of_cells, strict=True)]
+def _rows(release: Release) -> dict[Cell, tuple[Any, ...]]:
+    """Return every cell with its count, None where none is published, and whether it is exact, where that is told."""
+    by = len(key_columns(name for name, _ in release.sealed.cells.columns))
+    return {tuple(map(_key, row[:by])): tuple(row[by:]) for row in release.sealed.rows}
 
 
 def _key(value: Any) -> Key:
     """Return a key that is equal for equal values: 1 and 1.0 on another day, but neither "1" nor true."""
-    import pandas as pd
-
-    if pd.isna(value):
-        return "missing", None
-    if isinstance(value, str):
-        return "text", value
-    if isinstance(value, bool):
-        return "bool", value
-    if isinstance(value, Number):
-        return "number", value
-    return type(value).__name__, value
+    kinds = {str: "text", bool: "bool"}
+    return kinds.get(type(value), "number" if isinstance(value, Number) else type(value).__name__), value
 
 
 def _names(cells: Sequence[Cell]) -> Iterator[str]:
@@ -138,24 +118,13 @@ def _names(cells: Sequence[Cell]) -> Iterator[str]:
         yield name or "count"
 
 
-def _in_order(tables: Sequence[pd.DataFrame], *, declared: bool) -> list[Cell]:
+def _in_order(tables: Sequence[Collection[Cell]], *, declared: bool) -> list[Cell]:
     """Return every cell once: as declared, those of the newest table first; else by keys, where these compare."""
-    import pandas as pd
-
-    cells = list(dict.fromkeys(cell for table in reversed(tables) for cell, _ in _rows(table)))
-    keys = [table[key_columns(table.columns)] for table in tables]
-    if declared or all(other.equals(keys[0]) for other in keys[1:]):
-        return cells
-    columns = range(len(cells[0])) if cells else range(0)
-    # By column, and as objects: a number stays what it is.
-    values: Any = pd.DataFrame(
-        {column: pd.Series([cell[column][1] for cell in cells], dtype="object") for column in columns}
-    )
-    if values.empty:
-        return cells
-    with suppress(TypeError):  # the same column held keys of another kind on another day
-        values = values.sort_values(by=list(columns), na_position="last", kind="stable")
-    return [cells[place] for place in values.index]
+    cells = list(dict.fromkeys(cell for table in reversed(tables) for cell in table))
+    if not declared and any(list(table) != list(tables[0]) for table in tables[1:]):
+        with suppress(TypeError):  # the same column held keys of another kind on another day
+            return sorted(cells, key=lambda cell: sort_rank([value for _, value in cell]))
+    return cells
 
 
 _MAX_POINTS = 25  # at so many periods the total is computed; the last one is among them

@@ -101,13 +101,19 @@ class _Words:
         return self._plain.get(text, text)
 
 
+def _nested(certificate: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a certificate's document, and those of its parts."""
+    yield certificate
+    for part in certificate.get("parts", ()):
+        yield from _nested(part["certificate"])
+
+
 def _with_numbers(certificate: Mapping[str, Any]) -> Iterator[str]:
     """Yield the sentences with symbols that follow from the values of a certificate's document."""
-    for part in certificate.get("parts", ()):
-        yield from _with_numbers(part["certificate"])
-    leakage = certificate.get("attacker", {}).get("leakage", ())
-    yield from sentences.leaking(tuple(map(Leakage.from_dict, leakage)))
-    yield from (declaration.declares for declaration in evidence_from_dicts(list(certificate.get("evidence", ()))))
+    for document in _nested(certificate):
+        leakage = document.get("attacker", {}).get("leakage", ())
+        yield from sentences.leaking(tuple(map(Leakage.from_dict, leakage)))
+        yield from (declaration.declares for declaration in evidence_from_dicts(list(document.get("evidence", ()))))
 
 
 def leading(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
@@ -198,6 +204,9 @@ def _attacker(promise: Promise) -> Blocks:
         yield "list", described
     else:
         yield "text", described[0]
+    declared = [document.get("attacker", {}) for document in _nested(promise.certificate)]
+    if any(attacker.get("known") and attacker.get("influence") == "passive" for attacker in declared):
+        yield "text", "In this, δ (the probability that the hint leaks everything) is that of the promise."
 
 
 def _promised(report: Report, first: Promise) -> Blocks:

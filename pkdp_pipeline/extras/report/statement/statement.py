@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Literal, Self
 
 import numpy as np
@@ -14,6 +12,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import OfSome, implies, known_exactly, named_pair
 from pkdp_pipeline.certificates.stronger import effort
+from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.wording import Protection, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
@@ -244,53 +243,10 @@ class Statement:
 
     def to_html(self) -> str:
         """Return the statement as a fragment of HTML that takes its colours from the page it stands on."""
-        rows = "".join(
-            f'<tr><td style="{_CELL}">{rounded_up(epsilon)}</td><td style="{_CELL}">{rounded_up(delta)}</td></tr>'
-            for epsilon, delta in self.numbers
-        )
-        head = f'<th scope="col" style="{_CELL}">ε</th><th scope="col" style="{_CELL}">δ at most</th>'
-        return (
-            f'<div style="max-width:48em;line-height:1.5"><p>{escape(self.sentence)}</p>'
-            f"<p><strong>{escape(self._in_short())}</strong></p>"
-            f'<table style="border-collapse:collapse;margin:0.5em 0"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table>{self._anyone()}"
-            f"{_folded('Assumes', *_plain(self.assumptions))}"
-            f"{_folded('Protects, and does not protect', *_plain(self.limits))}"
-            f"{_folded('Rests on', *self.foundations)}</div>"
-        )
-
-    def _in_short(self) -> str:
-        small = rounded_up(self.delta)
-        if self.epsilon == float("inf"):
-            return f"No ε is certified at δ = {small}."
-        return "ε = {} at δ = {}.".format(*map(rounded_up, self.named))
-
-    def _anyone(self) -> str:
-        words = "Against somebody who knows everybody else, nothing is certified: the release has no noise for that."
-        if self.worst_case is not None:
-            if implies(self.worst_case, self.named):  # it is the promise itself
-                return ""
-            words = "Against {}: ε = {}, δ = {}.".format(self.anyone, *map(rounded_up, self.worst_case))
-        return f"<p>{escape(words)}</p>"
-
-
-_CELL = "text-align:right;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
-
-
-def _plain(sentences: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    return ((sentence, ()) for sentence in sentences)
-
-
-def _folded(title: str, *items: tuple[str, tuple[str, ...]]) -> str:
-    """Return a folded list; an item is a sentence, and sentences below it."""
-    listed = "".join(f"<li>{escape(sentence)}{_list(below)}</li>" for sentence, below in items)
-    if not listed:
-        return ""
-    return f'<details><summary style="cursor:pointer">{escape(title)}</summary><ul>{listed}</ul></details>'
-
-
-def _list(sentences: tuple[str, ...]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>" if sentences else ""
+        filling = environment("statement")
+        filling.filters["up"] = rounded_up
+        filling.globals |= {"implies": implies, "infinity": math.inf}
+        return filling.get_template("statement.html.jinja").render(said=self)
 
 
 def _limits(certificate: Certificate, delta: float) -> tuple[str, ...]:

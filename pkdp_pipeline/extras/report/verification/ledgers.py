@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.errors import NoEvidenceError
@@ -17,13 +17,10 @@ from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import key_columns
+from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.releases.printed import published_table
 from pkdp_pipeline.releases.release import Release
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SECONDS = 600.0
 
@@ -108,16 +105,16 @@ def _points(history: History, unit: str, document: dict[str, Any]) -> str:
 def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
     """Return whether every period of every series has a published release that shows these counts."""
     wanted = {period for series in document["series"] for period in series["periods"]}
-    tables: dict[str, list[pd.DataFrame]] = {period: [] for period in wanted}
+    releases: dict[str, list[Release]] = {period: [] for period in wanted}
     for entry in entries:
         if printable(entry.period) in wanted and entry.content is not None:
-            tables[printable(entry.period)].append(Release.from_bytes(entry.content).table)
+            releases[printable(entry.period)].append(Release.from_bytes(entry.content))
     rows = 0
     for place, series in enumerate(document["series"]):
         for number, (period, counts) in enumerate(zip(series["periods"], series["counts"], strict=True)):
             shown = counts if "exact" not in series else list(zip(counts, series["exact"][number], strict=True))
             row = dict(zip(series["cells"], shown, strict=True))
-            if not any(_shows(table, row, complete=not series["more_cells"]) for table in tables[period]):
+            if not any(_shows(release, row, complete=not series["more_cells"]) for release in releases[period]):
                 raise BrokenError(
                     f"series[{place}]: no published release about {period} has these counts.", period=period
                 )
@@ -125,21 +122,18 @@ def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
     return f"{rows} periods of series: each is in the ledger."
 
 
-def _shows(table: pd.DataFrame, row: dict[str, Any], *, complete: bool) -> bool:
-    """Return whether a table has the counts of a row, and, where all cells are said to be in it, no others.
+def _shows(release: Release, row: dict[str, Any], *, complete: bool) -> bool:
+    """Return whether a release has the counts of a row, and, where all cells are said to be in it, no others.
 
     Where small counts are noised, each count stands beside whether it is exact.
     """
-    import pandas as pd
-
-    by, cells = len(key_columns(table.columns)), []
-    nothing = None if len(table.columns) == by + 1 else (None, None)
-    for values in table.itertuples(index=False, name=None):
+    by, cells = len(key_columns(name for name, _ in release.sealed.cells.columns)), []
+    for values in release.sealed.rows:
         quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in values[:by]])
         plain = joined([key_text(value) for value in values[:by]])
         count, *exact = values[by:]
-        public = nothing if pd.isna(count) else (int(count), *map(bool, exact)) if exact else int(count)
-        cells.append((plain or "count", quoted or "count", public))
+        cells.append((plain or "count", quoted or "count", (count, *exact) if exact else count))
+    nothing = (None, None) if noised_below(release.certificate.mechanism) else None
     # Where the plain names of two cells are the same, a series has the others.
     counts = Counter(plain for plain, _, _ in cells)
     named = [({quoted, plain} if counts[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]

@@ -105,6 +105,26 @@ def test_every_attacker_and_assumption_is_on_the_pages():
         assert words(assumption).replace("The attacker is ", "", 1)[1:] in said
 
 
+def test_symbols_follow_from_values():
+    def shown(certificate, *, documented=True):
+        first, *others = clinic_report().promises
+        document = json.loads(certificate.to_json()) if documented else {}
+        promise = dataclasses.replace(first, statement=Statement.of(certificate), certificate=document)
+        return render(dataclasses.replace(clinic_report(), promises=(promise, *others)), "md", "officer")
+
+    total = pkdp.compose(
+        [(pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.1, known=7)), 2)],
+        pkdp.BoundedDependence(0.1, 1e-9),
+    )
+    assert "by at most strength (ε) = 0.1, leak probability (δ) = 1e-9." in shown(total)
+    assert "In this, δ (the probability that the hint leaks everything) is that of the promise." in shown(total)
+    # A total that shows what others have charged is in no document.
+    assert "by at most ε = 0.1, δ = 1e-9." in shown(total, documented=False)
+    leak = pkdp.Leakage("a rounded total", dependence_epsilon=0.1, shared_by=("presence", "value"))
+    noisy = pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(0.5)), pkdp.AttackerModel(leakage=leak))
+    assert "noise by at most strength (ε) = 0.1, leak probability (δ) = 0." in shown(noisy)
+
+
 def test_what_is_true_of_some_releases_is_a_value_also_when_it_is_read_back():
     parts = [
         (pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(p_max=k / 400)), times) for k, times in ((40, 3), (80, 1))

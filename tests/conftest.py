@@ -35,7 +35,7 @@ import typer.testing
 from case_seconds import watched
 from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
-from thorough import few
+from thorough import few, is_spare
 
 from pkdp_pipeline import clock
 from pkdp_pipeline.certificates import certificate, release_certificate, target
@@ -114,6 +114,7 @@ def _lacking(mark: str) -> str | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let a worker say nothing of what was set up or torn down well: to say it takes as long as many a test."""
+    config.addinivalue_line("markers", "thinned(few): of its cases one in `few` is quick (thorough.thinned)")
     for plugin in config.pluginmanager.get_plugins():
         if type(plugin).__name__ == "WorkerInteractor":
             plugin.sendevent = functools.partial(_sent, plugin.sendevent)
@@ -146,16 +147,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process: what a module makes once is made once.
 
     The largest groups are handed out first, single tests last, so that both processes end at about the same time.
-    Spark takes a second where others take hundredths: of a file's cases of jobs four in five are slow.
+    Spark takes a second where others take hundredths: of a file's cases of jobs nine in ten are slow.
     """
-    cases: Counter[Path] = Counter()
+    cases: Counter[Path | tuple[object, ...]] = Counter()
     for item in items:
         if item.get_closest_marker("default_target") is not None:
             item.fixturenames.insert(0, "_default_target")
+        thinned = item.get_closest_marker("thinned")
+        if thinned is not None and item.get_closest_marker("slow") is None:
+            test = item.parent, getattr(item, "originalname", item.name)
+            if is_spare(cases[test], *thinned.args):
+                item.add_marker(pytest.mark.slow)
+            cases[test] += 1
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
             if item.path.parent.name == "jobs" and hasattr(item, "callspec"):
-                if cases[item.path] % 5:
+                if cases[item.path] % 10:
                     item.add_marker(pytest.mark.slow)
                 cases[item.path] += 1
         elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:

@@ -103,7 +103,7 @@ def complaints(folder: Path) -> Iterator[str]:
             yield f"{folder.name}/{file.name}: {found}"
     for place, arguments in enumerate(PLANS):
         stored = json.loads((folder / f"{place}.plan.json").read_text(encoding="utf-8"))
-        for one in differences(f"{folder.name}/plan {place}", stored, plan(arguments), rounding=lambda path: SEARCHED):
+        for one in differences(f"{folder.name}/plan {place}", stored, plan(arguments), rounding=lambda steps: SEARCHED):
             yield str(one)
 
 

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 from moved_clock import clock_at
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import clock
@@ -117,6 +118,7 @@ def on_the_clocks(moment: datetime, zone: str) -> date:
     return (moment + timedelta(hours=ahead)).date()
 
 
+@thinned(3)
 @pytest.mark.parametrize("zone", CHANGES)
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "machine"])
 def test_a_period_is_over_by_the_clocks_of_its_zone_at_every_hour(zone, declared):
@@ -135,6 +137,7 @@ def test_a_period_is_over_by_the_clocks_of_its_zone_at_every_hour(zone, declared
                     period.check_open(day)
 
 
+@thinned(2)
 @pytest.mark.parametrize("zone", CHANGES)
 def test_words_and_spans_of_days_follow_the_clocks_of_the_machine(zone):
     job: Any = SimpleNamespace(period=PeriodTable(column="day"))
@@ -149,6 +152,7 @@ def test_words_and_spans_of_days_follow_the_clocks_of_the_machine(zone):
                 days_of(job, day - DAY, day)
 
 
+@thinned(2)
 @pytest.mark.parametrize("zone", CHANGES)
 def test_records_tokens_and_copies_do_not_depend_on_the_machines_zone(zone, tmp_path):
     tokens, audit, copy = tmp_path / "tokens", tmp_path / "audit", tmp_path / "job.2020-01-04.rows.parquet"

@@ -35,22 +35,25 @@ def test_the_walks_go_from_a_file_to_a_report():
 @pytest.mark.ibis
 @pytest.mark.postgres
 @pytest.mark.xdist_group("postgres")
-@pytest.mark.parametrize("way", ["ibis", "postgres"])
 @pytest.mark.usefixtures("folder")
-def test_the_crashes_are_published_from_postgresql_byte_for_byte(way, postgres_url, monkeypatch):
+def test_the_crashes_are_published_from_postgresql_byte_for_byte(postgres_url, monkeypatch):
     subprocess.run([sys.executable, "make_inputs.py", postgres_url], check=True)
     monkeypatch.setenv("PKDP_SOURCE", postgres_url)
     (loading,) = (snippet.text for snippet in snippets(PAGE) if "PKDP_SOURCE" in snippet.text)
     text = Path("crashes.toml").read_text(encoding="utf-8")
-    source = loading.splitlines()[-1].replace("ibis", way)
-    text = text.replace('source = "out/input/crashes.parquet"', source).replace('"out/', '"out/postgres/')
-    Path("from_postgres.toml").write_text(text, encoding="utf-8")
-    assert load_job("from_postgres.toml").source.public_name != load_job("crashes.toml").source.public_name
-    for job in ("crashes.toml", "from_postgres.toml"):
+
+    def published(job, folder):
         command = [sys.executable, "-m", "pkdp_pipeline.cli.main", "run", job, "--date", "1999-12-31"]
         subprocess.run(command, check=True, env=os.environ, stdout=subprocess.DEVNULL)
-    here, there = (Path(folder, "crashes/1999/crashes_by_speed.parquet") for folder in ("out", "out/postgres"))
-    assert here.read_bytes() == there.read_bytes()
+        return Path(folder, "crashes/1999/crashes_by_speed.parquet").read_bytes()
+
+    here = published("crashes.toml", "out")
+    for way in ("ibis", "postgres"):
+        source = loading.splitlines()[-1].replace("ibis", way)
+        there = text.replace('source = "out/input/crashes.parquet"', source).replace('"out/', f'"out/{way}/')
+        Path(f"from_{way}.toml").write_text(there, encoding="utf-8")
+        assert load_job(f"from_{way}.toml").source.public_name != load_job("crashes.toml").source.public_name
+        assert published(f"from_{way}.toml", f"out/{way}") == here, way
 
 
 def test_the_extracts_are_small_and_attributed():

@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.schemas import schema, schema_file, schema_names
@@ -105,6 +106,7 @@ def test_a_schema_that_is_not_there_is_an_error(name):
         schema(name)
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", schema_names())
 def test_a_schema_says_what_it_is_and_what_every_field_is(name):
     document = schema(name)
@@ -124,6 +126,7 @@ def test_a_schema_is_strict(name):
     assert all(any((name, field) in OPEN for field in place.split(".")) for place in loose), loose
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", schema_names())
 def test_what_was_written_is_valid(name):
     assert frozen(name)
@@ -152,6 +155,7 @@ def trimmed(value: Any) -> Any:
     return [trimmed(inside) for inside in value[:2]] if isinstance(value, list) else value
 
 
+@thinned(4)
 @pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("name", sorted(set(schema_names()) - {"job.v1"}))
 def test_what_is_near_it_is_not_valid(name, half):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.codec import SCHEMA
@@ -51,6 +52,7 @@ def test_a_context_may_name_a_table():
     assert pkdp.Certificate.from_json(certificate.to_json()) == certificate
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("path", "value"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ALL", "CLOSEST", "examples", "few", "one_in", "spread"]
+__all__ = ["ALL", "CLOSEST", "examples", "few", "is_spare", "one_in", "spread", "thinned"]
 
 ALL = bool(os.environ.get("PKDP_HYPOTHESIS"))
 """Whether a property is tried on all its cases, the dear ones among them."""
@@ -50,3 +50,19 @@ def spread(few: int, *axes: Iterable[Any]) -> list[Any]:
         name = "-".join(str(one.id or one.values[0]) for one in case)
         cases.append(pytest.param(*(value for one in case for value in one.values), id=name, marks=marks))
     return cases
+
+
+def thinned(few: int) -> pytest.MarkDecorator:
+    """Try one in `few` of a test's cases, whatever axes they come from, the others where slow tests are asked for.
+
+    This is for cases that show one thing many times over, at several hundredths of a second each.
+    """
+    return pytest.mark.thinned(few)
+
+
+def is_spare(place: int, few: int) -> bool:
+    """Return whether the case at this place of a test is one of those that `thinned` leaves to the slow run.
+
+    The place that is tried moves on from one group of `few` to the next: of axes of `few` values, no value is left out.
+    """
+    return (place + place // few) % few != 0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -14,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed
-from pkdp_pipeline.certificates.differences import Difference, differences, is_word, refuse_altered
+from pkdp_pipeline.certificates.differences import Difference, Steps, differences, is_word, refuse_altered
 from pkdp_pipeline.certificates.sentences import anyone, implies, stated_pair
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import moved, rounded_up
+from pkdp_pipeline.model.wording import Worded, rounded_up
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed, coarsest, epsilon_points
@@ -28,7 +27,6 @@ from pkdp_pipeline.theorems.rounding import EVALUATED, Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_POINT = re.compile(r"(worst_case\.)?grid\[(\d+)\]\.(attained|delta)$")
 _LIBRARY = {"name": "pkdp_pipeline", "version": VERSION}
 _GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
@@ -92,7 +90,7 @@ class Certificate(ABC):
         """Return what the statement at `delta` protects and what it does not, as one sentence."""
 
     @abstractmethod
-    def sentence(self, delta: float = 1e-6) -> str:
+    def sentence(self, delta: float = 1e-6) -> Worded:
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
 
     @abstractmethod
@@ -346,29 +344,20 @@ class Certificate(ABC):
         """
         again = self._again().with_caveats(*self.caveats)
 
-        def rewritten(share: float) -> dict[str, Any]:
-            with moved(share):
-                return again._document()
-
-        fresh = again._document()
-        return differences(path, stored, fresh, skip=skip, rounding=again.rounding_of(fresh), rewritten=rewritten)
-
-    def rounding_of(self, document: Mapping[str, Any]) -> Callable[[str], float]:
-        """Return, by path, the share by which a number of `document` may differ on another processor."""
-
         @functools.cache
-        def shares(worst: bool) -> dict[str, Array]:
-            about = document["worst_case"] if worst else document
-            epsilons = np.array([point["epsilon"] for point in about["grid"]], dtype=np.float64)
-            if worst:
-                return {"delta": self.worst_case.rounding(epsilons)}
-            return dict(zip(("attained", "delta"), self.rounding(epsilons), strict=True))
+        def shares() -> dict[Steps, Array]:
+            attained, certified = again.rounding(np.array(_GRID))
+            worst = again.worst_case.rounding(np.array(_GRID))
+            return {("attained",): attained, ("delta",): certified, ("worst_case", "delta"): worst}
 
-        def rounding(path: str) -> float:
-            match = _POINT.search(path)
-            return EVALUATED if match is None else float(shares(bool(match[1]))[match[3]][int(match[2])])
+        def rounding(steps: Steps) -> float:
+            """Return the share by which a number of the document may differ on another processor."""
+            match steps:
+                case (*above, "grid", int(place), "attained" | "delta" as name):
+                    return float(shares()[*above, name][place])
+            return EVALUATED
 
-        return rounding
+        return differences(path, stored, again._document(), skip=skip, rounding=rounding)
 
     def plot(self, *, delta: float = 1e-6, ax: Axes | None = None) -> Axes:
         """Draw the certified δ against ε, with what attackers attain and what the noise alone guarantees.

@@ -28,7 +28,7 @@ from pkdp_pipeline.model.evidence import (
     read_evidence,
 )
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import Worded, joined_texts
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
 _MAX_TIMES = 10**9
@@ -231,38 +231,39 @@ class ComposedCertificate(Certificate):
         """Return what the statement at `delta` protects and what it does not, in plain English."""
         return self.parts[0][0].protection(delta) if self.rule == "single" else self._total.protection
 
-    def sentence(self, delta: float = 1e-6, *, below: Iterable[Certificate] = ()) -> str:
+    def sentence(self, delta: float = 1e-6, *, below: Iterable[Certificate] = ()) -> Worded:
         """Return the guarantee at `delta`, what was declared and its limits, but for what those say it is `below`."""
         target = probability("delta", delta)
         if not self.parts:
-            return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
+            return joined_texts(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
         if self.rule == "single":
-            return " ".join((self.parts[0][0].sentence(target), *self.caveats))
+            return joined_texts((self.parts[0][0].sentence(target), *self.caveats))
         stated = self.stated(target)
         if stated is not self:
             others = "Other numbers of this certificate rest on all that was declared."
-            return " ".join((replace(stated, caveats=()).sentence(target), others, *self.caveats))
+            return joined_texts((replace(stated, caveats=()).sentence(target), others, *self.caveats))
         said = {text for certificate in below for text in (*certificate.assumptions, *certificate.limits)}
-        statements, subject = [], self._subject_in_words()
+        statements, subject = list[str](), self._subject_in_words()
         declared = sentences.in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
             whom = self._against()
             if f"The attacker is {whom}." in said:
                 whom = "the attacker described above"
             promise = sentences.promised(self, self._partial.epsilon(target), target, whom)
-            statements += [f"{subject}: {promise}", *declared]
+            statements += [joined_texts((f"{subject}:", promise)), *declared]
         noise = self.against_anyone(target)
-        numbers = "" if noise is None else "ε = {}, δ = {}".format(*map(rounded_up, noise))
         if not statements:
-            private = f"private at {numbers}" if numbers else "no protection is certified"
-            statements += [f"{subject}: {private} against {self.anyone}.", *declared]
+            private = "no protection is certified"
+            if noise is not None:
+                private = Worded(lambda say: f"private at {say.pair(*noise)}")
+            statements += [joined_texts((f"{subject}:", private, f"against {self.anyone}.")), *declared]
             if self._total.reason:
                 statements.append(f"No part of it rests on what an attacker does not know: {self._total.reason}.")
-        elif numbers:
-            statements.append(f"The noise alone gives {numbers} against {self.anyone}.")
+        elif noise is not None:
+            statements.append(Worded(lambda say: f"The noise alone gives {say.pair(*noise)} against {self.anyone}."))
         of_each = {str(item): item.text for item in self.of_some}
         limits = (text for text in self.limits if of_each.get(text, text) not in said)
-        return " ".join((*statements, self._total.protection, *limits))
+        return joined_texts((*statements, self._total.protection, *limits))
 
     def against_anyone(self, delta: float = 1e-6) -> tuple[float, float] | None:
         """Return the pair (ε, δ) that is named at `delta` against any attacker; None where nothing is promised."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY
 
 SEARCHED = 1e-4
 """A search for the ε of a δ stops this close, relatively, at the latest: at a hundredth of a bound's slack."""
 
 Direction = Literal["below", "above", "length", "other", "words"]
-Rounding = Callable[[str], float]
+Steps = tuple[str | int, ...]
+"""The members of a document that lead to a place in it."""
+Rounding = Callable[[Steps], float]
 
 _DOWN = frozenset({"attained"})
 """Numbers that some attacker reaches: of these, more is the bolder claim."""
@@ -26,10 +29,9 @@ _UP = frozenset({"certified", "delta", "delta_at_one", "epsilon", "epsilons", "f
 
 _PROBABILITIES = frozenset({"certified", "delta", "delta_at_one"})
 
-_REQUESTED = re.compile(r"\b(grid|numbers|curve)\b.*\.epsilons?\b[^.]*$")
-"""An ε at which something is stated is no promise."""
+_REQUESTED = frozenset({"grid", "numbers", "curve"})
+"""An ε in these, at which something is stated, is no promise."""
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 _MAX_LISTED = 3
 
 REWORDED = (
@@ -45,15 +47,13 @@ class Difference:
 
     Parameters
     ----------
-    steps : tuple of str or int
-        The members that lead there.
     direction : {"below", "above", "length", "other", "words"}
         Whether the stored number is below or above the recomputed one; a list is not as long; something else that is
         no text; or a text.
     """
 
     path: str
-    steps: tuple[str | int, ...]
+    steps: Steps
     direction: Direction
     stored: Any
     fresh: Any
@@ -70,7 +70,7 @@ class Difference:
             return False
         if self._name in _DOWN:
             return bool(self.stored >= 0)
-        if self._name not in _UP or _REQUESTED.search(self.path):
+        if self._name not in _UP or (self._name in ("epsilon", "epsilons") and _REQUESTED & set(self.steps)):
             return False
         return self._name not in _PROBABILITIES or self.stored <= 1
 
@@ -99,8 +99,7 @@ def differences(
     *,
     skip: Collection[str] = frozenset(),
     none_is_infinite: bool = False,
-    rounding: Rounding = lambda path: EVALUATED,
-    rewritten: Callable[[float], Any] | None = None,
+    rounding: Rounding = lambda steps: EVALUATED,
 ) -> list[Difference]:
     """Return where `stored` is not what some processor makes of `fresh`.
 
@@ -111,17 +110,14 @@ def differences(
     none_is_infinite : bool, default False
         Whether null stands for an ε that does not exist, which is above every number.
     rounding : callable, optional
-        Of the number at a path: the share of it by which processors may differ; see
+        Of the number that steps lead to: the share of it by which processors may differ; see
         `pkdp_pipeline.theorems.bound.Bound`. It is asked only where numbers differ.
-    rewritten : callable, optional
-        `fresh` once more, with all numbers in its texts moved by a share, either way: a number that is printed with
-        few digits changes where it lies that near to the end of its last one.
+
+    Notes
+    -----
+    A text over numbers, `Worded`, may be stored as it is printed for numbers that differ as much as searches do.
     """
-    deviations = list(_walk(path, (), stored, fresh, skip, none_is_infinite, rounding))
-    if rewritten is not None and any(difference.direction == "words" for difference in deviations):
-        moved = [rewritten(-SEARCHED), rewritten(SEARCHED)]
-        deviations = [difference for difference in deviations if not _is_reprinted(difference, moved)]
-    return deviations
+    return list(_walk(path, (), stored, fresh, skip, none_is_infinite, rounding))
 
 
 def _walk(
@@ -154,10 +150,10 @@ def _walk(
         for place, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
             yield from _walk(f"{path}[{place}]", (*steps, place), mine, other, skip, none_is_infinite, rounding)
     elif isinstance(fresh, str) and isinstance(stored, str):
-        if fresh != stored:
+        if fresh != stored and not (isinstance(fresh, Worded) and stored in _printings(fresh)):
             yield different("words")
     elif _is_number(fresh) and _is_number(stored) and (isinstance(fresh, float) or isinstance(stored, int)):
-        if stored != fresh and not (isinstance(fresh, float) and _is_near(stored, fresh, path, rounding)):
+        if stored != fresh and not (isinstance(fresh, float) and _is_near(stored, fresh, steps, rounding)):
             yield different("below" if stored < fresh else "above" if stored > fresh else "other")
     elif none_is_infinite and (fresh is None, stored is None) != (True, True) and _is_number(_or_infinite(fresh)):
         if _is_number(_or_infinite(stored)):
@@ -203,7 +199,7 @@ def outcome_of(deviations: Collection[Difference]) -> str:
     return f"all true, {len(deviations)} of them weaker than necessary: {described(deviations)}"
 
 
-def _is_near(stored: float, fresh: float, path: str, rounding: Rounding) -> bool:
+def _is_near(stored: float, fresh: float, steps: Steps, rounding: Rounding) -> bool:
     """Say whether two numbers, the stored one of any size, differ by no more than rounding elsewhere."""
     if not (math.isfinite(fresh) and (isinstance(stored, int) or math.isfinite(stored))):
         return False
@@ -211,23 +207,37 @@ def _is_near(stored: float, fresh: float, path: str, rounding: Rounding) -> bool
     if apart <= Fraction(EVALUATED) * size:
         return True
     # What is below this has lost digits to underflow; nothing that is exactly 0 has.
-    return bool(fresh) and apart <= Fraction(rounding(path)) * size + Fraction(TINY)
+    return bool(fresh) and apart <= Fraction(rounding(steps)) * size + Fraction(TINY)
 
 
-def _is_reprinted(difference: Difference, moved: Collection[Any]) -> bool:
-    """Say whether a text differs only in numbers, each as it is printed for one of the documents in `moved`."""
-    if difference.direction != "words" or not isinstance(difference.stored, str):
-        return False
-    texts = [difference.fresh, *(_leaf(document, difference.steps) for document in moved)]
-    if not all(isinstance(text, str) and _NUMBER.split(text) == _NUMBER.split(difference.stored) for text in texts):
-        return False
-    return all(number in may for number, *may in zip(*map(_NUMBER.findall, (difference.stored, *texts)), strict=True))
+class _Recorded(Speech):
+    """Notes the numbers of a text, each as processors may print it."""
+
+    def __init__(self) -> None:
+        self.printed: list[list[str]] = []
+
+    def number(self, value: float) -> str:
+        ends = (value, value * (1.0 - SEARCHED), value * (1.0 + SEARCHED))
+        self.printed.append(list(dict.fromkeys(map(rounded_up, ends))))
+        return self.printed[-1][0]
 
 
-def _leaf(document: Any, steps: tuple[str | int, ...]) -> Any:
-    for step in steps:
-        document = document[step]
-    return document
+class _Chosen(Speech):
+    """Prints the numbers of a text as they were chosen."""
+
+    def __init__(self, numbers: tuple[str, ...]) -> None:
+        self._numbers = iter(numbers)
+
+    def number(self, value: float) -> str:
+        return next(self._numbers)
+
+
+def _printings(text: Worded) -> Iterator[str]:
+    """Yield a text as processors may print it: a number changes its last digit where it lies near to the end of it."""
+    recorded = _Recorded()
+    text.spoken(recorded)
+    for numbers in product(*recorded.printed):
+        yield text.spoken(_Chosen(numbers))
 
 
 def _is_number(value: Any) -> bool:

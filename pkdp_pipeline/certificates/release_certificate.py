@@ -17,7 +17,6 @@ from pkdp_pipeline.certificates.codec import SCHEMA, reads
 from pkdp_pipeline.certificates.sentences import (
     against,
     assumptions,
-    capital,
     declared_cells,
     depending,
     following,
@@ -43,7 +42,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_to_dict,
     within_table,
 )
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import Worded, capital, joined_texts, rounded_up
 from pkdp_pipeline.theorems import Applicable, Applied, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
@@ -199,28 +198,27 @@ class ReleaseCertificate(Certificate):
             _, theorem = self._partial_statement(target, self._partial.epsilon(target))
         return protection(self.mechanism, self.protects, theorem, self.attacker)
 
-    def sentence(self, delta: float = 1e-6) -> str:
+    def sentence(self, delta: float = 1e-6) -> Worded:
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
         target = probability("delta", delta)
         stated = self.stated(target)
         if stated is not self:
             bare = replace(stated, caveats=())
             others = dict.fromkeys(text for text in (_ALL_DECLARED, *self.limits) if text not in bare.limits)
-            return " ".join((bare.sentence(target), *others))
-        parts, theorem = [], self.theorems[-1]
+            return joined_texts((bare.sentence(target), *others))
+        parts, theorem = list[str](), self.theorems[-1]
         if self.partial_bounds:
             epsilon = self._partial.epsilon(target)
             statement, theorem = self._partial_statement(target, epsilon)
             parts.append(statement)
         noise = self.worst_case.parameters if not parts else self.against_anyone(target)
         if noise is not None:
-            most, least = map(rounded_up, noise)
             if not parts or epsilon >= self.worst_case.epsilon(target):
-                parts.insert(0, f"Private at ε = {most}, δ = {least} against {self.anyone}.")
+                parts.insert(0, Worded(lambda say: f"Private at {say.pair(*noise)} against {self.anyone}."))
             else:
-                parts.append(f"Against {self.anyone}, the noise alone gives ε = {most}, δ = {least}.")
+                parts.append(Worded(lambda say: f"Against {self.anyone}, the noise alone gives {say.pair(*noise)}."))
         parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
-        return " ".join((*parts, *self.limits))
+        return joined_texts((*parts, *self.limits))
 
     def _least_delta(self) -> float:
         """Return the δ that is left at an ε beyond any use."""
@@ -230,7 +228,7 @@ class ReleaseCertificate(Certificate):
                 return least
         return float(self.delta(_MAX_EPSILON))
 
-    def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
+    def _partial_statement(self, delta: float, epsilon: float) -> tuple[Worded, str]:
         """Return the statement against the declared attacker and the theorem that gives its number."""
         point = np.array([1.0 if epsilon == math.inf else epsilon])
         leading, *others = self._partial.bounds

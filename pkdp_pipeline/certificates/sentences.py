@@ -11,7 +11,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
-from pkdp_pipeline.model.wording import listed, moved, rounded_up
+from pkdp_pipeline.model.wording import Worded, capital, listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
 _AS_DECLARED = (
@@ -46,20 +46,20 @@ def stated_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[fl
     return named_pair(certified, epsilon, delta) if epsilon < math.inf else (1.0, certified.delta(1.0))
 
 
-def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> str:
+def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> Worded:
     """Return what is certified at `delta`, where `epsilon` is, against whom; to follow what is private."""
-    most, least = map(rounded_up, stated_pair(certified, epsilon, delta))
-    stated = f"private at ε = {most}, δ = {least} against {whom}."
+    pair = stated_pair(certified, epsilon, delta)
     if epsilon < math.inf:
-        return stated
-    nothing = f"no protection is certified at ε = 1 against {whom}."
-    return f"{nothing if least == '1' else stated} No ε reaches δ = {rounded_up(delta)}."
+        return Worded(lambda say: f"private at {say.pair(*pair)} against {whom}.")
+    unreached = f"No ε reaches δ = {rounded_up(delta)}."
+    if rounded_up(pair[1]) == "1":
+        return Worded(lambda say: f"no protection is certified at ε = 1 against {whom}. {unreached}")
+    return Worded(lambda say: f"private at {say.pair(*pair)} against {whom}. {unreached}")
 
 
 def implies(stronger: tuple[float, float], weaker: tuple[float, float]) -> bool:
     """Return whether one pair (ε, δ), as both are printed, says all that another one does; δ = 1 says nothing."""
-    with moved(0.0):  # the same sentences, however far the numbers in them are moved
-        (epsilon, delta), (most, least) = ([float(rounded_up(value)) for value in pair] for pair in (stronger, weaker))
+    (epsilon, delta), (most, least) = ([float(rounded_up(value)) for value in pair] for pair in (stronger, weaker))
     return delta <= least and (epsilon <= most or least >= 1.0)
 
 
@@ -116,11 +116,6 @@ class OfSome:
 
     def __str__(self) -> str:
         return f"In {self.number} of the {self.releases} releases: {self.text}"
-
-
-def capital(text: str) -> str:
-    """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
 
 
 def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -173,16 +172,10 @@ class JobSession:
         start = self.job.period.start
         if (first := start(begins.period)) is None or day >= first:
             return None
-        starts = {
-            first_day: entry.period
-            for entry in self._ledger.entries()
-            if (first_day := start(entry.period)) is not None
-        }
-        earliest = min(starts)
-        published = (
-            replace(publication, ledger=self._ledger).published() for publication in self.job.publications(day)
-        )
-        return starts[earliest] if day < earliest and any(release is None for release in published) else None
+        periods = (entry.period for entry in self._ledger.entries())
+        earliest, name = min((first_day, text) for text in periods if (first_day := start(text)) is not None)
+        unpublished = any(publication.published() is None for publication in self._asked(day, revise=False))
+        return name if day < earliest and unpublished else None
 
     def _as_recorded(self) -> Ledger:
         """Open the ledger under the terms that it has recorded, which a replay does not change."""
@@ -202,34 +195,26 @@ class JobSession:
         Without `report` the period gets no report of its own, whatever the job says: see `write_report`.
         """
         self.stopping.check()
-        day = self.job.period.span(day)[0]
-        result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
+        result = JobResult(job=self.job, day=self.job.period.span(day)[0], new_ledger=self._new_ledger)
         with recorded(result, self._steps):
-            checked = None
-            publications = self._asked(day, revise=revise)
-            to_read = self._to_read(publications, day)
+            period = _Period(result=result, revise=revise, publications=self._asked(result.day, revise=revise))
+            self._plan(period)
+            if period.to_read:
+                period.checked = self._check(period, period.to_read)
             if self._tried:
-                checked = self._check(to_read, result, revise=revise)
-                with ExitStack() as opening:
-                    self._open_ledger(opening, locked=Path(self.job.output.directory).is_dir())
-                    self._resources.enter_context(opening.pop_all())
-                keep_rows(self.job, self._opened_source(), day)
-                publications = [
-                    replace(publication, ledger=self._ledger) for publication in publications
-                ]  # of the questions that were counted
-                to_read = self._to_read(publications, day)
-            self._publish(publications, to_read, result, checked)
+                self._begin(period)
+            self._publish(period)
             self._new_ledger = False
-            self._write(publications[0].question, result, alone=report)
+            self._write(period, alone=report)
         return result
 
-    def _asked(self, day: date, *, revise: bool) -> list[Publication]:
+    def _asked(self, day: date, *, revise: bool) -> tuple[Publication, ...]:
         """Return what is asked about a day; what follows from another one of the day is derived, not revised."""
         listed: list[Publication] = []
         for publication in self.job.publications(day):
             follows = publication.question.follows_from_any(other.question for other in listed)
             listed.append(replace(publication, ledger=self._ledger, revise=revise and not follows))
-        return listed
+        return tuple(listed)
 
     def total(self) -> Certificate | None:
         """Return what everything the ledger holds about the job's unit adds up to; None where it does not.
@@ -251,76 +236,42 @@ class JobSession:
             reports = [step.all_published(self.job) for step in self._steps]
         return next(filter(None, reports), None)
 
-    def _to_read(self, publications: Sequence[Publication], day: date) -> list[Question]:
-        """Refuse what may not be published, all of the day together; return the questions that need data."""
+    def _plan(self, period: _Period) -> None:
+        """Refuse what may not be published, all of the period together; find out which questions need data."""
+        publications, day = period.publications, period.result.day
         with self.stopping.reading():  # what is charged here is taken back
             if all(publication.published() is not None for publication in publications):
-                return []
+                period.to_read = ()
+                return
             with rehearsal(self._ledger) as trial:
-                planned = plan_day(self.job, trial, day, revise=publications[0].revise, publications=publications)
+                planned = plan_day(self.job, trial, day, revise=period.revise, publications=publications)
         if planned.refused is not None:
             raise planned.refused
-        return [
+        period.to_read = tuple(
             publication.question
             for publication, planned_release in zip(publications, planned.releases, strict=True)
             if planned_release.outcome == "publish"
-        ]
+        )
 
-    def _publish(
-        self,
-        publications: Sequence[Publication],
-        to_read: Sequence[Question],
-        result: JobResult,
-        checked: CheckedDay | None,
-    ) -> None:
-        """Check the day where data are needed, and publish release after release; `result` is filled on the way."""
-        revise = publications[0].revise
-        if checked is None and to_read:
-            checked = self._check(to_read, result, revise=revise)
+    def _check(self, period: _Period, questions: Sequence[Question]) -> CheckedDay:
+        """Check the period, count what is asked of it, and keep a copy of its rows where the job says so."""
+        result, source = period.result, self._opened_source()
+        if result.day not in self._together:
+            with self.stopping.reading():
+                self._together = self._in_a_row(result.day, revise=period.revise)
+            source.together(self.job.period, self._together)
+        verdicts: list[tuple[str, bool]] = []
+        result.checks = verdicts
 
-        def counted(question: Question) -> Counted:
-            checked_day = checked
-            if checked_day is None or question.label not in checked_day.counted:
-                # Another run took its reservation back meanwhile.
-                checked_day = self._check([question], result, revise=revise)
-            return checked_day.counted[str(question.label)]
+        def look() -> CheckedDay:
+            checked = check_input(source, self.job, result.day, questions, verdicts=verdicts)
+            if not self._tried:
+                keep_rows(self.job, source, result.day)
+            return checked
 
-        for table, publication in zip(self.job.release, publications, strict=True):
-            self.stopping.check()
-            checked_releases: list[Release] = []
-
-            def check(release: Release, table: ReleaseTable = table, passed: list[Release] = checked_releases) -> None:
-                check_output(release, table, rows=None if checked is None else checked.rows)
-                passed.append(release)
-
-            try:
-                with in_job_words(table.name):
-                    release = publish(partial(counted, publication.question), publication, check=check)
-            except PkdpError as error:
-                if not result.releases:
-                    raise
-                with suppress(PkdpError):
-                    _write_outputs(result)
-                others = ", ".join(repr(release.asked.name) for release in result.releases)
-                named = f"release {table.name!r}: "
-                raise type(error)(
-                    f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
-                    "replays that."
-                ) from error
-            if release not in checked_releases:  # it is another run's, or was there before
-                check_output(release, table)
-            result.releases += (JobRelease(asked=table, release=release),)
-
-    def _write(self, question: Question, result: JobResult, *, alone: bool) -> None:
-        beside = self._ledger.beside(question.facts())
-        head, result.together = beside[-1].hash, Together.of(beside)
-        with _published():
-            own(self.job)
-            _write_outputs(result)
-            write_atomically(result.summary, summarise(result, head).encode())
-            result.head = head
-            for step in self._steps:
-                step.published(result, alone=alone)
+        # The source is open: DuckDB ends the process when it is interrupted while it is imported.
+        with self.stopping.reading():
+            return interruptible(look, source.interrupt)
 
     def _in_a_row(self, day: date, *, revise: bool) -> tuple[date, ...]:
         """Return the announced periods from this one to the last before one that was published, and not too many."""
@@ -338,24 +289,79 @@ class JobSession:
             self._resources.callback(self._source.close)
         return self._source
 
-    def _check(self, questions: Sequence[Question], result: JobResult, *, revise: bool) -> CheckedDay:
-        """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
-        source, verdicts = self._opened_source(), list[tuple[str, bool]]()
-        if result.day not in self._together:
-            with self.stopping.reading():
-                self._together = self._in_a_row(result.day, revise=revise)
-            source.together(self.job.period, self._together)
-        result.checks = verdicts
+    def _begin(self, period: _Period) -> None:
+        """Open the ledger of a job whose first period has passed its check, and hold the period to what is in it."""
+        with ExitStack() as opening:
+            self._open_ledger(opening, locked=Path(self.job.output.directory).is_dir())
+            self._resources.enter_context(opening.pop_all())
+        keep_rows(self.job, self._opened_source(), period.result.day)
+        # Of the questions that were counted.
+        period.publications = tuple(replace(publication, ledger=self._ledger) for publication in period.publications)
+        self._plan(period)
 
-        def look() -> CheckedDay:
-            checked = check_input(source, self.job, result.day, questions, verdicts=verdicts)
-            if not self._tried:
-                keep_rows(self.job, source, result.day)
-            return checked
+    def _publish(self, period: _Period) -> None:
+        """Publish release after release."""
+        result = period.result
+        for table, publication in zip(self.job.release, period.publications, strict=True):
+            self.stopping.check()
+            try:
+                with in_job_words(table.name):
+                    release = self._published(period, table, publication)
+            except PkdpError as error:
+                if not result.releases:
+                    raise
+                with suppress(PkdpError):
+                    _write_outputs(result)
+                others = ", ".join(repr(release.asked.name) for release in result.releases)
+                named = f"release {table.name!r}: "
+                raise type(error)(
+                    f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
+                    "replays that."
+                ) from error
+            result.releases += (JobRelease(asked=table, release=release),)
 
-        # The source is open: DuckDB ends the process when it is interrupted while it is imported.
-        with self.stopping.reading():
-            return interruptible(look, source.interrupt)
+    def _published(self, period: _Period, table: ReleaseTable, publication: Publication) -> Release:
+        question = publication.question
+
+        def counted() -> Counted:
+            checked = period.checked
+            if checked is None or question.label not in checked.counted:
+                # Another run took its reservation back meanwhile.
+                checked = self._check(period, [question])
+            return checked.counted[str(question.label)]
+
+        def check(release: Release) -> None:
+            check_output(release, table, rows=None if period.checked is None else period.checked.rows)
+
+        release = publish(counted, publication, check=check)
+        if release.replayed:  # it is another run's, or was there before
+            check_output(release, table)
+        return release
+
+    def _write(self, period: _Period, *, alone: bool) -> None:
+        result, beside = period.result, self._ledger.beside(period.publications[0].question.facts())
+        head, result.together = beside[-1].hash, Together.of(beside)
+        with _published():
+            own(self.job)
+            _write_outputs(result)
+            write_atomically(result.summary, summarise(result, head).encode())
+            result.head = head
+            for step in self._steps:
+                step.published(result, alone=alone)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Period:
+    """One period on its way: planned, checked and counted, published, written; `result` is filled on the way.
+
+    `to_read`: the questions that need data. `checked`: None where none does.
+    """
+
+    result: JobResult
+    revise: bool
+    publications: tuple[Publication, ...]
+    to_read: tuple[Question, ...] = ()
+    checked: CheckedDay | None = None
 
 
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:

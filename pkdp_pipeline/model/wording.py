@@ -1,4 +1,4 @@
-"""Words: messages that say what to write, in Python or, in a job file, in TOML; and numbers, rounded outward."""
+"""Words: texts over values, rendered last, in the speech of their reader; and numbers, rounded outward."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import partial
@@ -18,7 +16,15 @@ from pkdp_pipeline.model.spelling import exactly
 
 
 class Speech:
-    """How advice is written: here for those who call the library from Python."""
+    """How values are written in a text: here for those who call the library from Python."""
+
+    def number(self, value: float) -> str:
+        """Return a number that was computed: rounded up."""
+        return rounded_up(value)
+
+    def pair(self, epsilon: float, delta: float) -> str:
+        """Return a pair (ε, δ)."""
+        return f"ε = {self.number(epsilon)}, δ = {self.number(delta)}"
 
     def setting(self, name: str, value: object) -> str:
         """Return how an argument is given."""
@@ -124,7 +130,7 @@ JOB_FILE: Speech = _JobFile()
 
 
 class Worded(str):
-    """A text for Python, of which the advice can be had in another speech; as the message of an error.
+    """A text over values, for Python, that can be rendered in another speech: a message or a sentence.
 
     `say` returns the text in a speech. `reason`: the problem, without the way out; None: the whole text.
 
@@ -151,10 +157,26 @@ class Worded(str):
         return self._say(speech)
 
 
+def spoken(text: str, speech: Speech) -> str:
+    """Return a text in a speech, where it can be had in it."""
+    return text.spoken(speech) if isinstance(text, Worded) else text
+
+
+def joined_texts(texts: Iterable[str]) -> Worded:
+    """Return texts as one, with blanks between them."""
+    parts = tuple(texts)
+    return Worded(lambda say: " ".join(spoken(part, say) for part in parts))
+
+
+def capital(text: str) -> Worded:
+    """Return a text with a capital first letter."""
+    return Worded(lambda say: spoken(text, say)[:1].upper() + spoken(text, say)[1:])
+
+
 def worded_for(error: BaseException, speech: Speech) -> str:
     """Return an error's message, its advice in a speech where it can be had in it."""
     message = error.args[0] if error.args else ""
-    return message.spoken(speech) if isinstance(message, Worded) else str(error)
+    return spoken(message, speech) if isinstance(message, Worded) else str(error)
 
 
 _STARTS, _ENDS = r"""(?<![\w'"-])""", r"""(?![\w'"-])"""
@@ -208,24 +230,10 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-_moved: ContextVar[float] = ContextVar("_moved", default=0.0)
-
-
-@contextmanager
-def moved(share: float) -> Iterator[None]:
-    """Let all numbers be printed as if they were larger by a share: as another processor may print them."""
-    before = _moved.set(share)
-    try:
-        yield
-    finally:
-        _moved.reset(before)
-
-
 def rounded_up(value: float, digits: int = 3) -> str:
     """Return `value` as text, rounded up to `digits` significant digits."""
     if value == math.inf:
         return "infinity"
-    value += value * _moved.get()
     if value == 0.0:
         return "0"
     mantissa, _, exponent = (

@@ -9,6 +9,7 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
@@ -211,6 +212,48 @@ class Derivations:
             check_same_people(self.certificate.context, other.context, counted=counted)
             totals = totals.sealed.frame
         return self._derived(within_totals, totals)
+
+    def crosstab(
+        self,
+        rows: str | Sequence[str],
+        columns: str | Sequence[str],
+        *,
+        margins: bool | str = False,
+        suppressed: str | None = None,
+        totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame] = (),
+    ) -> pd.DataFrame:
+        """Return the table as offices print it, some by-columns down and some across; nothing is charged.
+
+        Parameters
+        ----------
+        rows, columns : str or sequence of str
+            By-columns. Over those that neither names is added up, as by `rollup`.
+        margins : bool or str, default False
+            Whether a last row and a last column have totals, or the text that names them instead of "Total".
+        suppressed : str, optional
+            The text in the place of counts that are not published, zeros included. By default ``<k``, or
+            "suppressed" where not only small counts are.
+        totals : Release, pandas.DataFrame or sequence of them, optional
+            Exact totals of groups, as in `within`: they are the margins, and hidden counts are intervals that follow.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A cell is a whole number, or a text: the marker, an interval as "4 to 12", "7 follows exactly", a band, or
+            "≈ 12" for a count that has noise where others are exact. Margins are whole numbers where they follow. Rows
+            and columns are those that the declared domain lists, in its order; those of cells found in the data are
+            sorted, and a cell of them without a row has the marker. ``attrs`` has the release's id and the marker.
+
+        Raises
+        ------
+        ArgumentError
+            If `rows` and `columns` name anything but by-columns, or one twice; if `suppressed` could be taken for a
+            count, or names another number than k; or as in `within`.
+        """
+        table: pd.DataFrame = view("tables.crosstab")(
+            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals
+        )
+        return table
 
     def _derived(self, derive: Callable[..., pd.DataFrame], *arguments: Any) -> pd.DataFrame:
         context = self.certificate.context

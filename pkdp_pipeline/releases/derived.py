@@ -17,6 +17,7 @@ import pandas as pd
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
+from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import (
     Count,
@@ -242,7 +243,9 @@ def _shown_people(mechanism: Mechanism, value: int) -> _People:
     if mechanism.display is None:
         return _People(least=value, most=value, published=value, noises=0)
     least, most = mechanism.display.interval(value)
-    return _People(least=max(least, mechanism.k or 0), most=most, published=value, noises=0)
+    # A band's first count says nothing of a total, but where the band is of one count.
+    shown = value if least == most or not isinstance(mechanism.display, Bands) else None
+    return _People(least=max(least, mechanism.k or 0), most=most, published=shown, noises=0)
 
 
 def _withheld(mechanism: Mechanism) -> _People:

@@ -118,10 +118,93 @@ class Release(Derivations):
         ConfigError
             If the file cannot be written.
         """
-        try:
-            Path(path).write_bytes(self.to_bytes())
-        except OSError as error:
-            raise ConfigError(f"the release cannot be written to {str(path)!r}: {error.strerror}.") from error
+        _write(path, self.to_bytes())
+
+    def to_csv(self, path: str | PathLike[str], *, suppressed: str | None = None) -> None:
+        """Write the table as CSV for spreadsheets, and its metadata, "CSV on the Web", beside it.
+
+        Parameters
+        ----------
+        path : path-like
+            The metadata has this name and ``-metadata.json``: the rule, the certificate, and the types of columns.
+        suppressed : str, optional
+            The text in the place of counts that are not published, as in `crosstab`.
+
+        Raises
+        ------
+        ArgumentError
+            If the marker could be taken for a count, or names another number than k.
+        ConfigError
+            If a file cannot be written.
+
+        Notes
+        -----
+        A text that begins with ``=``, ``+``, ``-`` or ``@`` has an apostrophe before it, so that no spreadsheet takes
+        it for a formula. `to_parquet` has every key as it is.
+        """
+        table, metadata = view("tables.csv")(self, Path(path).name, suppressed)
+        _write(path, table)
+        _write(f"{path}-metadata.json", metadata)
+
+    def to_excel(self, path: str | PathLike[str], *, suppressed: str | None = None) -> None:
+        """Write a workbook: a cover, notes with the rule and the guarantee, and the table on a sheet of its own.
+
+        Parameters
+        ----------
+        path : path-like
+        suppressed : str, optional
+            As in `to_csv`.
+
+        Raises
+        ------
+        ArgumentError
+            As of `to_csv`, or if the table has over a million rows.
+        ConfigError
+            If xlsxwriter is not installed, or the file cannot be written.
+        """
+        _write(path, view("tables.workbook")({Path(path).stem: self}, suppressed))
+
+    def to_json_stat(self, path: str | PathLike[str], *, suppressed: str | None = None) -> None:
+        """Write the table as a JSON-stat 2.0 dataset, which has the certificate as its extension.
+
+        Parameters
+        ----------
+        path : path-like
+        suppressed : str, optional
+            The status of counts that are not published, whose value is null; as in `to_csv`.
+
+        Raises
+        ------
+        ArgumentError
+            As of `to_csv`, or if there are over a million combinations of keys.
+        ConfigError
+            If the file cannot be written.
+        """
+        _write(path, view("tables.json_stat")(self, suppressed))
+
+    def to_sdmx_csv(
+        self, path: str | PathLike[str], *, suppressed: str | None = None, dataflow: str = "LOCAL:COUNTS(1.0)"
+    ) -> None:
+        """Write the table as SDMX-CSV 2.0, with the status of each observation, and its certificate beside it.
+
+        Parameters
+        ----------
+        path : path-like
+            The certificate's file has this name and ``.certificate.json``.
+        suppressed : str, optional
+            The comment on counts that are not published, of status Q and confidentiality C; as in `to_csv`.
+        dataflow : str
+            Agency, dataflow and version.
+
+        Raises
+        ------
+        ArgumentError
+            As of `to_csv`, or if `dataflow` is no such name.
+        ConfigError
+            If a file cannot be written.
+        """
+        _write(path, view("tables.sdmx_csv")(self, suppressed, dataflow))
+        _write(f"{path}.certificate.json", f"{self.certificate.to_json().rstrip()}\n".encode())
 
     @property
     def table(self) -> pd.DataFrame:
@@ -205,6 +288,13 @@ class Release(Derivations):
             f'{view("statement.html")(self.certificate)}<p style="overflow-wrap:anywhere">'
             f"<small>Release {self.id}.{state}</small></p></div>"
         )
+
+
+def _write(path: str | PathLike[str], content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"the release cannot be written to {str(path)!r}: {error.strerror}.") from error
 
 
 def _in_words(table: pd.DataFrame, display: Display | None) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pickle
 
 import numpy as np
 import pytest
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import ArgumentError, AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify
@@ -52,6 +52,7 @@ def test_it_is_frozen(certificate):
             setattr(certificate, name, None)
 
 
+@thinned(3)
 def test_json_comes_back_byte_for_byte(certificate):
     text = certificate.to_json()
     assert text == certificate.to_json()
@@ -89,6 +90,7 @@ def test_the_bounds_are_in_order_and_the_certificate_is_the_upper_one(certificat
     assert np.all(certificate.delta(points) <= certificate.worst_case.delta(points) * (1 + 1e-12))
 
 
+@thinned(3)
 def test_worst_case(certificate):
     worst = certificate.worst_case
     finite = certificate.mechanism.noise is not None

@@ -12,7 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 from test_schemas import VALIDATOR
-from thorough import ALL, one_in
+from thorough import ALL, one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify, compose
@@ -101,6 +101,7 @@ def total(request):
     return compose(*MADE[request.param])
 
 
+@thinned(2)
 def test_a_total_is_a_certificate(total):
     assert isinstance(total, Certificate)
     assert isinstance(total, ComposedCertificate)
@@ -114,6 +115,7 @@ def test_a_total_is_a_certificate(total):
             assert total.delta(epsilon) <= target
 
 
+@thinned(2)
 def test_it_comes_back_from_json_with_its_parts_and_verifies(total):
     text = total.to_json()
     back = Certificate.from_json(text)
@@ -127,6 +129,7 @@ def test_it_comes_back_from_json_with_its_parts_and_verifies(total):
     json.loads(text, parse_constant=pytest.fail)
 
 
+@thinned(2)
 def test_it_can_be_copied_and_pickled(total):
     for back in (pickle.loads(pickle.dumps(total)), copy.deepcopy(total)):
         assert back == total
@@ -145,6 +148,7 @@ def test_it_says_what_it_promises(total):
     assert "<p>" in total._repr_html_()
 
 
+@thinned(2)
 def test_a_changed_part_number_or_word_is_found(total):
     document = json.loads(total.to_json())
     changes = [("sentence", "All is well."), ("protects", "value" if total.protects == "presence" else "presence")]
@@ -274,6 +278,7 @@ def test_anything_but_certificates_is_an_error(given):
 OPTIONS = certify(Histogram(), AttackerModel(p_min=0.2, unknown=60), protects="value")
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "evidence",
     [pkdp.DisjointUnits(), HABITS, ONE_DAY, pkdp.BoundedDependence(0.1), [HABITS, pkdp.BoundedParticipation(1)]],

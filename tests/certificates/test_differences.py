@@ -7,6 +7,7 @@ import math
 import pytest
 
 from pkdp_pipeline.certificates.differences import SEARCHED, differences, outcome_of
+from pkdp_pipeline.model.wording import Worded
 
 
 def test_numbers_may_differ_by_rounding_only():
@@ -37,16 +38,16 @@ def test_numbers_may_differ_by_rounding_only():
         assert not any(one.is_weaker for one in found)
 
 
-def test_the_rounding_of_a_number_is_asked_for_by_its_path_and_only_where_numbers_differ():
+def test_the_rounding_of_a_number_is_asked_for_by_its_place_and_only_where_numbers_differ():
     asked = []
 
-    def rounding(path):
-        asked.append(path)
+    def rounding(steps):
+        asked.append(steps)
         return 1e-5
 
     stored = {"grid": [{"delta": 1.0}, {"delta": 0.5 * (1 - 0.9e-5)}]}
     assert differences("it", stored, {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, rounding=rounding) == []
-    assert asked == ["it.grid[1].delta"]
+    assert asked == [("grid", 1, "delta")]
     stored["grid"][1]["delta"] = 0.5 * (1 - 1.1e-5)
     (found,) = differences("it", stored, {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, rounding=rounding)
     assert found.overclaims
@@ -77,18 +78,22 @@ def test_a_true_promise_that_is_weaker_than_necessary_is_told_from_a_bolder_one(
     assert outcome_of([]) == "all the same"
 
 
-def test_a_printed_number_may_differ_where_it_is_near_the_end_of_its_last_digit():
-    def rewritten(share, value=0.4810000001):
-        return {"text": f"Private at ε = {math.ceil(value * (1 + share) * 1000) / 1000:g}, δ = 1e-6."}
+def test_a_printed_number_may_differ_where_it_is_near_to_the_end_of_its_last_digit():
+    def private(epsilon):
+        return {"text": Worded(lambda say: f"Private at {say.pair(epsilon, 1e-6)}, declared at ε = 0.1.")}
 
-    fresh = rewritten(0.0)
-    assert fresh["text"] == "Private at ε = 0.482, δ = 1e-6."
-    stored = {"text": "Private at ε = 0.481, δ = 1e-6."}
-    assert differences("it", stored, fresh, rewritten=rewritten) == []
-    for text in ("Private at ε = 0.48, δ = 1e-6.", "Private at ε = 0.481, δ = 1e-7.", "Private: ε = 0.481, δ = 1e-6."):
-        (found,) = differences("it", {"text": text}, fresh, rewritten=rewritten)
+    fresh = private(0.4810000001)
+    assert fresh["text"] == "Private at ε = 0.482, δ = 1e-6, declared at ε = 0.1."
+    assert differences("it", {"text": "Private at ε = 0.481, δ = 1e-6, declared at ε = 0.1."}, fresh) == []
+    for text in (
+        "Private at ε = 0.48, δ = 1e-6, declared at ε = 0.1.",
+        "Private at ε = 0.481, δ = 1e-7, declared at ε = 0.1.",
+        "Private: ε = 0.481, δ = 1e-6, declared at ε = 0.1.",
+        "Private at ε = 0.481, δ = 1e-6, declared at ε = 0.101.",
+    ):
+        (found,) = differences("it", {"text": text}, fresh)
         assert found.direction == "words"
-    (found,) = differences("it", stored, rewritten(0.0, 0.4815), rewritten=lambda share: rewritten(share, 0.4815))
+    (found,) = differences("it", {"text": "Private at ε = 0.481, δ = 1e-6, declared at ε = 0.1."}, private(0.4815))
     assert found.direction == "words"
     assert 0.0 < SEARCHED < 1e-3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import (
@@ -64,6 +65,7 @@ def reaches(mechanism, attacker, protects):
         return False
 
 
+@thinned(4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_says_why_and_offers_a_way_out(name):
     text = message(name)
@@ -94,6 +96,7 @@ def test_the_offered_threshold_is_the_smallest(name):
     assert not reaches(kind(k=k - 1), attacker, protects)
 
 
+@thinned(4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_offered_number_of_unknown_people_is_the_smallest(name):
     mechanism, attacker, protects, _ = REFUSED[name]
@@ -164,6 +167,7 @@ def test_with_noise_the_worst_case_stands_in():
             assert not certificate.has_partial_knowledge, name
 
 
+@thinned(2)
 @pytest.mark.parametrize("mechanism", [Count(k=2), Histogram(k=2)])
 @pytest.mark.parametrize("p_min", [0.05, 0.3, 0.9])
 def test_an_example_of_p_max_does_not_contradict_what_is_declared(mechanism, p_min):

@@ -10,7 +10,7 @@ import re
 import duckdb
 import pandas as pd
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import target as module
@@ -200,6 +200,7 @@ directory = "out"
 """
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("target", "refused"),
     [

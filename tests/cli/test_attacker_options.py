@@ -13,6 +13,7 @@ import jsonschema
 import pandas as pd
 import pytest
 import typer
+from thorough import thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -96,6 +97,7 @@ def test_the_options_of_an_attacker_name_it_again():
         assert len(line.strip(" │").split()) > 4, line
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -156,6 +156,7 @@ FAILING = [
 ]
 
 
+@thinned(2)
 @pytest.mark.parametrize("place", ["file", pytest.param("database", marks=pytest.mark.postgres)])
 @pytest.mark.parametrize(("words", "code"), FAILING)
 def test_no_ledger_begins_with_a_release_that_fails(visits, tmp_path, request, place, words, code):
@@ -181,6 +182,7 @@ def test_a_parquet_file_is_read_as_it_is(tmp_path):
     assert "50" in done.stdout
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -262,6 +264,7 @@ WRONG = [
 ]
 
 
+@thinned(4)
 @pytest.mark.parametrize(("words", "code", "told"), WRONG)
 def test_what_is_wrong_is_one_clear_error_and_writes_nothing(visits, tmp_path, monkeypatch, words, code, told):
     monkeypatch.chdir(tmp_path)
@@ -274,6 +277,7 @@ def test_what_is_wrong_is_one_clear_error_and_writes_nothing(visits, tmp_path, m
     assert sorted(tmp_path.iterdir()) == before
 
 
+@thinned(2)
 @pytest.mark.parametrize("words", [[], ["histogram"], ["plan"], ["ledger", "show"], ["certify", "count"]])
 def test_help_is_short_too(words):
     long, short = run(*words, "--help"), run(*words, "-h")

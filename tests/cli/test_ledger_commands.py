@@ -17,7 +17,7 @@ import jsonschema
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
-from thorough import one_in
+from thorough import one_in, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -120,6 +120,7 @@ def every_command(path):
     ]
 
 
+@thinned(3)
 @pytest.mark.parametrize("command", range(9))
 def test_every_command_reads_and_nothing_is_written(path, command):
     before = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -129,6 +130,7 @@ def test_every_command_reads_and_nothing_is_written(path, command):
     assert [one.name for one in path.parent.iterdir()] == ["ledger.sqlite"]
 
 
+@thinned(3)
 @pytest.mark.parametrize("width", [40, 200])
 @pytest.mark.parametrize("command", [["show"], ["show", "--all"], ["total"], ["explain"], ["explain", "--entry", "1"]])
 def test_nothing_is_wider_than_the_terminal(path, command, width):

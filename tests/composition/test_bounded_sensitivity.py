@@ -15,7 +15,7 @@ from oracle.joint import Day, worst
 from oracle.laws import exact_exp, hockey_stick, losses, lower_end
 from oracle.pairs import product_divergence
 from oracle.releases import noisy_cell
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.days import releases_in
@@ -273,6 +273,7 @@ FAMILIES = {
 }
 
 
+@thinned(4)
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("changes", [1, 2, 3, 4])
 def test_a_total_with_evidence_is_never_above_one_without(name, changes):

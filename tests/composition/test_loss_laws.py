@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.losses import ball, noise_pair, profile, reversed_pair, waiting_times
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.grid_law import envelope, product, profile_at, split
@@ -212,6 +212,7 @@ def test_several_bounds_give_the_hull_of_their_minimum():
     assert profile_at(law, step, 0.4) <= min(values[40], float(threshold.bracket(np.array([0.4]))[1][0])) * (1 + 1e-6)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "bound",
     [

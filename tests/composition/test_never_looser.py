@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from oracle.joint import Day, worst
-from thorough import few, spread
+from thorough import few, spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.rules import RULES
@@ -65,6 +65,7 @@ def plain_sum(parts, delta):
     return sum(times * part.epsilon(share) for part, times in pairs(parts))
 
 
+@thinned(3)
 @pytest.mark.parametrize(("kind", "times"), spread(3, sorted(PARTS), [1, 2, 5]))
 def test_independent_days(kind, times):
     parts = [(part, times * n) for part, n in ((p, 1) if isinstance(p, pkdp.Certificate) else p for p in PARTS[kind])]
@@ -72,6 +73,7 @@ def test_independent_days(kind, times):
         assert pkdp.compose(parts, HABITS).epsilon(delta) <= plain_sum(parts, delta) * GRID
 
 
+@thinned(4)
 @pytest.mark.parametrize("kind", sorted(PARTS))
 @pytest.mark.parametrize(
     "evidence",
@@ -94,6 +96,7 @@ def test_every_rule_for_numbers(kind, evidence):
         assert pkdp.compose(parts, evidence).epsilon(delta) <= plain_sum(parts, delta) * spare
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     "evidence", sorted(sorted(keys) for keys in RULES if not keys & {"same_table", "independent_draws"})
 )
@@ -168,6 +171,7 @@ ADDED_UP = {
 """Evidence under which ε and δ of all parts may be added up, and how far tables of profiles widen ε."""
 
 
+@thinned(4)
 @pytest.mark.parametrize(("kind", "evidence"), spread(3, sorted(KINDS), sorted(ADDED_UP)))
 def test_a_total_is_not_above_any_plain_sum(kind, evidence):
     """δ(Σ ε_i) is at most Σ δ_i(ε_i), and what dependence adds, however ε is split over the parts."""
@@ -187,6 +191,7 @@ def test_a_total_is_not_above_any_plain_sum(kind, evidence):
 LARGEST = {"disjoint": DisjointUnits(), "one day": OneDayProtected()}
 
 
+@thinned(4)
 @pytest.mark.parametrize(("kind", "evidence"), spread(2, sorted(KINDS), sorted(LARGEST)))
 def test_a_total_of_which_one_part_concerns_a_person_is_the_largest_part(kind, evidence):
     part, other = KINDS[kind], KINDS["cells, value" if KINDS[kind].protects == "value" else "count, k"]
@@ -208,6 +213,7 @@ EVIDENCE = {
 }
 
 
+@thinned(4)
 @pytest.mark.parametrize(("kind", "evidence"), spread(7, sorted(KINDS), sorted(EVIDENCE)))
 def test_one_release_has_one_number(kind, evidence):
     part, points = KINDS[kind], [0.0, 0.1, 0.7, 2.0]

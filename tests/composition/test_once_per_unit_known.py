@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 
@@ -36,6 +37,7 @@ def divergence(k: int, known: tuple[int, int], people: int, p: Fraction, epsilon
     )
 
 
+@thinned(4)
 @pytest.mark.parametrize("influence", ["active", "passive"])
 @pytest.mark.parametrize(("k", "known", "p"), [(5, 3, 0.1), (5, 3, 0.3), (8, 2, 0.2), (6, 1, 0.5)])
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.0])

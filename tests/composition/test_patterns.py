@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.losses import enumerated, reversed_pair, waiting_times
-from thorough import few, one_in
+from thorough import few, one_in, thinned
 
 from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
@@ -152,6 +152,7 @@ def law(draw, seed):
     return GridLaw(start=int(draw.integers(-60, 60)), masses=masses / masses.sum(), infinite=0.0)
 
 
+@thinned(2)
 @pytest.mark.parametrize("seed", one_in(3, range(3)))
 @pytest.mark.parametrize(("period", "most"), [(64, None), (1024, None), (32, None), (4096, 700)])
 def test_a_table_of_laws_has_their_moments_and_transforms(seed, period, most):

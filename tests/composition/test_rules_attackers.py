@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from oracle.schedule_attacks import attack
+from thorough import thinned
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("family", "schedules", "tight"),
     [

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from oracle.joint import Day, worst
 from oracle.pairs import product_divergence
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.theory.bounded_leakage import advanced_composition
@@ -61,6 +62,7 @@ def test_uneven_noise_is_certified_above_the_truth():
     assert total.delta(sum(noises) + 1e-9) == 0.0
 
 
+@thinned(3)
 @pytest.mark.parametrize("protects", ["presence", "value"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.2, 2.5])
 def test_suppression_and_noise_on_two_days(protects, epsilon):

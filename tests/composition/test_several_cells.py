@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle.joint import Day, capped, independent, joint_losses, mixed, worst
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import ArgumentError, AttackerModel, GeometricNoise, Histogram, certify, compose
@@ -105,6 +105,7 @@ def test_a_table_has_no_more_cells_than_are_declared(k, release_threshold, epsil
         assert certified == pytest.approx(truth, rel=1e-9, abs=1e-12)
 
 
+@thinned(4)
 @pytest.mark.parametrize("protects", ["presence", "value"])
 @pytest.mark.parametrize(("cells", "most"), TABLES)
 @pytest.mark.parametrize("epsilon", [0.0, 0.7])
@@ -213,6 +214,7 @@ def cell_laws(noise, appears_at, change):
     return kinds if change > 0 else [(absent, there) for there, absent in kinds]
 
 
+@thinned(4)
 @pytest.mark.parametrize("appears_at", one_in(2, [None, 0, 3, 12, -2]))
 @pytest.mark.parametrize(("cells", "moves"), [(1, False), (2, False), (3, False), (5, False), (1, True), (2, True)])
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from oracle.joint import Day, Lives, Person, capped, independent, joint_losses, mixed
 from oracle.laws import BITS, exact_exp, lower_end
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 
@@ -166,6 +166,7 @@ def _closest(attacker: _Attacker) -> float:
     return closest
 
 
+@thinned(2)
 @pytest.mark.parametrize("protects", ["presence", "value"])
 @pytest.mark.parametrize(("made", "tight"), [(_independent, 0.8), (_capped, 0.999)])
 @examples(quick=4, full=2_000)

@@ -9,6 +9,7 @@ import pytest
 from oracle.dependence import measured_dependence
 from oracle.joint import Day, crowd
 from oracle.laws import losses
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.context import Context
@@ -44,6 +45,7 @@ def returning(share, again):
     return law
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_another_days_total_pays_for_its_dependence(seed):
     rng = np.random.default_rng([seed, 5])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from thorough import spread
+from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
@@ -95,6 +95,7 @@ RELATIONS = {
 }
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("unit", "by", "relation"),
     spread(
@@ -113,6 +114,7 @@ def test_rows_are_counted_by_code(reading, unit, by, relation):
     assert not any(row["missing_unit"] or row["several_cells"] for row in answer.to_pylist())
 
 
+@thinned(2)
 @pytest.mark.parametrize("unit", ["u", "name", "real", "sparse"])
 def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit):
     connection.execute("INSERT INTO stored (c) VALUES ('cell 1'), ('nobody''s')")
@@ -136,6 +138,7 @@ def test_a_column_may_be_unit_and_cell(connection):
         )
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -202,6 +205,7 @@ def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch, hash
         assert engine.cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("where", "unit", "table", "rows"),
     spread(

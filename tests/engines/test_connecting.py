@@ -16,6 +16,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import memory
@@ -91,6 +92,7 @@ def test_where_somebody_else_could_read_nothing_is_written(temporary, tmp_path, 
         assert connection.execute("SELECT current_setting('temp_directory')").fetchall() == [("",)]
 
 
+@thinned(3)
 @pytest.mark.parametrize("few", [0, 40], ids=["many rows", "few rows"])
 @pytest.mark.parametrize("question", ["count", "histogram"])
 @pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])

@@ -15,7 +15,7 @@ import pytest
 from drawn import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import examples, few, spread
+from thorough import examples, few, spread, thinned
 
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for
 from pkdp_pipeline.engines.relation_engine import predicate_sql
@@ -86,6 +86,7 @@ def answered(frame, question):
     return (None if cells.several_cells else dict(zip(keys, cells.counts.tolist(), strict=True))), cells.missing_unit
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("one_cell", "by", "unit"),
     spread(5, RULES, [("c 1",), ('d"2',), ("c 1", 'd"2')], [("p",), ("q",), ("p", "q")]),
@@ -151,6 +152,7 @@ DTYPES = {
 }
 
 
+@thinned(4)
 @pytest.mark.parametrize("name", DTYPES)
 def test_any_dtype_can_name_cells_and_units(name):
     column = DTYPES[name]
@@ -274,6 +276,7 @@ WHERE = [
 ]
 
 
+@thinned(4)
 @pytest.mark.parametrize(("query", "rows"), WHERE)
 def test_a_query_string_means_the_same_on_both_kinds_of_frame(query, rows):
     frame = pd.DataFrame(
@@ -296,6 +299,7 @@ def test_a_query_string_means_the_same_on_both_kinds_of_frame(query, rows):
         assert answered(connection.table("frame"), question)[0] == expected
 
 
+@thinned(3)
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 @pytest.mark.parametrize("rule", RULES)
 def test_reals_of_arrow_in_a_pandas_frame_mean_what_those_of_numpy_mean(kind, rule):

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline.engines import engine_for
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
@@ -99,6 +100,7 @@ def outermost(statement):
     return statement
 
 
+@thinned(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("asked", QUESTIONS)
 def test_one_statement_groups_there_and_brings_back_cells_counts_and_answers(compiled, dialect, asked):
@@ -124,6 +126,7 @@ def test_one_statement_groups_there_and_brings_back_cells_counts_and_answers(com
     assert [table.name for table in statement.find_all(exp.Table)] == ["visits"]
 
 
+@thinned(2)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("asked", ["cells", "composite", "predicate", "most frequent", "first"])
 def test_only_by_columns_decide_keys(compiled, dialect, asked):
@@ -222,6 +225,7 @@ def test_a_unit_that_is_null_or_nan_is_missing_and_none(compiled, dialect):
     assert [test.this.name for test in marks["present"].find_all(exp.Is)] == ["u0"]
 
 
+@thinned(3)
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 @pytest.mark.parametrize("rest", [[1.0, 2.0, 7.0], [5.0, 5.0], [0.0, -0.0], [float("inf")], [float("-inf"), 3.0]])
 def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_path, kind, rest):

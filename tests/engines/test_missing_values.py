@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline.engines import Selection, engine_for
 
@@ -17,6 +18,7 @@ def satisfying(values, dtype, query):
     return engine_for(frame).tally(frame, Selection(unit=("u",), where=query)).satisfying
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("values", "dtype", "constant"),
     [([1, 2, None], dtype, "2") for dtype in NUMBERS] + [(["a", "b", None], dtype, "'b'") for dtype in TEXTS],

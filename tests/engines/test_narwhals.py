@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_duckdb import RULES, counted
-from thorough import examples, few, spread
+from thorough import examples, few, spread, thinned
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
@@ -42,6 +42,7 @@ def answered(engine, frame, question):
     return (None if cells.several_cells else dict(zip(keys, cells.counts.tolist(), strict=True))), cells.missing_unit
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("one_cell", "by", "unit"), spread(3, RULES, [("c 1",), ("c 1", 'd"2')], [("p",), ("q",), ("p", "q")])
 )
@@ -75,6 +76,7 @@ def test_a_tally_counts_units_with_any_satisfying_row(rows):
         assert tally.missing_unit == any(p is None or q is None for p, q, *_ in rows)
 
 
+@thinned(3)
 @pytest.mark.parametrize("spread", [False, True])
 @pytest.mark.parametrize("kind", [pl.String, pl.Float64, pl.Date, pl.Int64, pl.UInt8])
 def test_many_units_are_counted_the_same_whichever_way_is_the_fastest(kind, spread):

@@ -7,7 +7,7 @@ import datetime
 import duckdb
 import polars as pl
 import pytest
-from thorough import spread
+from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
@@ -59,6 +59,7 @@ def test_a_collation_makes_no_two_people_one(collated):
     assert dict(zip(of_each.keys["e"], of_each.counts.tolist(), strict=True)) == {"X": 40, "x": 20}
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("where", "people"),
     [
@@ -91,6 +92,7 @@ def test_one_person_s_spelling_names_no_cell(connection, rule):
     assert table.to_dict("list") == {"c": ["secret"], "count": [99]}
 
 
+@thinned(2)
 @pytest.mark.parametrize(("kind", "end"), spread(2, TIMES, ["infinity", "-infinity"]))
 def test_a_time_without_end_is_missing_and_never_fails(connection, kind, end):
     connection.execute("SET TimeZone = 'UTC'")

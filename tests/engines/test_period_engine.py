@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import examples
+from thorough import examples, thinned
 
 from pkdp_pipeline.engines import Selection, engine_for, period_engine
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
@@ -69,6 +69,7 @@ def check_same(relation, question, *, alone=None):
             assert mine == expected
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("unit", "by", "where"),
     [

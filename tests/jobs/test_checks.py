@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline import Ledger
 from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError, PkdpError, exit_code
@@ -57,6 +58,7 @@ def test_a_day_as_declared_passes(job_file, basic, engine):
     outcome(job_file, f'units = "exact"\n{basic}', frame(person=["Ann", "Ann "]), engine=engine)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("text_change", "frame_change", "day", "words"),
     [
@@ -114,6 +116,7 @@ def test_where_the_job_makes_a_rule_of_it_the_data_are_wrong(job_file, basic):
     assert "column 'street' must exist" in complaint(job_file, text, frame())
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("changes", "day"),
     [
@@ -134,6 +137,7 @@ def test_a_column_whose_file_gives_it_no_type_holds_nothing(job_file, basic):
     assert outcome(job_file, basic, frame(town=[None, None])).counted["people_by_town"].counts == [2]
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("checks", "told"),
     [
@@ -175,6 +179,7 @@ def test_units_beyond_the_domain_can_be_absent_by_rule(job_file, basic):
     outcome(job_file, basic.replace("k = 5", 'k = 5\ndomain = ["Ås"]\nundeclared = "absent"'), frame())
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("bounds", "passes"), [("min = 2", True), ("min = 3", False), ("max = 2", True), ("max = 1", False)]
 )

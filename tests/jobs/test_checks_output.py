@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import Ledger
@@ -45,6 +46,7 @@ ROUNDED = {**TOWNS, "display": {"rounding": 10}}
 HIDING = {**TOWNS, "noise": {"epsilon": 0.5}, "below": "noise", "release_threshold": 3}
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("keys", "table", "rows"),
     [
@@ -66,6 +68,7 @@ def test_what_is_as_asked_for_passes(keys, table, rows):
     check_output(sealed(table, release.mechanism), release, rows=rows)
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("keys", "table", "rows", "words"),
     [
@@ -123,6 +126,7 @@ def test_metadata_beside_the_certificate_are_found():
         check_output(altered, asked(**TOWNS))
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("column", "domain"),
     [
@@ -141,6 +145,7 @@ def test_declared_cells_of_every_kind_pass(job_file, basic, column, domain):
     assert release.release.table["count"].sum() == 6
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "change",
     [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_jobs import job_of
-from thorough import few, spread
+from thorough import few, spread, thinned
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import open_source
@@ -57,6 +57,7 @@ def rows(source, columns, day=DAY, column="Tag"):
     return sorted((tuple(row) for row in frame.select(*columns).collect()), key=str)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("encoding", "name"), spread(2, ["utf-8", "windows-1252", "cp1252", "utf-16"], ["visits.csv", "visits.csv.gz"])
 )
@@ -115,6 +116,7 @@ def test_numbers_in_another_form_than_declared_are_refused(opened, tmp_path, tex
         rows(source, ("dose",))
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("encoding", "wrong"),
     spread(2, ["utf-8", "windows-1252"], ["02.02.2026;b", "02.02.2026;b;Bø;x", '02.02.2026;"b', ";b", "02.02.2026"]),

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from openpyxl import Workbook, load_workbook
 from source_jobs import job_of
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import main as cli
@@ -138,6 +139,7 @@ WRONG = [
 ]
 
 
+@thinned(4)
 @pytest.mark.parametrize(("content", "keys", "told"), WRONG)
 def test_what_is_wrong_in_a_workbook_is_one_error_without_its_content(opened, written, content, keys, told):
     def read():

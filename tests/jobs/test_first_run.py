@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline.errors import ConfigError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
@@ -43,6 +44,7 @@ FAILURES = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("failure", sorted(FAILURES))
 @pytest.mark.parametrize("place", ["file", pytest.param("database", marks=pytest.mark.postgres)])
 def test_a_first_run_that_fails_leaves_nothing(job_file, basic, tmp_path, request, place, failure):

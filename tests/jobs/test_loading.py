@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import Job, load_job
@@ -160,6 +161,7 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
     assert len(asked.question.domain.cells) == 4
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from public_releases import plain, release, releases, rows, seal
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.extras.connect.databases import in_duckdb
@@ -145,6 +145,7 @@ def _naive(row):
     return tuple(pd.Timestamp(value) if hasattr(value, "hour") else value for value in row)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("first", "then", "kind", "held"),
     [
@@ -178,6 +179,7 @@ def test_a_column_becomes_wider_where_another_days_keys_need_it(job, ask, first,
     check_outputs(job)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("first", "then"),
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline import jobs
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -188,6 +189,7 @@ ASKED = [
 ]
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("asked", "engine"),
     [

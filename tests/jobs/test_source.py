@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from local_spark import local_spark
 from source_jobs import job_of
+from thorough import thinned
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import open_source
@@ -88,6 +89,7 @@ def test_any_column_name_is_a_name_and_no_sql(source_of):
     assert chosen(source_of("(DATE '2013-01-02', 1)", name), column=name) == [1]
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", ["^.*$", "*", "a.b", "a`b", "ünï", "n "])
 def test_a_column_name_is_no_pattern(source_of, name):
     source = source_of("(DATE '2013-01-02', 1), (DATE '2013-01-03', 2)", name)
@@ -95,6 +97,7 @@ def test_a_column_name_is_no_pattern(source_of, name):
     assert source.counts(PeriodTable(column=name), DAY, (name,)) == (1, 0)
 
 
+@thinned(2)
 @pytest.mark.parametrize("file", ["a[1].parquet", "a*.parquet", "a?.parquet", "a{1,2}.parquet", "a b%20#.parquet"])
 def test_a_path_is_no_pattern(source_of, file):
     source_of("(DATE '2013-01-02', 1)", file="a1.parquet")
@@ -151,6 +154,7 @@ def test_a_file_that_may_not_be_read_is_named_so(tmp_path, engine, monkeypatch):
         open_source(job_of(str(path), engine))
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("value", "kind"),
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from source_jobs import job_of
+from thorough import thinned
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs.job import open_source
@@ -41,6 +42,7 @@ def numbers(source, day=DAY):
     return sorted(n for (n,) in found)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
@@ -74,6 +76,7 @@ def test_a_table_says_its_newest_day_and_gives_frames(warehouse):
         source.close()
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("what", "words"),
     [
@@ -166,6 +169,7 @@ def test_a_file_of_a_newer_duckdb_is_a_config_error_that_says_so(tmp_path):
     assert str(path) in ran.stdout
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("what", "named"),
     [

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from local_spark import local_spark
 from source_jobs import job_of
-from thorough import one_in
+from thorough import one_in, thinned
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import open_source
@@ -216,6 +216,7 @@ def test_what_stands_for_a_missing_value_is_declared(opened, tmp_path):
         rows(opened({"files": path, "delimiter": ";", "null": []}, **keys))
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     one_in(
@@ -346,6 +347,7 @@ def test_what_is_no_csv_file_is_an_error_without_its_content(opened, tmp_path, c
     assert caught.value.__context__ is None
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "content",
     [

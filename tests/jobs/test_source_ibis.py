@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from postgres_server import PASSWORD
 from source_jobs import job_of
-from thorough import one_in
+from thorough import one_in, thinned
 
 from pkdp_pipeline.errors import ConfigError, InputCheckError, TemporaryError
 from pkdp_pipeline.extras.connect import ibis_source as ibis_tables
@@ -130,6 +130,7 @@ def _moments():
     return found + [midnight + timedelta(seconds=n) for n in (-1, 0, 59, 60, 61, 3659, 3660)]
 
 
+@thinned(2)
 @pytest.mark.parametrize("zone", one_in(3, ZONES))
 def test_days_are_cut_on_the_clocks_of_the_zone_whatever_they_do(opened, database, zone):
     found, local = _moments(), zoneinfo.ZoneInfo(zone)
@@ -147,6 +148,7 @@ def test_days_are_cut_on_the_clocks_of_the_zone_whatever_they_do(opened, databas
         rows(source)
 
 
+@thinned(2)
 @pytest.mark.parametrize("zone", [*ZONES, "Pacific/Apia", "Antarctica/Troll", "Europe/Dublin"])
 def test_moments_are_those_that_clocks_show(zone):
     local = zoneinfo.ZoneInfo(zone)
@@ -282,6 +284,7 @@ def published(path: Path) -> dict[str, bytes]:
     return {Path(file).name: Path(file).read_bytes() for one in result.releases for file in one.files}
 
 
+@thinned(2)
 @pytest.mark.parametrize("rule", one_in(2, RULES))
 @pytest.mark.parametrize("period", [{}, {"column": "seen", "time_zone": "America/St_Johns"}], ids=["dates", "instants"])
 def test_the_same_bytes_are_published_as_from_parquet(flights, database, tmp_path, monkeypatch, rule, period):
@@ -450,7 +453,7 @@ def test_all_questions_of_a_run_see_one_state_of_postgresql(postgres_url):
     assert rows(source) == [(1,)]
     assert source.newest(AT, "at") == DAY
     with pytest.raises(ConfigError, match="SQLSTATE 25006"):
-        source._guarded(lambda: source._backend.raw_sql("DELETE FROM visits"))
+        source.guarded(lambda: source._backend.raw_sql("DELETE FROM visits"))
     source.close()
 
 

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from source_jobs import job_of
+from thorough import thinned
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.jobs.job import open_source
-from pkdp_pipeline.jobs.sources.relations import in_period, pandas_rows
+from pkdp_pipeline.jobs.sources.relations import in_period
+from pkdp_pipeline.jobs.sources.source import pandas_rows
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAYS = [date(2026, 1, 31), date(1969, 12, 31), date(1905, 3, 1)]
@@ -35,6 +37,7 @@ def source_of(folder, day, zone=None, kind=None):
     return open_source(job_of(str(folder / "rows.parquet"), period={"column": "at", "time_zone": zone}))
 
 
+@thinned(3)
 @pytest.mark.parametrize("day", DAYS)
 @pytest.mark.parametrize(
     ("zone", "kind"),
@@ -70,6 +73,7 @@ def test_rows_for_checks_lose_nanoseconds_downwards(zone):
     assert found.dtype == ("datetime64[us, UTC]" if zone else "datetime64[us]")
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("zone", "day"),
     [
@@ -90,7 +94,7 @@ def test_a_day_is_what_the_clocks_of_the_zone_showed(zone, day):
     rows = pa.table({"at": pa.array(moments, pa.timestamp("us", "UTC"))})
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        condition = in_period('"at"', "instant", PeriodTable(column="at", time_zone=zone), day)
+        condition = in_period('"at"', "instant", PeriodTable(column="at", time_zone=zone), day, day)
         found = connection.from_arrow(rows).filter(condition).project('epoch_us("at")').fetchall()
     wanted = [moment for moment in moments if moment.astimezone(clock).date() == day]
     assert sorted(row[0] for row in found) == [int(moment.timestamp()) * 10**6 for moment in wanted]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from openpyxl import Workbook
+from thorough import thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -98,12 +99,14 @@ def refused(folder, basic, source: str, told: str, more: str = "") -> None:
             assert list(ledger.entries()) == []
 
 
+@thinned(4)
 @pytest.mark.parametrize(("source", "told"), REFUSED)
 def test_what_is_wrong_in_the_file_is_refused_before_anything_is_opened(folder, basic, source, told):
     refused(folder, basic, source, told)
     assert sorted(path.name for path in folder.iterdir()) == ["job.toml", "visits.csv", "visits.parquet", "visits.xlsx"]
 
 
+@thinned(3)
 @pytest.mark.parametrize(("source", "told"), FOUND)
 def test_what_is_wrong_with_a_file_is_found_before_anything_is_charged(folder, basic, source, told):
     refused(folder, basic, source, told)

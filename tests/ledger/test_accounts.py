@@ -9,7 +9,7 @@ import pytest
 from accounts_book import ATTACKER, Book, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import ALL, few
+from thorough import ALL, few, thinned
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
@@ -131,6 +131,7 @@ def test_bounded_dependence_counts_every_release_with_its_own_certificate():
             book.total(evidence=other)
 
 
+@thinned(2)
 @pytest.mark.parametrize("order", list(itertools.permutations([COUNT, NOISED, NOISED_COUNT])))
 def test_one_exact_count_beside_pure_noise_counts_by_the_exception(order):
     book = Book()

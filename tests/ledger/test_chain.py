@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
+from thorough import thinned
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, LedgerError
@@ -141,6 +142,7 @@ def test_an_untouched_ledger_is_accepted(ledger):
     ledger.verify(ledger.head())
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -180,6 +182,7 @@ def test_an_end_that_was_cut_off_with_care_shows_in_what_was_numbered(path, data
         ledger.verify()
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -306,6 +309,7 @@ def test_a_rewritten_chain_is_found_by_its_head_and_by_its_releases(path, ledger
         ledger.verify(head, contents=False)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("column", "text"),
     [("certificate", "[]"), ("certificate", "{}"), ("standing", "[]"), ("standing", '{"unit": 1}'), ("terms", "[]")],

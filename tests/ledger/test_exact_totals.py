@@ -7,7 +7,7 @@ import pytest
 from accounts_book import ATTACKER, Book, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
@@ -132,6 +132,7 @@ def test_another_leakage_is_not_the_exact_total(ledger, leakage):
     unchanged(ledger, lambda: total(ledger, attacker), error=PkdpError)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("attacker", "protects"), [(pkdp.AttackerModel(p_max=0.1), "presence"), (SURE, "value"), (ATTACKER, "presence")]
 )
@@ -321,6 +322,7 @@ def told(book, mechanism, period=DAY, attacker=TOLD):
     return book.add(mechanism, period, attacker=attacker, protects="value")
 
 
+@thinned(3)
 @pytest.mark.parametrize("several", [(NOISED,), (NOISED, NOISED), (THRESHOLDED, NOISED), (THRESHOLDED,), (TABLE,)])
 @pytest.mark.parametrize("place", [0, -1])
 def test_a_total_takes_nothing_from_what_is_given_it(several, place):

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from ledger_samples import NOISED, certificate, offer_for, publish, reserve, standing
+from thorough import thinned
 
 from pkdp_pipeline import clock
 from pkdp_pipeline.errors import BudgetExceededError, LedgerError, PkdpError, TemporaryError
@@ -350,6 +351,7 @@ def test_a_limit_on_the_file_size_loses_nothing(path, tmp_path, room):
     check_full(path, tmp_path / "report")
 
 
+@thinned(2)
 @pytest.mark.parametrize("pages", [70, 71, 72, 90])
 def test_a_full_database_loses_nothing(path, tmp_path, pages):
     with Ledger.open(path, evidence=HABITS) as ledger:
@@ -456,6 +458,7 @@ def examine(path, head):
         return list(ledger.entries())
 
 
+@thinned(2)
 @pytest.mark.parametrize("part", [0, 0.01, 0.1, 0.3, 0.5, 0.9, 0.999])
 def test_a_truncated_ledger_is_refused(path, filled, part):
     size = path.stat().st_size

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pandas as pd
 import pytest
 from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
+from thorough import thinned
 
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
@@ -117,6 +118,7 @@ def test_what_was_altered_is_found(postgres_url, connect, change):
 EVIL = "CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; "
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from ledger_samples import publish_release, standing
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import ledger_commands
@@ -20,6 +21,7 @@ def run(command, url):
     return CliRunner().invoke(cli.app, ["ledger", command[0], url, *command[1:]])
 
 
+@thinned(2)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_database_without_a_ledger_stays_empty(postgres_url, command):
     import psycopg

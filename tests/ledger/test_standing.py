@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError
@@ -14,6 +15,7 @@ NOISE = GeometricNoise(0.5)
 FIELDS = {"unit": ("tailnum",), "period": "2013", "label": "x", "mechanism": Histogram(k=5), "by": ("carrier",)}
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("mechanism", "kind"),
     [

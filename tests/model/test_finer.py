@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.finer import determines, shown_coarser
@@ -43,6 +44,7 @@ def check(finer, coarser, numbers):
     return determined
 
 
+@thinned(4)
 @pytest.mark.parametrize("display", DISPLAYS, ids=str)
 def test_every_rule_against_every_rule(display):
     coarser = [(k, other) for k, other in product((None, 1, 3, 8), DISPLAYS[1::3]) if other is not None]

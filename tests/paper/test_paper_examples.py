@@ -25,6 +25,7 @@ from paper_models import (
     records,
     simulated_delta,
 )
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theory import acceptable
@@ -493,6 +494,7 @@ BOTH_DAYS = (((0, 0), (None, None)), ((0, None), (None, 0)))
 ONE_DAY = (((0, None), (None, None)), ((0, 0), (None, 0)), ((None, 0), (None, None)), ((0, 0), (0, None)))
 
 
+@thinned(3)
 @pytest.mark.parametrize("people", [2, 6])
 @pytest.mark.parametrize("habit", [(0.5, 0.55, 0.45), (0.5, 0.6, 0.4), (0.3, 0.5, 0.4), (0.6, 0.3, 0.5)])
 def test_example_9_four_times_c_is_enough_and_twice_c_where_the_lives_differ_on_one_day(people, habit):

@@ -20,7 +20,7 @@ from paper_models import (
     record,
     records,
 )
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theory import acceptable, knows_more
@@ -40,6 +40,7 @@ def drawn_table(rng, laws):
     return outputs.__getitem__
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_propositions_2_and_4_causal_and_noiseless_privacy_agree_where_records_are_independent(seed):
     rng = np.random.default_rng([seed, 2])
@@ -52,6 +53,7 @@ def test_propositions_2_and_4_causal_and_noiseless_privacy_agree_where_records_a
             assert one == causal_delta(model, mechanism, 0, known, growth, list(laws[0]))
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_proposition_3_more_acceptable_knowledge_is_stronger(seed):
     # Records are sums of parameters that several of them share: dependent, but normalised.
@@ -120,6 +122,7 @@ REDUCIBLE = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", REDUCIBLE)
 @pytest.mark.parametrize("seed", one_in(2, range(2)))
 def test_proposition_6_active_and_passive_attackers_agree(name, seed):

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
@@ -166,6 +167,7 @@ OTHERWISE = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize(("old", "new"), OTHERWISE)
 def test_so_are_others(tmp_path, visits, old, new):
     with pytest.raises(pkdp.PkdpError) as caught:

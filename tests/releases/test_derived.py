@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.releases import derived
@@ -270,6 +270,7 @@ def test_groups_come_in_the_table_order_and_missing_is_a_key():
     ]
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "domain",
     [
@@ -322,6 +323,7 @@ def test_a_release_answers_from_its_file_alone(release):
     assert release.table["c"].tolist() == ["a", "a", "b", "b"]
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("ask", "words"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 
@@ -34,6 +35,7 @@ CASES = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("case", CASES)
 def test_every_line_fits_a_terminal(case):
     for line in str(CASES[case]()).split("\n"):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.evidence import BoundedDependence
@@ -99,6 +99,7 @@ def test_totals_stand_beside_their_table_in_a_ledger(ledger, totals_first):
     ledger.verify()
 
 
+@thinned(2)
 @pytest.mark.parametrize("first", [table, totals])
 @pytest.mark.parametrize("attacker", [SURE, NUMBER])
 def test_a_certificate_about_who_does_not_know_the_totals_keeps_them_out(ledger, first, attacker):
@@ -304,6 +305,7 @@ def test_the_intervals_are_all_that_the_public_numbers_allow_and_nothing_else(ex
 ANYBODY = pkdp.AttackerModel(p_min=0.1, unknown=1000, leakage=BY_REGION)
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("act", "words"),
     [

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 
@@ -20,6 +21,7 @@ def frame():
     return pd.DataFrame({"uid": [f"u{one}" for one in number], "town": ["a"] * 40 + ["b"] * 20, "age": number})
 
 
+@thinned(2)
 @pytest.mark.parametrize("levels", ["uid", "town", ["uid", "town"], ["age", "uid"]])
 def test_levels_of_the_index_are_columns(frame, levels):
     asked = {**K, "where": "age >= 10"}
@@ -53,6 +55,7 @@ def test_an_array_of_booleans_is_a_predicate(frame, form):
         frame.pkdp.count(form(frame["age"] > 30), ledger=ledger, period="2026", **K)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("period", "text"),
     [
@@ -114,6 +117,7 @@ def test_a_release_is_drawn_into_axes(frame):
     assert frame.pkdp.count(**K).plot(ax=Figure().add_subplot()).patches
 
 
+@thinned(3)
 @pytest.mark.parametrize("engine", ["pandas", "duckdb", "polars", "arrow"])
 @pytest.mark.parametrize("where", ["day >= '2026-01-02'", "not (age > 3 and day < '2026-01-02 00:00')"])
 def test_dates_kept_as_text_are_not_compared_with_a_date(frame, engine, where):

@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.question import Question
@@ -67,6 +68,7 @@ def unread():
     pytest.fail("data were read")
 
 
+@thinned(2)
 @pytest.mark.parametrize("size", [9, 10, 11])
 def test_a_cell_is_published_when_it_reaches_k_and_not_before(as_frame, size):
     frame = as_frame(people(a=size, b=20))
@@ -144,6 +146,7 @@ STRAYS = pd.DataFrame(
 ).astype({"u": "Int64", "c": pd.StringDtype(na_value=np.nan)})
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -164,6 +167,7 @@ def test_a_count_refuses_missing_units_too(as_frame):
     assert pkdp.count(as_frame(STRAYS), unit="u", attacker=SURE, missing_unit="drop").value == 3
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
@@ -266,6 +270,7 @@ def equal_in_public() -> dict[str, tuple[pd.DataFrame, pd.DataFrame, dict]]:
     }
 
 
+@thinned(2)
 @pytest.mark.parametrize("case", equal_in_public())
 def test_what_is_withheld_leaves_no_trace(case, caplog, capfd):
     one, other, fields = equal_in_public()[case]
@@ -924,6 +929,7 @@ def test_a_file_without_rows_is_published_like_one_that_reaches_nothing(domain, 
     assert pkdp.count(empty, where, unit="person", k=50, attacker=ATTACKER).value is None
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "values",
     [

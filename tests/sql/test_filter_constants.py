@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from filter_cases import to_where
-from thorough import ALL, one_in
+from thorough import ALL, one_in, thinned
 
 from pkdp_pipeline.engines.pandas_where import selected_rows
 from pkdp_pipeline.engines.relation_engine import predicate_sql
@@ -82,6 +82,7 @@ def _selected(connection: duckdb.DuckDBPyConnection, kind: str, values: list[str
     return [row[0] for row in found.fetchall()]
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", one_in(4, _EXACT))
 def test_numbers_are_compared_exactly_up_to_the_ends_of_each_type(connection, kind):
     values = [str(value) for value in _EXACT[kind]]
@@ -119,6 +120,7 @@ _MOMENTS = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", _MOMENTS)
 def test_dates_and_times_are_compared_to_the_last_digit(connection, kind):
     values = _MOMENTS[kind]

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
@@ -140,6 +140,7 @@ def test_sql_publishes_what_the_library_publishes(table, k, one_cell, missing_un
         assert rows_of(con, question) == rows_published(expected)
 
 
+@thinned(4)
 @pytest.mark.parametrize("kind", sorted(KEYS))
 def test_every_key_of_every_type_comes_back_as_it_is(shared, kind):
     values = ", ".join(f"({number}, CAST({value} AS {kind}))" for number, value in enumerate(KEYS[kind]))
@@ -182,6 +183,7 @@ def test_types_that_cannot_name_cells_are_refused_when_bound(refusing, kind):
         pkdp.histogram(con.table("odd"), "A key", unit="uid", attacker=ATTACKER, k=2)
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("kind", "domain", "values"),
     [
@@ -369,6 +371,7 @@ def test_a_rule_of_display_that_means_nothing_is_refused(shared, display, match)
     assert releases(shared) == 0
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -531,6 +534,7 @@ def test_rules_of_a_call_come_before_those_of_install(con):
     assert sum(n for _, n in con.sql(f"{question}, one_cell := 'most_frequent')").fetchall()) == 100
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("call", "rule"),
     [

@@ -6,6 +6,7 @@ import warnings
 
 import duckdb
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
@@ -77,6 +78,7 @@ def parts():
         return said
 
 
+@thinned(4)
 @pytest.mark.parametrize("name", NAMED)
 def test_what_links_rows_is_named(parts, name):
     assert parts[name] == sorted(LINKED[NAMED[name]])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.laws import coin_sum, hockey_stick, losses
 from oracle.leaking import joint_losses_with, shown_table, total_present
-from thorough import examples
+from thorough import examples, thinned
 
 from pkdp_pipeline import (
     ArgumentError,
@@ -346,6 +346,7 @@ def test_the_total_itself_is_what_is_leaked():
 BOX = {"p_min": 0.3, "p_max": 0.6, "unknown": 60}
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("mechanism", "fields", "protects", "stands"),
     [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.laws import BITS, coin_sum, exact_exp, lower_end
 from oracle.releases import count_losses, larger_loss
-from thorough import ALL, CLOSEST, examples, few, spread
+from thorough import ALL, CLOSEST, examples, few, spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems import THEOREMS, bounds_of
@@ -177,6 +177,7 @@ def test_behind_noise_a_release_threshold_is_as_good_as_more_people(
     assert bound.bracket(np.array([noise]))[1][0] == 0.0
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("release", "known", "influence"), spread(4, [0, 1, 2, 9, 12], [0, 3, 9], ["active", "passive"])
 )
@@ -251,6 +252,7 @@ def test_a_tilted_law_turns_where_it_does(noise: float | None) -> None:
             assert slope[0] == pytest.approx(np.log(law[at + 1 - first] / law[at - first]), rel=1e-6, abs=1e-9)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "shape",
     [
@@ -307,6 +309,7 @@ def test_no_number_of_people_tells_more_under_both_thresholds(
         assert both <= SLACK * pkdp.certify(mechanism, attacker).delta(epsilon) + 1e-280
 
 
+@thinned(2)
 @pytest.mark.parametrize("way", [0, 1])
 @pytest.mark.parametrize(("k", "rest", "low", "high"), [(5, 9, 0.2, 0.6), (7, 3, 0.2, 0.4), (4, 4, 0.5, 0.9)])
 def test_under_both_thresholds_as_many_people_are_needed_as_under_either(

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import PkdpError
@@ -99,11 +99,13 @@ FOUND = [
 """Numbers that overflowed, or were no integers."""
 
 
+@thinned(4)
 @pytest.mark.parametrize("seed", one_in(4, sorted(set(range(80)) - SLOW)))
 def test_every_float_has_a_number_or_a_refusal(seed):
     check(*drawn(seed))
 
 
+@thinned(3)
 @pytest.mark.parametrize("case", FOUND)
 def test_what_overflowed_has_one(case):
     check(*case)
@@ -143,6 +145,7 @@ def brackets(mechanism, attacker, epsilons):
     return [(applied.bound.slack, *applied.bound.bracket(epsilons)) for applied in bounds]
 
 
+@thinned(2)
 @pytest.mark.parametrize("case", BUDGETED, ids=lambda case: f"{case[1]}-{case[2]}")
 def test_a_search_that_stops_early_certifies_no_less(case, monkeypatch):
     module, mechanism, attacker = case

@@ -13,6 +13,7 @@ from itertools import combinations_with_replacement, product
 import pandas as pd
 import pytest
 from oracle.releases import table_losses
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
@@ -51,6 +52,7 @@ def certificate(cells: int | None, box: tuple[float, float], people: int, noise:
     return pkdp.certify(mechanism, attacker, cells=cells)
 
 
+@thinned(4)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("box", [(0.125, 0.5), (0.125, 0.75), (0.25, 0.5)])
 @pytest.mark.parametrize(("cells", "people"), [(1, 1), (1, 5), (2, 4), (3, 2)])

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from oracle.laws import losses
 from oracle.leaking import geometric
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import AttackerModel, Count, GeometricNoise, Histogram, Leakage, NotCertifiableError, certify
@@ -58,6 +58,7 @@ def test_farther_numbers_are_refused(name, value):
 # Refusals -------------------------------------------------------------------------------------------------------------
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "leak",
     [

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from thorough import spread
+from thorough import spread, thinned
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Count, GeometricNoise, Histogram, PkdpError, certify
 from pkdp_pipeline.theorems.bound import Bound, Guarantee, epsilon_points
@@ -195,6 +195,7 @@ def alarm():
     signal.signal(signal.SIGPROF, before)
 
 
+@thinned(4)
 @pytest.mark.usefixtures("alarm")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
@@ -231,6 +232,7 @@ def test_extremes_give_probabilities_quickly_and_quietly(case):
         lap()
 
 
+@thinned(3)
 @pytest.mark.usefixtures("alarm")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("case", "delta"), spread(3, range(0, len(EXTREME), 19), [5e-324, 1e-9, 0.5]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few, one_in
+from thorough import few, one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.bound import least_whole, smallest_epsilon
@@ -34,6 +34,7 @@ CERTIFICATES = {
 DELTAS = (1e-200, 1e-60, 1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.9)
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("name", "delta"),
     # Inverting a noisy count is slow close to the noise: one target will do.
@@ -60,6 +61,7 @@ def test_epsilon_at_the_ends(name):
     assert nothing == math.inf or certificate.delta(nothing) == 0.0
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_arrays_equal_scalars(name):
     points = np.array([[0.0, 1e-12, 0.05], [0.4, 1.0, 3.0]])
@@ -78,6 +80,7 @@ def test_arrays_equal_scalars(name):
         assert sides[0] <= sides[1] == pytest.approx(alone, rel=slack, abs=0.0)
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_delta_does_not_grow_with_epsilon(name):
     values = CERTIFICATES[name].delta(np.linspace(0.0, 6.0, 61))

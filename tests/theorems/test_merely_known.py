@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.laws import BITS, exact_exp, lower_end
 from oracle.releases import count_losses
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.merely_known import SLACK, PassiveSearch, between
@@ -62,6 +62,7 @@ def test_nobody_who_knows_other_people_is_told_more(
         assert told <= Fraction(float(bound_of(k, p, known, cap).certified(np.array([epsilon]))[0]))
 
 
+@thinned(4)
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 @pytest.mark.parametrize(("k", "p", "known"), [(4, 0.3, 2), (6, 0.2, 9), (3, 0.7, 1), (9, 0.5, 4)])
 def test_every_number_between_two_ends_is_covered(k: int, p: float, known: int, epsilon: float) -> None:
@@ -158,6 +159,7 @@ def test_it_is_less_than_the_average_of_each_ones_worst_number(epsilon: float) -
     assert certified <= (1.0 + SLACK) * attained < 0.98 * before
 
 
+@thinned(3)
 @pytest.mark.parametrize("p", [1e-12, 1e-100, 5e-324, 1.0 - 2.0**-53])
 @pytest.mark.parametrize("cap", [None, 10**9, 10**30])
 @pytest.mark.filterwarnings("error")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 
@@ -171,6 +171,7 @@ CERTIFICATES = [
 ]
 
 
+@thinned(3)
 @pytest.mark.parametrize(("mechanism", "attacker", "protects", "slack"), CERTIFICATES)
 def test_no_delta_grows_with_epsilon(mechanism: Any, attacker: dict[str, Any], protects: str, slack: float) -> None:
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(**attacker), protects=protects)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems import noised_left
@@ -94,6 +94,7 @@ def test_exact_vectors_are_reproduced_and_never_undercut(kind: str) -> None:
         assert case["delta"] * 0.99 <= attained <= case["delta"] * (1 + 1e-9), case
 
 
+@thinned(2)
 @pytest.mark.parametrize(("k", "release", "from_one"), [(2, None, False), (3, 2, False), (4, 2, True), (3, 5, True)])
 def test_no_attacker_by_exact_enumeration_exceeds_it(k: int, release: int | None, from_one: bool) -> None:
     # With noise of ε0 = log 2 and e^ε rational, everything is a fraction. A float above log 2 has less noise.
@@ -193,6 +194,7 @@ def test_the_inversion_returns_a_certified_epsilon() -> None:
         assert float(bound.certified(np.array([epsilon * (1 - 1e-6)]))[0]) > target * (1 - 1e-3)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "more",
     [

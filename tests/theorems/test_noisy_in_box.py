@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.laws import BITS, exact_exp, lower_end
 from oracle.releases import count_losses
-from thorough import CLOSEST, examples, few
+from thorough import CLOSEST, examples, few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.noisy_blocks import Blocks, between
@@ -173,6 +173,7 @@ def test_more_people_than_some_are_bounded_by_these(shape: Any, share: float, ot
         assert divergence(shape, others + more, likely + further, epsilon) <= most * (1.0 + 1e-9) + 1e-12
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("shape", "unknown", "epsilon"),
     [

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.attacks import search
 from oracle.releases import larger_loss
-from thorough import CLOSEST, examples, few, spread
+from thorough import CLOSEST, examples, few, spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
@@ -101,6 +101,7 @@ def test_a_cap_is_exact_for_people_merely_known(shape: Any, epsilon: float, cap:
     assert all(truth(*shape, cap, epsilon, fewer) <= float(certified[0]) for fewer in range(known)) or k <= 2
 
 
+@thinned(2)
 @pytest.mark.parametrize("p", [0.02, 0.2])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.5])
 def test_numbers_of_known_people_that_add_little_are_bounded_together(p: float, epsilon: float) -> None:
@@ -131,6 +132,7 @@ def test_more_knowledge_is_never_certified_less(shape: Any, epsilons: list[float
     assert np.all(np.diff(certified) <= certified[:-1] * (slack - 1.0))
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("shape", "epsilon"),
     spread(
@@ -180,6 +182,7 @@ def test_people_merely_known_may_be_more_than_the_threshold() -> None:
     assert certificate.epsilon(1e-6) < 0.631 < 2.5
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("known", "epsilon"),
     spread(3, [1, 3, 4, 5, 6, 9, pytest.param(16, id="16", marks=pytest.mark.slow)], [0.05, 0.3, 0.8, 2.0]),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import ALL, one_in, spread
+from thorough import ALL, one_in, spread, thinned
 
 from pkdp_pipeline.theorems.counting import Counting, chord
 from pkdp_pipeline.theorems.options import Options
@@ -137,6 +137,7 @@ def test_no_noise_and_no_people_break_either_side(people, shares, at_high, noise
         assert_around(one(low, high, people - at_high, at_high, part * noise, noise), exact, math.inf)
 
 
+@thinned(2)
 @pytest.mark.parametrize("noise", one_in(3, [None, 0.5, 0.02, 0.005]))
 @pytest.mark.parametrize(("people", "low", "high"), [(10**6, 0.1, 0.9), (100, 0.05, 0.95), (10**6, 0.3, 0.3)])
 def test_an_inversion_ends_at_the_smallest_epsilon(people, low, high, noise):
@@ -150,6 +151,7 @@ def test_an_inversion_ends_at_the_smallest_epsilon(people, low, high, noise):
         assert epsilon == 0.0 or bound.certified(np.array([0.999 * epsilon]))[0] > 0.9999 * target
 
 
+@thinned(4)
 @pytest.mark.parametrize("people", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("share", [0.5, 0.5 - 1e-9, 0.49, 0.51])
 def test_few_people_near_one_half(people, share):
@@ -161,6 +163,7 @@ def test_few_people_near_one_half(people, share):
             assert_around(one(share, share, people, 0, min(epsilon, 1.9), 2.0), noisy, 1e-7)
 
 
+@thinned(2)
 @pytest.mark.parametrize(("low", "high", "at_high"), [(0.3, 0.3, 0), (0.1, 0.9, 1000), (0.2, 0.8, 1), (0.1, 0.9, 2000)])
 def test_two_thousand_people_at_tiny_delta(low, high, at_high):
     with flint.ctx.workprec(900):
@@ -195,6 +198,7 @@ BOXES = [
 ]
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("people", "low", "high", "noise"),
     spread(3, [pytest.param(*box, id=" ".join(map(str, box))) for box in BOXES], [None, 0.3, 2.0]),
@@ -243,6 +247,7 @@ def test_more_unknown_people_than_are_looked_at_is_still_sound():
     assert many[0][0] == 0.0
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("people", "share"), [(0, 0.2), (1, 0.5), (12, 0.1), (60, 0.3), (110, 0.5), (110, 0.02), (130, 0.25)]
 )
@@ -257,6 +262,7 @@ def test_several_options_average_over_fair_coins(people, share):
             assert_around((lower[index], upper[index]), exact, 0.01)
 
 
+@thinned(3)
 @pytest.mark.parametrize("noise", [None, 0.9])
 @pytest.mark.parametrize(("people", "share", "p"), [(1, 0.1, 0.3), (40, 0.2, 0.9), (90, 0.02, 0.1), (90, 0.25, 0.6)])
 def test_coins_of_another_chance_are_averaged_in_both_orders(people, share, p, noise):
@@ -275,6 +281,7 @@ def test_coins_of_another_chance_are_averaged_in_both_orders(people, share, p, n
             assert_around((lower[index], upper[index]), orders[0].max(orders[1]), 0.01)
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("people", "noise"), [(n, e) for n in (1, 7, 300, 10**4, 10**6) for e in (None, 0.5, 3.0)] + [(10**9, None)]
 )

@@ -8,7 +8,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.waiting_pair import mixed, product_above, waiting_pair
@@ -84,6 +84,7 @@ def test_pairs_nobody_can_reach_are_one_law(t, p, cap):
     assert product_above(pair, pair, 0.1) <= 1e-300
 
 
+@thinned(4)
 @pytest.mark.parametrize(("t", "p"), [(1, 0.5), (20, 0.1), (500, 0.01), (9_999, 0.5), (30, 0.999), (30, 1e-300)])
 @pytest.mark.parametrize("cap", [None, 0.9, 1.0, 1.3])
 def test_a_pair_is_made_of_two_laws(t, p, cap):

@@ -8,6 +8,7 @@ import math
 import flint
 import numpy as np
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -79,6 +80,7 @@ def test_presence_is_exact(noise, k, threshold, epsilon):
         assert upper[0] - lower[0] <= 1e-13 * upper[0] + 1e-300
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("noise", "epsilon"), [(0.5, 0.0), (0.5, 0.4), (0.5, 0.8), (0.5, 1.0), (1.5, 1.0), (1.5, 2.0), (1.5, 4.0)]
 )

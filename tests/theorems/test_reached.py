@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.laws import BITS, exact_exp, lower_end
 from oracle.releases import count_losses, larger_loss, table_losses
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.reached import Reached, ReachedBetween
@@ -51,6 +52,7 @@ def test_it_is_what_the_best_of_those_tried_reaches(shape: Any, release: int | N
     assert nothing[0] == 1.0
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("mechanism", "attacker", "most"),
     [
@@ -148,6 +150,7 @@ def test_the_value_beside_noised_cells_is_told_to_somebody(release: int | None) 
     assert truth <= certified
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("mechanism", "attacker", "most"),
     [

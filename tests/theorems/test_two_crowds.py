@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import spread
+from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.two_crowds import crowd_pair, crowds_reach
@@ -80,6 +80,7 @@ def test_the_product_is_that_of_exact_laws(
     assert found >= least * (1 - Fraction(1, 10**9)) - Fraction(1, 10**15)
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("epsilon", "case"),
     spread(2, [0.0, 0.3, 1.0, 2.0], [((3, 3), 0.3), ((5, 5), 0.5), ((2, 6), 0.25), ((6, 2), 0.25)]),
@@ -94,6 +95,7 @@ def test_the_search_finds_the_best_sizes(epsilon: float, case: tuple[tuple[int, 
     assert max(found, presence if thresholds[0] == thresholds[1] else 0.0) >= 0.99 * best
 
 
+@thinned(2)
 @pytest.mark.parametrize(("k", "p", "epsilon"), [(200, 0.1, 2.0), (50, 0.01, 4.0), (20, 0.1, 4.0), (400, 0.5, 1.0)])
 def test_the_search_follows_a_ridge(k: int, p: float, epsilon: float) -> None:
     # Far in the tail a step of one crowd alone loses orders of magnitude.
@@ -106,6 +108,7 @@ def test_the_search_follows_a_ridge(k: int, p: float, epsilon: float) -> None:
     assert crowds_reach((k, k), p, None, epsilon) >= 0.97 * best > 0.0
 
 
+@thinned(3)
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.2])
 @pytest.mark.parametrize(("k", "p", "most"), [(2, 0.5, 7), (3, 0.3, 9), (3, 0.6, 8), (4, 0.75, 9)])
 def test_nobody_reaches_more_than_two_crowds(k: int, p: float, most: int, epsilon: float) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.outputs.files import is_writable
@@ -35,6 +34,7 @@ _DUCKDB_TYPES = {
     "boolean": "BOOLEAN",
     "integer": "BIGINT",
     "natural": "UBIGINT",
+    "decimal": "DECIMAL({digits},{scale})",
     "real": "DOUBLE",
     "date": "DATE",
     "timestamp": "TIMESTAMP",
@@ -114,29 +114,21 @@ def _refusal(file: Path, error: Exception) -> PkdpError:
     )
 
 
-class _DuckDBStore:
+class _DuckDBStore(TableStore):
     """See `TableStore`."""
-
-    key = _DUCKDB
-    text = "VARCHAR"
-    whole = "BIGINT"
-    boolean = "BOOLEAN"
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
         self._connection = connection
-        self._schema = schema
         self._kinds: dict[str, bool] | None = None
         # The file's own name: without it, a schema of the same name would be ambiguous.
-        self._catalog = str(self.run("SELECT current_database()")[0][0])
+        self._names = (str(self.run("SELECT current_database()")[0][0]), schema)
+        super().__init__(_DUCKDB, "DuckDB", _DUCKDB_TYPES, self._names)
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql, list(values)).fetchall()
 
-    def place(self, table: str) -> str:
-        return ".".join(map(quoted, (self._catalog, self._schema, table)))
-
     def make_schema(self) -> None:
-        self.run(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._catalog)}.{quoted(self._schema)}")
+        self.run(f"CREATE SCHEMA IF NOT EXISTS {self.place()}")
 
     def columns(self, table: str) -> Mapping[str, str] | None:
         if self._kinds is None:  # asked once: DuckDB looks at all it has, its own views included, to answer
@@ -144,7 +136,7 @@ class _DuckDBStore:
             rows = self.run(
                 f"SELECT lower(table_name), true FROM duckdb_tables() {about} "
                 f"UNION ALL SELECT lower(view_name), false FROM duckdb_views() {about}",
-                *(self._catalog, self._schema),
+                *self._names,
             )
             self._kinds = dict(rows)
         is_table = self._kinds.get(table.lower())
@@ -152,20 +144,14 @@ class _DuckDBStore:
             return None if is_table is None else {}
         return {row[0]: row[1] for row in self.run(f"DESCRIBE {self.place(table)}")}
 
-    def type_of(self, column: PublicColumn) -> str:
-        problem = None
+    def problem(self, column: PublicColumn) -> str | None:
         if column.kind == "decimal" and column.digits > _MAX_DECIMAL_DIGITS:
-            problem = f"have more than {_MAX_DECIMAL_DIGITS} digits"
-        elif column.kind == "instant" and column.nanoseconds:
-            problem = "are instants with nanoseconds"
-        if problem is not None:
-            raise ConfigError(
-                f"{_DUCKDB}: the keys of {column.name!r} {problem}, which DuckDB cannot hold: remove {_DUCKDB}, or "
-                "change them in the source."
-            )
-        if column.kind == "decimal":
-            return f"DECIMAL({column.digits},{column.scale})"
-        return "TIMESTAMP_NS" if column.nanoseconds else _DUCKDB_TYPES[column.kind]
+            return f"have more than {_MAX_DECIMAL_DIGITS} digits"
+        return "are instants with nanoseconds" if column.kind == "instant" and column.nanoseconds else None
+
+    def type_of(self, column: PublicColumn) -> str:
+        plain = super().type_of(column)
+        return "TIMESTAMP_NS" if column.nanoseconds else plain.format(digits=column.digits, scale=column.scale)
 
     def wider(self, existing: str, wanted: str) -> str | None:
         if existing == wanted:
@@ -176,9 +162,6 @@ class _DuckDBStore:
         both = str(self.run(f"SELECT typeof(v) FROM ({values}) LIMIT 1")[0][0])
         # Where the digits of both are too many, DuckDB would cut those behind the point.
         return both if both == "DOUBLE" or _scale(both) >= max(_scale(existing), _scale(wanted)) else None
-
-    def is_real(self, kind: str) -> bool:
-        return kind == "DOUBLE"
 
     def insert(self, table: str, period: date, columns: Sequence[tuple[PublicColumn, str]], release_id: str) -> None:
         import duckdb
@@ -263,17 +246,12 @@ def in_postgres(job: Job, work: Callable[[TableStore], None], writing: bool) -> 
         raise problem
 
 
-class _PostgresStore:
+class _PostgresStore(TableStore):
     """See `TableStore`."""
 
-    key = _POSTGRES
-    text = "text"
-    whole = "bigint"
-    boolean = "boolean"
-
     def __init__(self, connection: psycopg.Connection[Any], schema: str, *, writing: bool) -> None:
-        self._connection = connection
-        self._schema = schema
+        super().__init__(_POSTGRES, "PostgreSQL", _POSTGRES_TYPES, [schema])
+        self._connection, self._schema = connection, schema
         self.run("SELECT set_config('lock_timeout', $1, true)", f"{_LOCK_SECONDS}s")
         if writing:  # to one schema one after another, also while there is no table yet
             digest = hashlib.sha256(b"pkdp outputs:" + schema.encode()).digest()
@@ -283,13 +261,10 @@ class _PostgresStore:
         cursor = self._connection.execute(sql.encode(), values or None)
         return cursor.fetchall() if cursor.description is not None else []
 
-    def place(self, table: str) -> str:
-        return f"{quoted(self._schema)}.{quoted(table)}"
-
     def make_schema(self) -> None:
         # Asked first: IF NOT EXISTS needs the right to create schemas, also where there is one.
         if not self.run("SELECT 1 FROM pg_namespace WHERE nspname = $1", self._schema):
-            self.run(f"CREATE SCHEMA {quoted(self._schema)}")
+            self.run(f"CREATE SCHEMA {self.place()}")
 
     def columns(self, table: str) -> Mapping[str, str] | None:
         rows = self.run(
@@ -309,18 +284,11 @@ class _PostgresStore:
         )
         return {name: "DATE" if column_type == "date" else column_type for name, column_type in columns}
 
-    def type_of(self, column: PublicColumn) -> str:
-        problem = None
+    def problem(self, column: PublicColumn) -> str | None:
         if column.nanoseconds:
-            problem = "have nanoseconds"
-        elif column.kind == "text" and any(value is not None and "\x00" in value for value in column.values):
-            problem = "hold a character, U+0000,"
-        if problem is not None:
-            raise ConfigError(
-                f"{_POSTGRES}: the keys of {column.name!r} {problem} that PostgreSQL cannot hold: remove "
-                f"{_POSTGRES}, or change them in the source."
-            )
-        return _POSTGRES_TYPES[column.kind]
+            return "have nanoseconds"
+        has_null = column.kind == "text" and any(value is not None and "\x00" in value for value in column.values)
+        return "hold a character, U+0000" if has_null else None
 
     def wider(self, existing: str, wanted: str) -> str | None:
         if existing == wanted:
@@ -328,9 +296,6 @@ class _PostgresStore:
         if existing in _NUMBERS and wanted in _NUMBERS:
             return max(existing, wanted, key=_NUMBERS.index)
         return None
-
-    def is_real(self, kind: str) -> bool:
-        return kind == _NUMBERS[-1]
 
     def insert(self, table: str, period: date, columns: Sequence[tuple[PublicColumn, str]], release_id: str) -> None:
         values = [map(_plain, column.values) for column, _ in columns]

@@ -11,15 +11,17 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
+    Answer,
     Kind,
     Needs,
+    Source,
     check_unique,
     newest_kind,
     period_kind,
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.extras.connect.source_tables import IbisSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
 
-Answer = TypeVar("Answer")
-
 #: Nothing is written: not to the file, and not beside it what does not fit into memory.
 _QUIET: Mapping[str, Mapping[str, object]] = {"duckdb": {"read_only": True, "temp_directory": ""}}
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31)
@@ -43,7 +43,7 @@ _CHECK = "check the names of tables and columns, and that source.query is one SE
 _FIXES = {"42501": "its user may not read it; grant SELECT on what is read", "": _CHECK}
 
 
-class IbisSource:
+class IbisSource(Source):
     """A table or a query of a database that Ibis connects to, open for reading until `close`; see `Source`.
 
     Each question is one statement. In PostgreSQL, and of a DuckDB file, all see one state of the data. Raises
@@ -55,7 +55,7 @@ class IbisSource:
         self._table = table
         self._backend: Any = None
         try:
-            self._rows = self._guarded(self._open)
+            self._rows = self.guarded(self._open)
             schema = self._rows.schema()
             check_unique(schema.names)
             self.columns: Mapping[str, Kind] = {name: _kind(kind) for name, kind in schema.items()}
@@ -78,49 +78,27 @@ class IbisSource:
             if callable(stop := getattr(connection, name, None)):
                 stop()
 
-    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
-        """See `Source.together`; each period is read alone."""
-
-    def day(self, period: PeriodTable, day: date) -> Any:
-        """See `Source.day`; with the columns that the job needs."""
+    def rows(self, period: PeriodTable, first: date, last: date, columns: Collection[str] = ()) -> Any:
+        """See `Source.rows`."""
         import ibis
 
-        chosen = self._rows.filter(self._within(period, *period.span(day)))
-        columns = {}
-        for name in self._needed:
+        self._check(columns)
+        chosen, selected = self._rows.filter(self._within(period, first, last)), {}
+        for name in (name for name in self.columns if name in {*columns, *self._needed}):
             column, kind = chosen[name], self.columns[name]
             if kind in DAYS:  # infinity, and years that have no name in Python, are no values
                 plain = column.cast("timestamp('UTC')") if kind == "instant" else column
-                columns[name] = ibis.ifelse(_is_named(column, kind), plain, ibis.null())
+                selected[name] = ibis.ifelse(_is_named(column, kind), plain, ibis.null())
             elif kind != "other":
-                columns[name] = column
-        return chosen.select(**columns)
-
-    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
-        """See `Source.counts`."""
-        import narwhals.stable.v2 as nw
-
-        from pkdp_pipeline.engines.narwhals_columns import comparable, opened
-        from pkdp_pipeline.engines.narwhals_engine import collected
-        from pkdp_pipeline.engines.narwhals_queries import as_number
-
-        self._check(unit)
-
-        def ask() -> tuple[int, int]:
-            lazy, schema = opened(self.day(period, day))
-            missing = [comparable("unit", name, schema[name]).is_null() for name in unit] or [nw.lit(False)]
-            marked = lazy.select(missing=as_number(nw.any_horizontal(*missing, ignore_nulls=False)))
-            answer = collected(marked.select(rows=nw.len(), without=nw.col("missing").sum())).to_pylist()[0]
-            return int(answer["rows"]), int(answer["without"] or 0)
-
-        return self._guarded(ask)
+                selected[name] = column
+        return chosen.select(**selected)
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
         kind = newest_kind(self.columns, column, period)
         values = self._rows[column]
         named = self._rows.filter(_is_named(values, kind))
-        newest: date | None = self._guarded(lambda: named[column].max().to_pyarrow().as_py())
+        newest: date | None = self.guarded(lambda: named[column].max().to_pyarrow().as_py())
         if not isinstance(newest, datetime):
             return newest
         if kind != "instant":
@@ -129,7 +107,7 @@ class IbisSource:
         day = newest.astimezone(ZoneInfo(zone)).date()
         # Where clocks have just gone back over midnight, an earlier moment can be of a later day.
         later = [span for span in moments(day + timedelta(1), day + timedelta(1), zone) if span[0] <= newest]
-        of_later = later and self._guarded(lambda: self._rows.filter(_in(values, later)).count().to_pyarrow().as_py())
+        of_later = later and self.guarded(lambda: self._rows.filter(_in(values, later)).count().to_pyarrow().as_py())
         return day + timedelta(1) if of_later else day
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
@@ -174,8 +152,8 @@ class IbisSource:
             raise ConfigError(f"source.query must be one SELECT statement, as {scheme} writes it.")
         return self._backend.sql(self._table.query, schema=_described(self._backend, self._table.query))
 
-    def _guarded(self, question: Callable[[], Answer]) -> Answer:
-        """Return what the database answers; what it says when it cannot could quote the data or the address."""
+    def guarded(self, question: Callable[[], Answer]) -> Answer:
+        """See `Source.guarded`; what the database says could hold the address, too."""
         name, scheme = self._table.public_name, self._table.scheme
         problem: PkdpError
         try:

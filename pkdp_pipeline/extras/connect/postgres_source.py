@@ -22,6 +22,7 @@ from pkdp_pipeline.jobs.sources.source import (
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
+    import duckdb
     from adbc_driver_postgresql.dbapi import Connection
 
     from pkdp_pipeline.extras.connect.source_tables import PostgresSourceTable
@@ -121,6 +122,8 @@ class PostgresSource(FetchedSource):
     no such table or query; `TemporaryError` if the server cannot be reached.
     """
 
+    reads_together = False  # only the rows of one period come over at a time
+
     def __init__(self, table: PostgresSourceTable, needs: Needs) -> None:
         self._rows = f"{table.rows_sql} AS pkdp_rows"
         self._address, self._name = _with_defaults(table.postgres), table.public_name
@@ -152,21 +155,21 @@ class PostgresSource(FetchedSource):
             cursor.adbc_cancel()
         super().interrupt()
 
-    def newest(self, period: PeriodTable, column: str) -> date | None:
-        """See `Source.newest`."""
-        newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period)
-        day: date | None = self._ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
+    def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
+        """See `DuckDBSource.outermost`."""
+        outermost = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
+        day: date | None = self._ask(f"SELECT {outermost} AS day FROM {self._rows}")["day"][0].as_py()
         return day
 
-    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+    def fetch(self, period: PeriodTable, first: date, last: date, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
         """See `FetchedSource.fetch`."""
         self._check(columns)
         described = [(quoted(column), self._described[column]) for column in columns]
         fetched = ", ".join(f"{column.fetched} AS {name}" for name, column in described)
         counted = ", ".join(f"{column.counted} AS {name}" for name, column in described)
-        condition = in_period(quoted(period.column), period_kind(self.columns, period), period, day)
-        rows = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {condition}")
-        return self._guarded(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
+        condition = in_period(quoted(period.column), period_kind(self.columns, period), period, first, last)
+        rows, arrow = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {condition}"), self._connection.from_arrow
+        return self.guarded(lambda: arrow(arrow(rows).project(counted).to_arrow_table()))
 
     def _check(self, columns: Iterable[str]) -> None:
         """Refuse columns that cannot be fetched."""

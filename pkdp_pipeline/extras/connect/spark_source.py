@@ -10,12 +10,13 @@ import os
 import re
 import subprocess
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.engines.period_engine import OnePeriod
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 from pkdp_pipeline.jobs.sources.files import (
@@ -25,20 +26,17 @@ from pkdp_pipeline.jobs.sources.files import (
     no_parquet,
     shown,
 )
-from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
+from pkdp_pipeline.jobs.sources.relations import connect
 from pkdp_pipeline.jobs.sources.source import Kind, Needs, Source, newest_kind, period_kind
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
     import logging
 
-    import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
-
-Answer = TypeVar("Answer")
 
 #: Settings of a session that a job starts; PYSPARK_SUBMIT_ARGS and a session of the caller's come before them.
 _SETTINGS: Mapping[str, str] = {
@@ -72,7 +70,7 @@ def open_files(table: FileSourceTable, needs: Needs) -> Source:
     return SparkSource(table, needs) if table.format == "parquet" else CsvForSpark(table, needs)
 
 
-class SparkSource:
+class SparkSource(Source):
     """Parquet data, open for reading until `close`; see `Source`.
 
     `table`: files, folders of files, or addresses that Spark reads, such as ``s3a://…``. Raises `ConfigError` if
@@ -81,6 +79,7 @@ class SparkSource:
 
     def __init__(self, table: FileSourceTable, needs: Needs) -> None:
         self._path = shown(table.files)
+        self.broken = no_parquet(self._path, "to its end ")
         local = files_of([file for file in table.files if "://" not in file], folders=True)
         addresses = [file for file in table.files if "://" in file]
         check_parquet_columns([path for path in local if Path(path).is_file()], needs.of, needs.unit)
@@ -105,35 +104,18 @@ class SparkSource:
         """See `Source.close`; a session that was here before stays."""
         self._session.close()
 
-    def interrupt(self) -> None:
-        """See `Source.interrupt`; a job of Spark ends by itself: the session may be another program's."""
-
-    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
-        """See `Source.together`; each period is read alone."""
-
-    def day(self, period: PeriodTable, day: date) -> DataFrame:
-        """See `Source.day`."""
+    def rows(self, period: PeriodTable, first: date, last: date, columns: Collection[str] = ()) -> DataFrame:
+        """See `Source.rows`."""
         from pyspark.sql import functions
 
-        column, span = _column(period.column), period.span(day)
-        condition = column.cast("date").between(*(functions.lit(bound.isoformat()).cast("date") for bound in span))
+        column = _column(period.column)
+        condition = column.cast("date").between(
+            *(functions.lit(bound.isoformat()).cast("date") for bound in (first, last))
+        )
         if period_kind(self.columns, period) == "instant":
-            clock, (begin, end) = _clock(column, period), ((bound - _EPOCH).days * _DAY for bound in span)
+            clock, (begin, end) = _clock(column, period), ((bound - _EPOCH).days * _DAY for bound in (first, last))
             condition = (clock >= functions.lit(begin)) & (clock < functions.lit(end + _DAY))
-        return self._guarded(lambda: self._frame.filter(condition))
-
-    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
-        """See `Source.counts`."""
-        from pyspark.sql import functions
-
-        present = functions.lit(True)
-        for name in unit:
-            present &= _column(name).isNotNull()
-            if self.columns[name] == "real":
-                present &= ~functions.isnan(_column(name))
-        frame, missing = self.day(period, day), functions.count_if(~present)
-        rows, without = self._guarded(lambda: frame.agg(functions.count("*"), missing).collect()[0])
-        return rows, without
+        return self.guarded(lambda: self._frame.filter(condition))
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
@@ -144,18 +126,8 @@ class SparkSource:
             days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
         named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
         newest = functions.max(functions.when(named, days))
-        latest = self._guarded(lambda: self._frame.agg(newest).collect()[0][0])
+        latest = self.guarded(lambda: self._frame.agg(newest).collect()[0][0])
         return None if latest is None else _EPOCH + timedelta(days=int(latest))
-
-    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
-        """See `Source.pandas`."""
-        frame = self.day(period, day)
-        return self._guarded(lambda: pandas_rows(frame.select(*map(_column, columns)).toArrow()))
-
-    def _guarded(self, question: Callable[[], Answer]) -> Answer:
-        with suppress(Exception):  # whatever the JVM says could quote the data
-            return question()
-        raise no_parquet(self._path, "to its end ")
 
 
 class CsvForSpark(CsvSource):
@@ -164,10 +136,22 @@ class CsvForSpark(CsvSource):
     def __init__(self, table: FileSourceTable, needs: Needs) -> None:
         self._session = _QuietSession()
         try:
-            super().__init__(table, needs.of, needs.period, self._session.spark)
+            super().__init__(table, needs.of, needs.period)
         except BaseException:
             self._session.close()
             raise
+
+    def day(self, period: PeriodTable, day: date) -> Any:
+        """See `Source.day`."""
+        frame = super().day(period, day)
+        table = (frame.alone() if isinstance(frame, OnePeriod) else frame).to_arrow_table()
+        with suppress(Exception):  # whatever Spark says could quote the data
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            # Else timestamps without a zone would be instants of the session's.
+            schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+            return self._session.spark.createDataFrame(table, schema)
+        raise ConfigError("the rows of one period cannot be handed to Spark; choose another engine for this source.")
 
     def close(self) -> None:
         """See `Source.close`; a session that was here before stays."""

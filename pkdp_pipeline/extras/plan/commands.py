@@ -18,31 +18,26 @@ from pkdp_pipeline.cli.options import (
     AsJson,
     JobFile,
     Options,
-    at_a_terminal,
     attacker_options,
     flag,
-    leaving,
     of_share,
     read_evidence_flags,
     taking,
 )
-from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
+from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 
 if TYPE_CHECKING:
     import datetime
 
-    from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.plan.answers import Plan
-    from pkdp_pipeline.extras.plan.question import Kind, Question
+    from pkdp_pipeline.extras.plan.question import Kind
     from pkdp_pipeline.extras.plan.repair import Repairs
     from pkdp_pipeline.jobs import Job
 
 
 plan_app = typer.Typer(
-    help="Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks.",
-    invoke_without_command=True,
+    help="Plan a release: which k or which noise keeps a promise, and what each costs.", no_args_is_help=True
 )
 
 _OF_BOTH: Options = {
@@ -128,48 +123,6 @@ for kind, name, options, words in _KINDS:
     )
 
 
-@plan_app.callback()
-def _ask(context: typer.Context) -> None:
-    """Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks."""
-    if context.invoked_subcommand is not None:
-        return
-    if not at_a_terminal():
-        raise ArgumentError(
-            "without a terminal there is nobody to ask: say what is published, for instance pkdp plan histogram "
-            "--days 7; pkdp plan histogram --help lists the other options."
-        )
-    with leaving():
-        from pkdp_pipeline.cli.dialogue import Asker
-        from pkdp_pipeline.cli.screen import Screen
-        from pkdp_pipeline.extras.plan import printing
-        from pkdp_pipeline.extras.plan.dialogue import ask_choice, ask_question
-
-        screen = Screen()
-        asker = Asker(screen)
-
-        def dialogue() -> Plan:
-            plan = _planned(screen, ask_question(asker))
-            printing.print_choices(screen, plan)
-            return ask_choice(asker, plan)
-
-        plan = asker.replayed(dialogue)
-        printing.print_closely(screen, plan)
-        printing.print_again(screen, plan)
-        printing.print_offer(screen, plan)
-
-
-def _planned(screen: Screen, question: Question) -> Plan:
-    from pkdp_pipeline.extras.plan.answers import planned
-
-    typer.echo()
-    try:
-        return planned(question)
-    except PkdpError:
-        screen.say("This cannot be done as asked. The same as a command, to be changed:", indent=0)
-        screen.command(question.command())
-        raise
-
-
 _DATE = "DATE"
 
 
@@ -242,13 +195,12 @@ def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tu
 
 def _write(repairs: Repairs, file: Path) -> None:
     """Write the job with the smallest change, its comments kept."""
-    smallest = next((offer for offer in repairs.offers if offer.kind == "change"), None)
-    if smallest is None:
+    if repairs.change is None:
         typer.echo("pkdp: nothing was written: no change was found.", err=True)
         return
     try:
         with file.open("x", encoding="utf-8", newline="") as target:
-            target.write(smallest.text)
+            target.write(repairs.change.text)
     except OSError as error:
         raise ConfigError(f"--write {file} cannot be written: {error.strerror}.") from None
     typer.echo(f"pkdp: wrote {file}; its ledger and its outputs are those of the job.", err=True)

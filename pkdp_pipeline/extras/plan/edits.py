@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -66,8 +66,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     """
     try:
         document = tomlkit.parse(text)
-        # Tables of a list go last and from its end, so that the numbers of the others stay true.
-        for edit in sorted(edits, key=lambda edit: -edit.path[-1] if isinstance(edit.path[-1], int) else -math.inf):
+        for edit in edits:
             table, last = value_at(document, edit.path[:-1]), edit.path[-1]
             if edit.value is None:
                 table.pop(last)
@@ -94,23 +93,17 @@ def words_of(content: Mapping[str, Any], edits: Sequence[Edit]) -> str:
 
     sentences = []
     for number, group in groupby(sorted(edits, key=release), key=release):
-        name = value_at(content, ("release", number, "name")) if number >= 0 else None
-        listed = [
-            f"without {name!r}" if len(edit.path) == 2 and name is not None else _said(content, edit) for edit in group
-        ]
-        inside = name is not None and not listed[0].startswith("without")
-        sentences.append(" and ".join(listed) + (f" in release {name!r}" if inside else ""))
+        inside = "" if number < 0 else f" in release {value_at(content, ('release', number, 'name'))!r}"
+        sentences.append(" and ".join(_said(content, edit) for edit in group) + inside)
     return "; ".join(sentences)
 
 
 def _said(content: Mapping[str, Any], edit: Edit) -> str:
-    steps = edit.path[2:] if edit.path[0] == "release" else edit.path
-    key = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in steps)[1:]
+    key = ".".join(map(str, edit.path[2:] if edit.path[0] == "release" else edit.path))
     if edit.value is None:
         return "no [attacker]" if edit.path == ("attacker",) else f"no {key}"
     before, after = value_at(content, edit.path), toml_text(edit.value)
-    plain = before is not None and not isinstance(before, Mapping | list)
-    return f"{key} = {after} instead of {toml_text(before)}" if plain else f"{key} = {after}"
+    return f"{key} = {after}" if before is None else f"{key} = {after} instead of {toml_text(before)}"
 
 
 def diff(old: str, new: str) -> str:
@@ -145,23 +138,15 @@ def distance(old: Any, new: Any) -> float:
     return abs(math.log(new / old)) if numbers else math.inf
 
 
-Kind = Literal["change", "less", "question"]
-"""Publishing otherwise; publishing less; a claim that has to be argued first, and may not be assumed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """One change with which a refused job is not refused.
+class Change:
+    """A change with which a refused job is not refused.
 
     Parameters
     ----------
-    kind : {"change", "less", "question"}
     words : str
         The change, in words.
-    claim : str
-        Of a question: the claim that has to be true, and has to be argued.
     edits : tuple of Edit
-        Empty where nothing changes but the days.
     keys : int
         How many keys of the file get another value, come or go.
     factor : float
@@ -169,26 +154,21 @@ class Offer:
     text : str
         The whole file with the change in it.
     diff : str
-        The changed lines, after ``-`` and ``+``; of a question empty: what is not argued is not to be pasted.
-    job : Job or None
+        The changed lines, after ``-`` and ``+``.
+    job : Job
         The changed job.
-    plan : Plan or None
+    plan : Plan
         The plan of the changed job.
-    last_day : datetime.date or None
-        The last day that can be published as the job is, where that is the offer.
     """
 
-    kind: Kind
     words: str
-    claim: str = ""
-    edits: Edits = ()
-    keys: int = 0
-    factor: float = 0.0
-    text: str = ""
-    diff: str = ""
-    job: Job | None = None
-    plan: Plan | None = None
-    last_day: date | None = None
+    edits: Edits
+    keys: int
+    factor: float
+    text: str
+    diff: str
+    job: Job
+    plan: Plan
 
 
 class EditSearch:
@@ -239,7 +219,7 @@ class EditSearch:
         """Return whether a change would do: foreseen from the first two days where all are alike, else tried."""
         if not self._alike:
             return self._try(edits) is not None
-        for variant, _, job in self._read(edits):
+        for _, _, job in self._read(edits):
             budgets = job.budgets() or self.budgets
             try:
                 check_together(job)
@@ -248,7 +228,7 @@ class EditSearch:
             with self._copy(job, budget=()) as ledger:
                 before = ledger.totals().account
                 first = plan_day(job, ledger, self.days[0], ahead=True)
-                if first.refused is not None or not self.reached(variant, job, first):
+                if first.refused is not None or not self.reached(job, first):
                     continue
                 foreseen = ledger.totals().extrapolated(before, job.unit, len(self.days), budgets)
                 # Another day may need evidence.
@@ -260,27 +240,25 @@ class EditSearch:
                 return True
         return False
 
-    def offer(self, kind: Kind, edits: Edits, words: str = "", claim: str = "") -> Offer | None:
-        """Return a change as an offer; None where it is refused when it is tried."""
-        tried = self._try(edits)
-        if tried is None:
+    def tried(self, edits: Edits) -> Change | None:
+        """Return a change as it was tried; None where it is refused."""
+        trial = self._try(edits)
+        if trial is None:
             return None
-        variant, text, job, plan = tried
+        variant, text, job, plan = trial
         pairs = [(value_at(self.content, edit.path), edit.value) for edit in variant]
-        return Offer(
-            kind=kind,
-            words=words or words_of(self.content, variant),
-            claim=claim,
+        return Change(
+            words=words_of(self.content, variant),
             edits=variant,
             keys=sum(keys_changed(*pair) for pair in pairs),
             factor=sum(distance(*pair) for pair in pairs),
             text=text,
-            diff="" if kind == "question" else diff(self.text, text),
+            diff=diff(self.text, text),
             job=job,
             plan=plan,
         )
 
-    def reached(self, edits: Edits, job: Job, day: PlannedDay) -> bool:
+    def reached(self, job: Job, day: PlannedDay) -> bool:
         """Return whether each release that is held to the target has its share of it."""
         if self.target is None:
             return True
@@ -288,7 +266,6 @@ class EditSearch:
             self.target.epsilon or math.inf,
             1 / max(sum(job.kind(release) != "total" for release in job.release), 1),
         )
-        argued = any(edit.path[0] == "attacker" and edit.value is not None for edit in edits)
         # Without evidence days add up by their noise alone.
         apart = self._one_day and self._new
         covered = apart or covers_periods(job.declared() or self.evidence)
@@ -301,7 +278,7 @@ class EditSearch:
         return all(
             reaches(release)
             for declared, release in zip(job.release, day.releases, strict=True)
-            if self._all or declared not in self.job.release or (argued and declared.attacker is None)
+            if self._all or declared not in self.job.release
         )
 
     def _try(self, edits: Edits) -> tuple[Edits, str, Job, Plan] | None:
@@ -319,7 +296,7 @@ class EditSearch:
                 if exit_code(error) != REFUSED and not isinstance(error, ConfigError | ArgumentError):
                     raise
                 continue
-            if plan.refused is None and self.reached(variant, job, plan.days[0]):
+            if plan.refused is None and self.reached(job, plan.days[0]):
                 yield variant, text, job, plan
 
     def _read(self, edits: Edits) -> Iterator[tuple[Edits, str, Job]]:
@@ -333,9 +310,8 @@ class EditSearch:
         """Yield the change, and the same without attackers that may say nothing any more beside noise."""
         yield edits
         noised = [edit.path[1] for edit in edits if edit.path[0] == "release" and "noise" in edit.path]
-        gone = any(edit.path[0] == "release" and len(edit.path) == 2 for edit in edits)
         own = tuple(edit for number in noised for edit in self._only_leakage(("release", number, "attacker")))
-        common = self._only_leakage(("attacker",)) if noised or gone else ()
+        common = self._only_leakage(("attacker",)) if noised else ()
         yield from (edits + way for way in dict.fromkeys((own, common, own + common)) if way)
 
     def _only_leakage(self, path: tuple[str | int, ...]) -> Edits:

@@ -117,12 +117,6 @@ def print_offer(screen: Screen, plan: Plan) -> None:
     screen.say(f"Words in capitals are yours to fill in{above}.")
 
 
-def print_again(screen: Screen, plan: Plan) -> None:
-    """Print the command that asks the same."""
-    screen.head("The same as a command")
-    screen.command(plan.question.command())
-
-
 def plan_document(plan: Plan, drawn: bool | None = None) -> str:
     """Return a plan as JSON, which `pkdp_pipeline/schemas/plan.v1.json` describes. Where there is no ε, it is null."""
     question, counts = plan.question, plan.counts

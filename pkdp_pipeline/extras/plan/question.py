@@ -1,4 +1,4 @@
-"""Question: what ``pkdp plan`` is asked, by flags or in a dialogue, and the command that asks it again."""
+"""Question: what ``pkdp plan`` is asked, by flags, and the command that asks it again."""
 
 from __future__ import annotations
 

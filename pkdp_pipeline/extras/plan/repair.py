@@ -1,26 +1,24 @@
-"""Repair: the smallest changes with which a refused job is certifiable, each tried before it is offered."""
+"""Repair: the smallest change with which a refused job is certifiable, tried before it is offered."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import REFUSED, PkdpError, exit_code
-from pkdp_pipeline.extras.plan.changes import changes, fewer_releases, questions
-from pkdp_pipeline.extras.plan.edits import EditSearch, Offer
+from pkdp_pipeline.extras.plan.changes import changes
+from pkdp_pipeline.extras.plan.edits import Change, EditSearch
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
 from pkdp_pipeline.jobs.job import Job, load_job
-
-_KINDS = ("change", "less", "question")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
-    """A job's plan for some days and, where it is refused, the changes that would help.
+    """A job's plan for some days and, where it is refused, the change that would help.
 
     Parameters
     ----------
@@ -36,8 +34,8 @@ class Repairs:
         The target of changed releases besides the budgets.
     tried_days : tuple of datetime.date
         On which days changes were tried: those that are not published yet.
-    offers : tuple of Offer
-        The smallest first; empty where nothing is refused, or nothing was found.
+    change : Change or None
+        The smallest; None where nothing is refused, or nothing was found.
     """
 
     job: Job
@@ -47,7 +45,7 @@ class Repairs:
     short: bool = False
     target: Target | None = None
     tried_days: tuple[date, ...] = ()
-    offers: tuple[Offer, ...] = ()
+    change: Change | None = None
 
     @property
     def day(self) -> date | None:
@@ -56,7 +54,7 @@ class Repairs:
 
 
 def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target | None = None) -> Repairs:
-    """Say what a job file would do and, where it is refused for privacy, which changes are the smallest.
+    """Say what a job file would do and, where it is refused for privacy, which change is the smallest.
 
     No data are read; the ledger, the file and the outputs stay as they are. Raises `ConfigError` if the file cannot be
     used, `LedgerError` or `TemporaryError` if the ledger cannot be read.
@@ -73,9 +71,9 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
 
     Notes
     -----
-    Every offer was tried: the change was written into the file's text, which was read as strictly as any, and run dry
-    on all days that are not published yet. A change is the least of its kind: with a k one smaller, with noise one
-    step less (three digits are offered) it is refused. Assumptions are never changes: they come last, as questions.
+    The change was tried: it was written into the file's text, which was read as strictly as any, and run dry on all
+    days that are not published yet. It is the least of its kind: with a k one smaller, with noise one step less (three
+    digits are offered) it is refused. Assumptions are never changes: they have to be argued.
     """
     job, given_days = load_job(path), tuple(days)
     plan, error = None, None
@@ -89,9 +87,12 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     if error is None and target is None:
         return Repairs(job=job, days=given_days, plan=plan)
     search = EditSearch(Path(path), given_days, target)
-    if error is None and plan is not None and all(search.reached((), job, day) for day in plan.days[:1]):
+    if error is None and plan is not None and all(search.reached(job, day) for day in plan.days[:1]):
         return Repairs(job=job, days=given_days, plan=plan, target=target)
-    offers = _offers(search, plan, error) if search.days else ()  # what is published stays
+    # A release that is refused comes after those of the day that are not.
+    position = None if plan is None or plan.refused is None else len(plan.refused.releases)
+    every_change = changes(search, position) if search.days else ()  # what is published stays
+    tried = filter(None, map(search.tried, every_change))
     return Repairs(
         job=job,
         days=given_days,
@@ -100,36 +101,5 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
         short=error is None,
         target=search.target,
         tried_days=search.days,
-        offers=_in_order(offers),
+        change=min(tried, key=lambda change: (change.keys, change.factor), default=None),
     )
-
-
-def _offers(search: EditSearch, plan: Plan | None, error: PkdpError | None) -> Iterator[Offer]:
-    allowed = [] if plan is None else [planned_day for planned_day in plan.days if planned_day.refused is None]
-    # A release that is refused comes after those of the day that are not.
-    position = None if plan is None or plan.refused is None else len(plan.refused.releases)
-    yield from filter(None, (search.offer("change", edits) for edits in changes(search, position)))
-    if error is not None and any(
-        release.outcome == "publish" for planned_day in allowed for release in planned_day.releases
-    ):
-        last = allowed[-1].day
-        yield Offer(kind="less", words=f"the job as it is, up to {last.isoformat()}", last_day=last)
-    yield from filter(None, (search.offer("less", edits) for edits in fewer_releases(search)))
-    assumptions = questions(search, position, error)
-    yield from filter(None, (search.offer("question", *question) for question in assumptions))
-
-
-def _in_order(offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return the offers, the smallest first; without those that hold a smaller one."""
-    unique = list({(offer.words, offer.diff): offer for offer in offers}.values())
-    places = [{edit.path for edit in offer.edits} for offer in unique]
-    rank = [_KINDS.index(offer.kind) for offer in unique]
-    kept = [
-        number
-        for number in range(len(unique))
-        if not any(
-            places[other] and places[other] < places[number] and rank[other] <= rank[number]
-            for other in range(len(unique))
-        )
-    ]
-    return tuple(unique[number] for number in sorted(kept, key=lambda n: (rank[n], unique[n].keys, unique[n].factor)))

@@ -21,8 +21,8 @@ from pkdp_pipeline.extras.start.init_text import DAYS, EVERY, ONE_NUMBER, Draft,
 from pkdp_pipeline.model.attacker import AttackerModel
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.cli.dialogue import Asker
     from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.start.dialogue import Asker
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.jobs.tables import PeriodTable
 
@@ -82,8 +82,8 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that exists.")] = False,
 ) -> None:
     """Write a first job file for a Parquet, CSV or Excel file: looks at columns and dates, and asks."""
-    from pkdp_pipeline.cli.dialogue import Asker
     from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.start.dialogue import Asker
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
     whole = WholeFile.of(file, **keys)
@@ -97,10 +97,11 @@ def init(
     given |= {"cells_per_unit": cells_per_unit, "evidence": evidence, "budget": budget, "about": about}
     _check_given(given, whole)
     draft = Draft(file=file, whole=whole, place=place, keys=keys, domain=domain or [], time_zone=time_zone)
-    draft.job(_read(given))  # what cannot be is said before anything is asked
-    if period is not None:
-        draft.dates(period)  # before anything is asked: another option may be needed to read it
-    screen, missing = Screen(), _missing(given)
+    screen, missing, answered = Screen(), _missing(given), _read(given)
+    if missing:  # what cannot be, or cannot be read without another option, is said before anything is asked
+        draft.job(answered)
+    if missing and period is not None:
+        draft.dates(answered)
     if missing and not at_a_terminal():
         typed = keys | given | {"domain": domain, "time_zone": time_zone, "job": job, "force": force}
         raise ArgumentError(how_to_give(draft, typed, missing))
@@ -216,14 +217,14 @@ def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None) -> dic
 
     The job file is read after each answer, and one that it cannot have is asked for again.
     """
-    from pkdp_pipeline.cli.dialogue import ask_attacker, ask_evidence, ask_known
+    from pkdp_pipeline.extras.start.dialogue import ask_attacker, ask_evidence, ask_known
 
     whole, answers = draft.whole, _read(given)
 
     def check(*, planned: bool = False, **answer: Any) -> None:
         try:
             if "period" in answer:
-                draft.dates(answer["period"], answer["form"])
+                draft.dates(answers | answer)
             if planned:
                 draft.planned(answers | answer)
             draft.job(answers | answer)
@@ -298,9 +299,9 @@ def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None) -> dic
         if not given["independent"]:
             asker("init_dependent", check=independent)
         if answers["attacker"] is None:
-            answers["attacker"] = ask_attacker(asker, table=True, protects="presence", noise=False)
+            answers["attacker"] = ask_attacker(asker)
         elif given["known"] is None:
-            answers["attacker"] = ask_known(asker, answers["attacker"], "in the table")
+            answers["attacker"] = ask_known(asker, answers["attacker"])
         if answers["evidence"] is None:
             note = f"With no, one {every} can be published without noise, and no second."
             adds_up = partial(lambda evidence: check(planned=True, evidence=evidence))

@@ -65,6 +65,7 @@ class Draft:
     time_zone: str | None
 
     def __post_init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
         self._dates: dict[tuple[str, str | None], tuple[date | None, date | None]] = {}
         self._kinds: dict[tuple[str, str | None], tuple[Kind, str | None]] = {}
         self._machine_zone = clock.machine_zone()
@@ -75,16 +76,19 @@ class Draft:
 
         text = self.text(answers)
         try:
-            return read_job(text, self.place)
+            if text not in self._jobs:
+                self._jobs[text] = read_job(text, self.place)
+            return self._jobs[text]
         except ConfigError as error:
             wrong = str(error).partition(" cannot be used:\n")[2]  # there is no such file yet
         raise ConfigError(wrong.strip())
 
-    def dates(self, column: str, form: str | None = None) -> tuple[date | None, date | None]:
+    def dates(self, answers: Mapping[str, Any]) -> tuple[date | None, date | None]:
         """Return the oldest and the newest date in the file; a `PkdpError` where they cannot be read as dates."""
+        column, form = answers["period"], answers["form"]
         if (column, form) in self._dates:
             return self._dates[column, form]
-        job: Any = self.job({"period": column, "form": form})
+        job: Any = self.job(answers)
         with closing(job.source.open(job.needs())) as source:
             oldest, newest = source.outermost(job.period, column, "min"), source.newest(job.period, column)
         if newest is not None and newest > job.period.today() + timedelta(1):  # it is tomorrow elsewhere
@@ -106,7 +110,7 @@ class Draft:
         """
         from pkdp_pipeline.jobs.dry_run import plan_job
 
-        job, (oldest, newest) = self.job(answers), self.dates(answers["period"], answers["form"])
+        job, (oldest, newest) = self.job(answers), self.dates(answers)
         period = job.period
         over = period.span(period.today())[0] - timedelta(1)
         first = period.span(oldest or over)[0]

@@ -10,7 +10,7 @@ import decimal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError
@@ -57,45 +57,60 @@ class PublicColumn:
     nanoseconds: bool = False
 
 
-class TableStore(Protocol):
-    """One database in one transaction. Placeholders of its SQL are ``$1``, ``$2`` and so on.
+class TableStore:
+    """One database in one transaction: its types, and how it is asked and written to.
 
-    Attributes
+    Parameters
     ----------
     key : str
         The key that names it in the job file.
-    text, whole, boolean : str
-        Its types of texts, of 64-bit integers and of booleans, as `columns` returns them.
+    database : str
+        The program's name.
+    types : mapping of str to str
+        The type of each kind of column, as `columns` returns it.
+    places : sequence of str
+        The names before that of a table: of its schema, and of what holds that.
     """
 
-    key: str
-    text: str
-    whole: str
-    boolean: str
+    def __init__(self, key: str, database: str, types: Mapping[str, str], places: Sequence[str]) -> None:
+        self.key, self.types, self._database, self._places = key, types, database, places
 
-    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows."""
-
-    def place(self, table: str) -> str:
-        """Return a table's quoted name with its schema."""
-
-    def make_schema(self) -> None:
-        """Create the schema unless it exists."""
-
-    def columns(self, table: str) -> Mapping[str, str] | None:
-        """Return names and types of a table's columns; None where there is none, none of them for a view."""
+    def place(self, table: str = "") -> str:
+        """Return a table's quoted name with its schema, or that of the schema."""
+        return ".".join(map(quoted, (*self._places, *filter(None, [table]))))
 
     def type_of(self, column: PublicColumn) -> str:
         """Return the type that holds a column, or raise `ConfigError` where there is none."""
+        if (problem := self.problem(column)) is not None:
+            raise ConfigError(
+                f"{self.key}: the keys of {column.name!r} {problem}, which {self._database} cannot hold: remove "
+                f"{self.key}, or change them in the source."
+            )
+        return self.types[column.kind]
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement, whose placeholders are ``$1``, ``$2`` and so on, and return its rows."""
+        raise NotImplementedError
+
+    def make_schema(self) -> None:
+        """Create the schema unless it exists."""
+        raise NotImplementedError
+
+    def columns(self, table: str) -> Mapping[str, str] | None:
+        """Return names and types of a table's columns; None where there is none, none of them for a view."""
+        raise NotImplementedError
+
+    def problem(self, column: PublicColumn) -> str | None:
+        """Return what the keys of a column are that it cannot hold; None where it holds them."""
+        raise NotImplementedError
 
     def wider(self, existing: str, wanted: str) -> str | None:
         """Return the type that holds what both hold; None where values would not stay what they are."""
-
-    def is_real(self, kind: str) -> bool:
-        """Return whether a type is that of floats."""
+        raise NotImplementedError
 
     def insert(self, table: str, period: date, columns: Sequence[tuple[PublicColumn, str]], release_id: str) -> None:
         """Add rows; each column comes with the table's type."""
+        raise NotImplementedError
 
 
 def check_names(job: Job, key: str, *, longest: int, reserved: Sequence[str] = ()) -> None:
@@ -166,8 +181,8 @@ def does_not_fit(key: str, table: str, column: PublicColumn, existing: str) -> C
 
 
 def _registry_columns(store: TableStore) -> dict[str, str]:
-    texts = dict.fromkeys(("release_id", "sentence", "certificate"), store.text)
-    return {"dataset": store.text, "name": store.text, "period": "DATE", **texts}
+    texts = dict.fromkeys(("release_id", "sentence", "certificate"), store.types["text"])
+    return {"dataset": store.types["text"], "name": store.types["text"], "period": "DATE", **texts}
 
 
 def _create(store: TableStore, table: str, columns: Mapping[str, str]) -> None:
@@ -188,8 +203,8 @@ def _check_shape(
     store: TableStore, table: str, by: Sequence[str], own: Sequence[str], existing: Mapping[str, str]
 ) -> None:
     expected = ["period", *by, *own, "release_id"]
-    types = {"period": "DATE", "count": store.whole, "release_id": store.text}
-    types |= {"exact": store.boolean} if "exact" in own else {}
+    types = {"period": "DATE", "count": store.types["integer"], "release_id": store.types["text"]}
+    types |= {"exact": store.types["boolean"]} if "exact" in own else {}
     keys = [kind for name, kind in existing.items() if name in by]
     if (
         list(existing) != expected
@@ -227,14 +242,14 @@ def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn], own:
     existing = store.columns(table)
     if existing is None:
         types = {column.name: kind for column, kind in zip(columns, wanted, strict=True)}
-        _create(store, table, {"period": "DATE", **types, "release_id": store.text})
+        _create(store, table, {"period": "DATE", **types, "release_id": store.types["text"]})
         return wanted
     _check_shape(store, table, [column.name for column in columns[: -len(own)]], own, existing)
     fitted = []
     for column, kind in zip(columns, wanted, strict=True):
         before = existing[column.name]
         after = store.wider(before, kind)
-        if after is None or (store.is_real(after) and not _stays(store, table, column, before)):
+        if after is None or (after == store.types["real"] and not _stays(store, table, column, before)):
             raise does_not_fit(store.key, table, column, before)
         if after != before:
             store.run(f"ALTER TABLE {store.place(table)} ALTER COLUMN {quoted(column.name)} TYPE {after}")
@@ -244,7 +259,7 @@ def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn], own:
 
 def _stays(store: TableStore, table: str, column: PublicColumn, before: str) -> bool:
     """Return whether old and new keys stay what they are in a column of floats."""
-    if store.is_real(before):
+    if before == store.types["real"]:
         return _exactly_real(column.values)
     old = store.run(f"SELECT DISTINCT {quoted(column.name)} FROM {store.place(table)}")
     return _exactly_real([*column.values, *(value for (value,) in old)])

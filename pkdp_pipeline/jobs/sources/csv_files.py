@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pkdp_pipeline.engines.rows import literal, quoted
-from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_forms import (
     DATE_FORMATS,
     DECIMAL_COMMA,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-_KEPT, _REJECTED, _SCANS = "pkdp_kept", "pkdp_rejected", "pkdp_scans"
+_FETCHED, _REJECTED, _SCANS = "pkdp_fetched", "pkdp_rejected", "pkdp_scans"
 _MAX_REJECTED = 1000
 _MISSHAPEN = ("MISSING COLUMNS", "TOO MANY COLUMNS")
 _MARK = "pkdp_mistyped_"
@@ -56,9 +56,8 @@ _MARK = "pkdp_mistyped_"
 class CsvSource(FetchedSource):
     """CSV files, open for reading until `close`; see `Source`.
 
-    The first day is read from the files, and kept. With the second it is clear that more than one is asked for:
-    what is needed of the files is kept in memory, as text, where it fits. Raises `ConfigError` if the files cannot be
-    read as CSV.
+    What is fetched is kept in memory under its types: one period, or all that are read together, where they fit. Raises
+    `ConfigError` if the files cannot be read as CSV.
 
     Parameters
     ----------
@@ -66,8 +65,6 @@ class CsvSource(FetchedSource):
         Returns which of the columns that it is given are needed.
     period : PeriodTable, optional
         Without one the files are only read `whole`.
-    spark : object, optional
-        The Spark session that counts the rows.
     """
 
     def __init__(
@@ -75,13 +72,12 @@ class CsvSource(FetchedSource):
         table: FileSourceTable,
         needed: Callable[[Collection[str]], Sequence[str]],
         period: PeriodTable | None = None,
-        spark: Any = None,
     ) -> None:
         if any("://" in file for file in table.files):
             raise ConfigError(
                 "source: CSV is read from files of this machine, not from addresses; store it as Parquet."
             )
-        self._table, self._spark = table, spark
+        self._table = table
         self._files, self._name = files_of(table.files), shown(table.files)
         self._utf8 = Utf8(table)
         try:
@@ -97,10 +93,7 @@ class CsvSource(FetchedSource):
         self._needed = needed(self.columns)
         self._period = "" if period is None else period.column  # no column is named ""
         self._clock = _new_name(self.columns)
-        self._kept: duckdb.DuckDBPyRelation | None = None
-        self._tried_to_keep = False
-        #: Of rows with too few or too many values, by file: what their period column holds, None where nothing says.
-        self._misshapen: dict[str, set[str | None]] = {}
+        self._fetches = 0
 
     def _agreed(
         self, needed: Callable[[Collection[str]], Sequence[str]], period: PeriodTable | None
@@ -117,29 +110,15 @@ class CsvSource(FetchedSource):
             declared = {period.column: "date" if period.time_zone is None else "instant"}
         return columns | {name: kind for name, kind in (declared | self._table.types).items() if name in columns}
 
-    def day(self, period: PeriodTable, day: date) -> Any:
-        """See `Source.day`."""
-        if self._spark is None:
-            return self.relation(period, day)
-        table = self.table(period, day)
-        with suppress(Exception):  # whatever Spark says could quote the data
-            from pyspark.sql.pandas.types import from_arrow_schema
-
-            # Else timestamps without a zone would be instants of the session's.
-            return self._spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
-        raise ConfigError("the rows of one period cannot be handed to Spark; choose another engine for this source.")
-
-    def newest(self, period: PeriodTable, column: str) -> date | None:
-        """See `Source.newest`."""
-        return self.outermost(period, column)
-
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
-        """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
+        """See `DuckDBSource.outermost`."""
         newest = outermost_day(quoted(column), newest_kind(self.columns, column, period), period, which)
         typed = self._typed([column])
-        day: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
-        self._check_misshapen("FALSE")
-        return day
+
+        def day(texts: duckdb.DuckDBPyRelation) -> date | None:
+            return cast("date | None", texts.project(typed).aggregate(newest).fetchall()[0][0])
+
+        return self._of_texts(day, "FALSE")
 
     def whole(self) -> Any:
         """Return all rows, with all columns, as an Arrow table.
@@ -147,9 +126,7 @@ class CsvSource(FetchedSource):
         Raises `ConfigError` if the files cannot be read to their end; the message holds no value.
         """
         typed = self._typed(list(self.columns))
-        table = self._of_texts(lambda texts: texts.project(typed).to_arrow_table())
-        self._check_misshapen("TRUE")
-        return table
+        return self._of_texts(lambda texts: texts.project(typed).to_arrow_table(), "TRUE")
 
     def first_texts(self, rows: int) -> dict[str, list[str]]:
         """Return what stands in the first rows of each column, as it is written; missing values are left out."""
@@ -165,75 +142,61 @@ class CsvSource(FetchedSource):
         super().close()
         self._utf8.close()
 
-    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+    def fetch(self, period: PeriodTable, first: date, last: date, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
         """See `FetchedSource.fetch`."""
-        condition = in_period(quoted(self._clock), period_kind(self.columns, period), period, day)
-        if self._day is not None and self._day[1] != day:
-            self._keep()
+        condition = in_period(quoted(self._clock), period_kind(self.columns, period), period, first, last)
+        # Another name each time: a frame of what was fetched before must not be one of what is fetched now.
+        before, self._fetches = f"{_FETCHED}_{self._fetches}", self._fetches + 1
+        table = f"{_FETCHED}_{self._fetches}"
 
-        def read(texts: duckdb.DuckDBPyRelation) -> Any:
-            kept = self._kept if period.column == self._period and {*columns} <= {*self._needed} else None
-            rows = self._with_clock(texts, columns, period.column) if kept is None else kept
+        def read(texts: duckdb.DuckDBPyRelation) -> None:
+            rows = self._with_clock(texts, columns, period.column).filter(condition)
             # In two steps: what is wrong in another period does not matter in this one.
-            selected = rows.filter(condition).project(", ".join(map(quoted, columns))).to_arrow_table()
-            return self._connection.from_arrow(selected).project(self._typed(columns)).to_arrow_table()
+            selected = rows.project(", ".join(map(quoted, columns))).sql_query()
+            self._connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE {table} AS WITH selected AS MATERIALIZED ({selected}) "
+                f"SELECT {self._typed(columns)} FROM selected"
+            )
 
-        table = self._of_texts(read)
-        self._check_misshapen(condition)
-        return table
+        self._connection.execute(f"DROP TABLE IF EXISTS {before}")
+        self._of_texts(read, condition)
+        return self._connection.table(table)
 
-    def _check_misshapen(self, condition: str) -> None:
-        """Refuse rows with too few or too many values that may be of a period."""
-        import duckdb
+    def _check_left_out(self, condition: str | None) -> None:
+        """Refuse rows that DuckDB has left out: all but those with too few or too many values of another period.
 
-        for file, texts in self._misshapen.items():
-            matching: list[Any] = [None]
-            with suppress(duckdb.Error):  # a period that cannot be read
-                if None not in texts:
-                    values = ", ".join(literal(str(text)) for text in texts if text not in self._table.null)
-                    rows = self._connection.sql(f"SELECT unnest([{values}]::VARCHAR[]) AS {quoted(self._period)}")
-                    matching = self._with_clock(rows, [self._period], self._period).filter(condition).fetchall()
-            if matching:
-                raise self._no_csv(file)
-
-    def _note(self, file: str, row: Sequence[str]) -> None:
-        """Note a row that has too few or too many values."""
-        header = self._headers[file]
-        place = header.index(self._period) if self._period in header else len(row)
-        self._misshapen.setdefault(file, set()).add(row[place] if place < len(row) else None)
-
-    def _note_rejected(self) -> None:
-        """Note the rows that DuckDB has left out."""
+        `condition`: of the rows that were asked for; None where it does not matter which rows have so many values.
+        """
         if not self._connection.sql(f"SELECT 1 FROM duckdb_tables() WHERE table_name = {literal(_SCANS)}").fetchall():
             return
         left_out = f"SELECT file_path, error_type, csv_line FROM {_REJECTED} JOIN {_SCANS} USING (scan_id, file_id)"
         rejected = self._connection.execute(left_out).fetchall()
         for table in (_REJECTED, _SCANS):
             self._connection.execute(f"DELETE FROM {table}")
+        misshapen: dict[tuple[str, str | None], None] = {}
         for path, kind, line in rejected:
             file = self._utf8.file(path)
             if kind not in _MISSHAPEN or len(rejected) >= _MAX_REJECTED:
                 raise self._no_csv(file, "" if kind in _MISSHAPEN else ENCODED)
             rows: list[list[str]] = [[]]
             with suppress(csv.Error):
-                rows = list(csv.reader([line.strip("\r\n")], delimiter=self._table.delimiter, strict=True))
-            self._note(file, rows[0] if rows else [])
+                rows = list(csv.reader([line.strip("\r\n")], delimiter=self._table.delimiter, strict=True)) or rows
+            named = dict(zip(self._headers[file], rows[0], strict=False))
+            misshapen[file, named.get(self._period)] = None
+        for file, text in misshapen:
+            if condition is not None and self._may_be_of(text, condition):
+                raise self._no_csv(file)
 
-    def _keep(self) -> None:
-        """Keep what the job needs in memory, where it fits; else each period is read from the files."""
+    def _may_be_of(self, text: str | None, condition: str) -> bool:
+        """Return whether a row may be one that was asked for, by what its period column holds; None: nothing says."""
         import duckdb
 
-        if self._tried_to_keep or self._period not in self._needed:
-            return
-        self._tried_to_keep = True
-
-        def keep(texts: duckdb.DuckDBPyRelation) -> None:
-            rows = self._with_clock(texts, self._needed, self._period)
-            with suppress(duckdb.OutOfMemoryException):
-                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_KEPT} AS {rows.sql_query()}")
-                self._kept = self._connection.table(_KEPT)
-
-        self._of_texts(keep)
+        with suppress(duckdb.Error):  # a period that cannot be read
+            if text is not None:
+                rows = self._connection.sql(f"SELECT unnest([{literal(text)}]) AS {quoted(self._period)}")
+                clock = self._with_clock(rows, [self._period], self._period)
+                return text not in self._table.null and bool(clock.filter(condition).fetchall())
+        return True
 
     def _with_clock(
         self, texts: duckdb.DuckDBPyRelation, columns: Sequence[str], period: str
@@ -290,17 +253,17 @@ class CsvSource(FetchedSource):
         good = f"CASE WHEN {fits} THEN TRY_CAST({written} AS {form.sql_type}) END"
         return f"CASE WHEN {name} IS NOT NULL THEN coalesce({good}, {mark}) END"
 
-    def _of_texts(self, question: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
-        """Return what DuckDB answers about the texts; what it says when it cannot is not passed on."""
+    def _of_texts(self, question: Callable[[duckdb.DuckDBPyRelation], Answer], condition: str | None = None) -> Answer:
+        """Return what DuckDB answers about the texts, see `_check_left_out`; what it says when it cannot is dropped."""
         import duckdb
 
-        complaint: PkdpError
+        complaint: Exception
         try:
             answer = question(self._texts(self._files))
-            self._note_rejected()
+            self._check_left_out(condition)
             return answer
         except duckdb.OutOfMemoryException:
-            complaint = self._broken
+            complaint = self.broken
         except duckdb.Error as error:
             complaint = self._complaint(error, self._name)
             if not isinstance(error, duckdb.InterruptException):
@@ -311,7 +274,6 @@ class CsvSource(FetchedSource):
         """Ask about one file after another, and return what is wrong with the first that is."""
         import duckdb
 
-        self._kept, self._tried_to_keep = None, False  # what is kept is of all files
         for file in self._files if len(self._files) > 1 else ():
             try:
                 question(self._texts([file]))

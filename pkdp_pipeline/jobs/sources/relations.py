@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.memory import connect as private_connection
 from pkdp_pipeline.engines.memory import disconnect
@@ -16,16 +16,20 @@ from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.engines.relation_engine import INSTANTS, in_microseconds, is_fine, is_number
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.sources.source import Kind, Needs, check_unique, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import (
+    Kind,
+    Needs,
+    Source,
+    check_unique,
+    newest_kind,
+    period_kind,
+)
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas as pd
 
     from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
-
-Answer = TypeVar("Answer")
 
 _KINDS: Mapping[str, Kind] = {
     "|".join(INSTANTS): "instant",
@@ -47,15 +51,22 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-class DaySource:
-    """A source of whose periods a DuckDB connection of its own makes relations; see `Source`.
+class DuckDBSource(Source):
+    """A source whose `rows` are relations of a DuckDB connection of its own; see `Source`.
 
     `connection`: closed with the source. `broken`: the error where the rows cannot be read to their end.
     """
 
+    reads_together = True
+    """Whether many periods are best read at once; otherwise each is read when it is asked for."""
+
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Kind], broken: PkdpError) -> None:
-        self._connection, self._broken = connection, broken
+        self._connection, self.broken = connection, broken
         self.columns = columns
+        self._together: Sequence[date] = ()
+        self._periods: Periods | None = None
+        self._stopped = False
+        self._newest: dict[str, date | None] = {}
 
     def close(self) -> None:
         """See `Source.close`."""
@@ -63,133 +74,108 @@ class DaySource:
 
     def interrupt(self) -> None:
         """See `Source.interrupt`."""
+        self._together, self._stopped = (), True
+        if self._periods is not None:
+            self._periods.stopped = True
         self._connection.interrupt()
 
-    def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
-        """Return the rows of a day's period with the columns that the job needs, and these."""
+    def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
+        """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
         raise NotImplementedError
 
     def together(self, period: PeriodTable, days: Sequence[date]) -> None:
-        """See `Source.together`."""
+        """See `Source.together`; one period is read alone."""
+        self._together = days if len(days) > 1 and self.reads_together else ()
+        self._periods, self._stopped, self._newest = None, False, {}
 
     def day(self, period: PeriodTable, day: date) -> Any:
-        """See `Source.day`."""
-        return self.relation(period, day)
+        """See `Source.day`; a frame of many periods where they are read together."""
+        if day in self._together and self._periods is None:
+            self._read_together(period)
+        if day not in self._together or self._periods is None:
+            return self.rows(period, *period.span(day))
+        return OnePeriod(self._periods, day, partial(self.rows, period, *period.span(day)))
+
+    def _read_together(self, period: PeriodTable) -> None:
+        kind, span = period_kind(self.columns, period), (self._together[0], period.span(self._together[-1])[1])
+        try:
+            relation = self.rows(period, *span)
+        except PkdpError:  # because of another period perhaps: each is read alone
+            if self._stopped:
+                raise
+            self._together = ()
+            return
+        column = in_microseconds(quoted(period.column), str(relation[period.column].types[0]))
+        self._periods = Periods(relation, first_day(column, kind, period))
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
+        frame = DuckDBSource.day(self, period, day)
+        counted = frame.periods.rows(tuple(unit), day) if isinstance(frame, OnePeriod) else None
+        if counted is not None:
+            return counted[:2]
         names = [(quoted(column), self.columns[column]) for column in unit]
         present = [is_number(name) if kind == "real" else f"{name} IS NOT NULL" for name, kind in names]
         missing = f"count(*) FILTER (WHERE NOT ({' AND '.join(['TRUE', *present])}))"
-        relation = self.relation(period, day, unit)
-        rows, without = self._guarded(lambda: relation.aggregate(f"count(*), {missing}").fetchall()[0])
+        relation = self.rows(period, *period.span(day), unit)
+        rows, without = self.guarded(lambda: relation.aggregate(f"count(*), {missing}").fetchall()[0])
         return rows, without
 
-    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
-        """See `Source.pandas`."""
-        relation = self.relation(period, day, columns)
-        return self._guarded(lambda: pandas_rows(relation.project(", ".join(map(quoted, columns))).to_arrow_table()))
-
-    def _guarded(self, question: Callable[[], Answer]) -> Answer:
-        import duckdb
-
-        try:
-            return question()
-        except duckdb.Error:  # whose words can quote the data
-            pass
-        raise self._broken
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """See `Source.newest`; asked once of periods that are read together."""
+        if column not in self._newest:
+            self._newest[column] = self.outermost(period, column)
+        return self._newest[column] if self._together else self._newest.pop(column)
 
 
-class RelationSource(DaySource):
-    """A relation with the rows of all periods; see `DaySource`."""
+class RelationSource(DuckDBSource):
+    """A relation with the rows of all periods; see `DuckDBSource`."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, broken: PkdpError
     ) -> None:
         self._relation = relation
         self._types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-        self._together: Sequence[date] = ()
-        self._periods: Periods | None = None
-        self._newest: dict[str, date | None] = {}
         super().__init__(connection, {name: kind_of(sql_type) for name, sql_type in self._types.items()}, broken)
 
-    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
-        """See `Source.together`; one period is read alone."""
-        self._together, self._periods, self._newest = days if len(days) > 1 else (), None, {}
-
-    def interrupt(self) -> None:
-        """See `Source.interrupt`."""
-        if self._periods is not None:
-            self._periods.stopped = True
-        self._together = ()
-        super().interrupt()
-
-    def day(self, period: PeriodTable, day: date) -> Any:
-        """See `Source.day`; a frame of many periods where they are read together."""
-        if day not in self._together:
-            return self.relation(period, day)
-        if self._periods is None:
-            kind = period_kind(self.columns, period)
-            rows = self.relation(period, self._together[0], until=self._together[-1])
-            self._periods = Periods(rows, first_day(self._moments(period.column), kind, period))
-        return OnePeriod(self._periods, day, partial(self.relation, period, day))
-
-    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
-        """See `Source.counts`."""
-        rows = self.day(period, day)
-        counted = rows.periods.rows(tuple(unit), day) if isinstance(rows, OnePeriod) else None
-        return super().counts(period, day, unit) if counted is None else counted[:2]
-
-    def relation(
-        self, period: PeriodTable, day: date, columns: Collection[str] = (), *, until: date | None = None
-    ) -> duckdb.DuckDBPyRelation:
-        """See `DaySource.relation`; all columns, read where they are asked for, and all periods to that of `until`."""
+    def rows(self, period: PeriodTable, first: date, last: date, columns: Collection[str] = ()) -> Any:
+        """See `Source.rows`; all columns, read where they are asked for."""
         kind, stored = period_kind(self.columns, period), self._types[period.column]
-        condition = in_period(quoted(period.column), kind, period, day, until=until, stored=stored)
-        return self._guarded(lambda: self._relation.filter(condition))
-
-    def _moments(self, column: str) -> str:
-        """Return SQL for a column that days are cut from: not from nanoseconds, which DuckDB would round first."""
-        return in_microseconds(quoted(column), self._types[column])
-
-    def newest(self, period: PeriodTable, column: str) -> date | None:
-        """See `Source.newest`; asked once where periods are read together."""
-        if column in self._newest:
-            return self._newest[column]
-        latest = self.outermost(period, column)
-        if self._together:
-            self._newest[column] = latest
-        return latest
+        condition = in_period(quoted(period.column), kind, period, first, last, stored=stored)
+        return self.guarded(lambda: self._relation.filter(condition))
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
-        """Return the latest day as `newest` does, or with ``"min"`` the earliest."""
-        kind = newest_kind(self.columns, column, period)  # which refuses a column that is not there
-        day = outermost_day(self._moments(column), kind, period, which)
-        latest: date | None = self._guarded(lambda: self._relation.aggregate(day).fetchall()[0][0])
-        return latest
+        """See `DuckDBSource.outermost`."""
+        kind = newest_kind(self.columns, column, period)
+        day = outermost_day(in_microseconds(quoted(column), self._types[column]), kind, period, which)
+        outermost: date | None = self.guarded(lambda: self._relation.aggregate(day).fetchall()[0][0])
+        return outermost
 
 
-class FetchedSource(DaySource):
-    """A source whose periods are fetched into memory, one at a time; see `DaySource`."""
+class FetchedSource(DuckDBSource):
+    """A source whose rows are fetched into memory; see `DuckDBSource`."""
 
     _needed: Sequence[str] = ()
-    _day: tuple[PeriodTable, date, Any] | None = None
+    _fetched: tuple[PeriodTable, date, date, duckdb.DuckDBPyRelation] | None = None
 
-    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
-        """Return these columns of the rows of a day's period as an Arrow table."""
+    def fetch(self, period: PeriodTable, first: date, last: date, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
+        """Return these columns of the rows of some days, in memory."""
         raise NotImplementedError
 
-    def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
-        """See `DaySource.relation`."""
-        table = self.table(period, day, columns)
-        return self._guarded(lambda: self._connection.from_arrow(table))
-
-    def table(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> Any:
-        """Return `relation` as an Arrow table, fetched unless it is what was asked for last."""
-        wanted = [column for column in self.columns if column in {*columns, *self._needed}]
-        if self._day is None or self._day[:2] != (period, day) or not {*wanted} <= {*self._day[2].column_names}:
-            self._day = (period, day, self.fetch(period, day, wanted))
-        return self._day[2]
+    def rows(self, period: PeriodTable, first: date, last: date, columns: Collection[str] = ()) -> Any:
+        """See `Source.rows`; what was fetched last is not fetched again."""
+        kind, name = period_kind(self.columns, period), period.column
+        wanted = [column for column in self.columns if column in {name, *columns, *self._needed}]
+        known = self._fetched
+        if known is None or not (
+            known[0] == period and known[1] <= first and last <= known[2] and {*wanted} <= {*known[3].columns}
+        ):
+            self._fetched = None
+            known = self._fetched = period, first, last, self.fetch(period, first, last, wanted)
+        _, begin, end, relation = known
+        if (begin, end) == (first, last):
+            return relation
+        return self.guarded(lambda: relation.filter(in_period(quoted(name), kind, period, first, last)))
 
 
 def kind_of(sql_type: str) -> Kind:
@@ -198,14 +184,13 @@ def kind_of(sql_type: str) -> Kind:
 
 
 def in_period(
-    column: str, kind: Kind, period: PeriodTable, day: date, *, until: date | None = None, stored: str = "TIMESTAMP"
+    column: str, kind: Kind, period: PeriodTable, first: date, last: date, *, stored: str = "TIMESTAMP"
 ) -> str:
-    """Return SQL, for DuckDB and PostgreSQL, for whether a quoted column lies in the period of a day.
+    """Return SQL, for DuckDB and PostgreSQL, for whether a quoted column lies between two days, both included.
 
-    Or in one up to that of `until`. It says the same once more, roughly, in a way that indexes and the statistics of
-    files answer. `stored`: DuckDB's type of the column.
+    It says the same once more, roughly, in a way that indexes and the statistics of files answer. `stored`: DuckDB's
+    type of the column.
     """
-    first, last = period.span(day)[0], period.span(until or day)[1]
     on_day = f"CAST({_clock(in_microseconds(column, stored), kind, period)} AS DATE)"
     condition = f"{on_day} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'"
     exactly = stored in ("TIMESTAMP_S", "TIMESTAMP_MS") or (
@@ -234,46 +219,6 @@ def outermost_day(column: str, kind: Kind, period: PeriodTable, which: str = "ma
 
 def _clock(column: str, kind: Kind, period: PeriodTable) -> str:
     return f"timezone({literal(str(period.time_zone))}, {column})" if kind == "instant" else column
-
-
-def pandas_rows(table: Any) -> pd.DataFrame:
-    """Return an Arrow table as a frame whose dtypes depend on its types alone, never on the rows.
-
-    They are text, nullable whole numbers and booleans, times in microseconds.
-    """
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for position, field in enumerate(table.schema):
-        kind = _plain(field.type)
-        if kind != field.type:
-            column = table.column(position)
-            if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
-                # A cast would cut those before 1970 the other way.
-                column = pc.floor_temporal(column.cast(pa.timestamp("ns", kind.tz)), unit="microsecond")
-            table = table.set_column(position, field.name, column.cast(kind, safe=False))
-    whole = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    dtypes: dict[Any, Any] = {
-        **{getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in whole},
-        pa.bool_(): pd.BooleanDtype(),
-        pa.string(): pd.StringDtype(na_value=float("nan")),
-    }
-    frame: pd.DataFrame = table.to_pandas(types_mapper=dtypes.get, date_as_object=False)
-    return frame
-
-
-def _plain(kind: Any) -> Any:
-    """Return the one Arrow type under which all engines give a column."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind):
-        return pa.string()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", tz=None if kind.tz is None else "UTC")
-    return pa.timestamp("us") if pa.types.is_date(kind) else kind
 
 
 def open_duckdb(table: DuckDBSourceTable, needs: Needs) -> RelationSource:

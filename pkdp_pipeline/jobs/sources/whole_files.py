@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
@@ -14,6 +14,9 @@ from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 from pkdp_pipeline.jobs.sources.files import check_parquet_columns, files_of, no_parquet
 from pkdp_pipeline.jobs.sources.relations import connect, kind_of
 from pkdp_pipeline.jobs.sources.source import Kind
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,9 @@ class WholeFile:
             with closing(CsvSource(table, tuple)) as source:
                 return cls(table=table, columns=source.columns, _path=file)
         check_parquet_columns([file], lambda names: (), ())
-        return cls(table=table, columns=_of_parquet(file), _path=file)
+        relation = _parquet(file)
+        kinds = map(kind_of, map(str, relation.types))
+        return cls(table=table, columns=dict(zip(relation.columns, kinds, strict=True)), _path=file)
 
     def first_texts(self, rows: int = 100) -> Mapping[str, list[str]]:
         """Return what is written in the first rows of each column; of Parquet, whose types say it, nothing.
@@ -74,23 +79,13 @@ class WholeFile:
         if self.table.format != "parquet":
             with closing(CsvSource(self.table, tuple)) as source:
                 return source.whole()
-        import duckdb
-
         check_parquet_columns([self._path], lambda names: [name for name in names if name in {*named, *unit}], unit)
-        try:
-            return connect().read_parquet(self._path, hive_partitioning=False)
-        except duckdb.Error:
-            pass
-        raise no_parquet(self._path)
+        return _parquet(self._path)
 
 
-def _of_parquet(file: str) -> dict[str, Kind]:
+def _parquet(file: str) -> duckdb.DuckDBPyRelation:
     import duckdb
 
-    try:
-        with connect() as connection:
-            relation = connection.read_parquet(file, hive_partitioning=False)
-            return dict(zip(relation.columns, map(kind_of, map(str, relation.types)), strict=True))
-    except duckdb.Error:
-        pass
+    with suppress(duckdb.Error):  # whose words could quote the file
+        return connect().read_parquet(file, hive_partitioning=False)
     raise no_parquet(file)

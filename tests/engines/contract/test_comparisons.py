@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from adapters import Adapter, adapters, plain
-from thorough import ALL, spread
+from thorough import ALL, spread, thinned
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ArgumentError
@@ -193,6 +193,7 @@ def differing(table, queries, door):
     return {query: found[query] for query, wanted in queries.items() if not agree(found[query], wanted)}
 
 
+@thinned(2)
 @pytest.mark.parametrize(("door", "part"), spread(4, EVERY, range(4)))
 def test_a_constant_takes_the_type_of_the_column(door, part):
     wrong = []
@@ -204,6 +205,7 @@ def test_a_constant_takes_the_type_of_the_column(door, part):
     assert not wrong
 
 
+@thinned(2)
 @pytest.mark.parametrize("door", EVERY)
 def test_columns_are_compared_alike_or_refused_alike(door):
     wrong = []
@@ -246,6 +248,7 @@ ORDERED = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("door", EVERY)
 def test_what_comes_first_does_so_everywhere(door):
     wrong = {}
@@ -260,6 +263,7 @@ def test_what_comes_first_does_so_everywhere(door):
     assert not wrong
 
 
+@thinned(4)
 @pytest.mark.parametrize("door", EVERY)
 @pytest.mark.parametrize(
     "cells",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from adapters import adapters
 from drawn import draw
-from thorough import one_in, spread
+from thorough import one_in, spread, thinned
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
@@ -94,6 +94,7 @@ RULES = [
 ]
 
 
+@thinned(4)
 @pytest.mark.parametrize(("adapter", "units", "one_cell", "most"), spread(5, FRAMES, [*UNITS, "two columns"], RULES))
 def test_every_engine_follows_the_rule(adapter, units, one_cell, most):
     if units == "unsigned" and "uint64" in adapter.unheld:
@@ -113,6 +114,7 @@ def pandas_frame(column):
 NUMBERS = [1, -1, 0, 2**40, *range(2, 50)]
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "column",
     [
@@ -166,6 +168,7 @@ OTHERS = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_nobody_else_s_row_changes_what_is_drawn(name):
     """A column's dtype, or how its values are written, may be owed to one other person's row."""
@@ -176,6 +179,7 @@ def test_nobody_else_s_row_changes_what_is_drawn(name):
     assert sum(abs(more.get(cell, 0) - alone.get(cell, 0)) for cell in CELLS) == len(others)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("ids", "cells"), one_in(5, product(["range", "range * 1000", "range * 1048576", "'p' || range"], [2, 3, 5, 12]))
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from adapters import adapters
 from drawn import draw
-from thorough import spread
+from thorough import spread, thinned
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
@@ -43,6 +43,7 @@ def drawn_by(person, cell):
     return draw([person], [cell])
 
 
+@thinned(3)
 @pytest.mark.parametrize("adapter", FRAMES)
 @pytest.mark.parametrize("cells", [("north", "south", "a"), ("Å", None, "b")])
 def test_of_equals_a_hash_of_the_unit_and_the_cell_draws(adapter, cells):
@@ -53,6 +54,7 @@ def test_of_equals_a_hash_of_the_unit_and_the_cell_draws(adapter, cells):
     assert abs(found[(cells[0],)] - PEOPLE / 2) < 2.5 * PEOPLE**0.5
 
 
+@thinned(3)
 @pytest.mark.parametrize("adapter", FRAMES)
 @pytest.mark.parametrize("most", [2, 3])
 def test_of_more_cells_a_hash_draws_so_many(adapter, most):
@@ -93,6 +95,7 @@ PAIRS = [
 ]
 
 
+@thinned(3)
 @pytest.mark.parametrize(("adapter", "keys", "units", "one_cell"), spread(8, FRAMES, PAIRS, ["most_frequent", "hash"]))
 def test_every_engine_draws_the_same(adapter, keys, units, one_cell, references):
     rows = rows_of(keys, units)
@@ -113,6 +116,7 @@ def test_what_is_most_frequent_is_not_drawn(adapter):
     assert found == {("a",): PEOPLE}
 
 
+@thinned(2)
 @pytest.mark.parametrize(("adapter", "one_cell"), spread(2, FRAMES, ["most_frequent", "hash"]))
 def test_whole_numbers_are_drawn_alike_as_whole_numbers_and_as_reals(adapter, one_cell):
     numbers = [None, *range(1, PEOPLE - 3), 10**15, 10**16, 2**62]

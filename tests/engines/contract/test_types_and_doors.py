@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from column_types import COLUMNS, NO_UNIT, TYPES, coded, page
 from doors import ATTACKER, arrow_frame, doors
-from thorough import spread
+from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
 
@@ -34,16 +34,19 @@ ROWS = pa.table(
 )
 
 
+@thinned(2)
 @pytest.mark.parametrize("door", EVERY)
 def test_every_door_counts_people_by_cell(door):
     assert door.count(ROWS, by="city", unit="person", k=2) == {"a": 2, "b": 2, None: 2}
 
 
+@thinned(2)
 @pytest.mark.parametrize("door", spared(0))
 def test_every_door_counts_people_by_several_columns(door):
     assert door.count(ROWS, by=["city", "kept"], unit="person", k=2) == {("a", 1): 2, (None, 2): 2}
 
 
+@thinned(2)
 @pytest.mark.parametrize("door", spared(1))
 def test_every_door_counts_the_people_chosen(door):
     assert door.count(ROWS, by="kept", unit="person", k=2, where="city in ['a', 'b']", sql="city IN ('a', 'b')") == {
@@ -51,6 +54,7 @@ def test_every_door_counts_the_people_chosen(door):
     }
 
 
+@thinned(2)
 @pytest.mark.parametrize("door", spared(0))
 def test_every_door_drops_rows_without_a_unit(door):
     kept = {"where": "kept == 1", "sql": "kept = 1"}
@@ -82,6 +86,7 @@ def cases():
     ]
 
 
+@thinned(2)
 @pytest.mark.parametrize(("door", "column"), cases())
 def test_a_type_means_the_same_through_every_door(door, column):
     values = column.column
@@ -109,6 +114,7 @@ def test_the_page_shows_what_is_tested():
 LARGE = [10**30 + number for number in (0, 0, 1, 1, 2)]
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("kind", "rule"), spread(2, [pl.Int128, pl.UInt128], ["error", "hash", "most_frequent", "first"])
 )
@@ -183,6 +189,7 @@ def test_columns_whose_names_differ_in_case_are_refused_as_unit_and_key(door):
             door.count(table, k=2, **ask)
 
 
+@thinned(2)
 @pytest.mark.parametrize("door", [door for door in doors() if not door.marks], ids=lambda door: door.name)
 def test_a_list_names_no_unit_also_where_there_is_no_row(door):
     table = pa.table({"x": pa.array([], pa.list_(pa.int64())), "all": pa.array([], pa.string())})

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from adapters import ADAPTERS, adapters
-from thorough import spread
+from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, Units, engine_for
@@ -43,6 +43,7 @@ NAMES = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("people", NAMES.values(), ids=NAMES)
 def test_a_unit_of_several_types_is_refused(people):
     frame = clinic([*people, None])
@@ -70,6 +71,7 @@ def test_a_unit_of_one_type_is_counted(people):
     assert count == 30
 
 
+@thinned(2)
 @pytest.mark.parametrize("dtype", ["float64", "Float64", "double[pyarrow]", "category", "float32"])
 def test_large_whole_numbers_among_reals_are_refused(dtype):
     """One missing value makes whole numbers reals, among which 2^53 and 2^53 + 1 are one person."""
@@ -140,6 +142,7 @@ SPACED = {
 }
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("adapter", "people"), spread(3, FRAMES, [pytest.param(people, id=name) for name, people in SPACED.items()])
 )
@@ -148,6 +151,7 @@ def test_names_that_differ_by_spaces_around_them_are_found(adapter, people):
         assert engine_for(frame).units(frame, ("person",)) == Units(alike=True)
 
 
+@thinned(4)
 @pytest.mark.parametrize("adapter", FRAMES)
 @pytest.mark.parametrize(
     "people", [(), (None,), ("",), ("ann", "Ann", "an n"), ("ann ", " bob"), ("ann ", "ann "), ("\ufeffann", "ann")]
@@ -157,6 +161,7 @@ def test_other_names_are_told_apart(adapter, people):
         assert engine_for(frame).units(frame, ("person",)) == Units()
 
 
+@thinned(2)
 @pytest.mark.parametrize("adapter", FRAMES)
 def test_a_unit_of_several_columns_is_one_when_all_of_them_are(adapter):
     numbers = pa.array([1, 2, 1, None], pa.int64())
@@ -217,6 +222,7 @@ def measured(largest, kind, *others):
     return pa.table({"person": people, "clinic": ["a"] * len(people), "day": range(len(people))})
 
 
+@thinned(3)
 @pytest.mark.parametrize(("adapter", "kind"), spread(2, EVERY, LEAST))
 def test_whole_numbers_that_rounding_may_have_made_one_are_found_everywhere(adapter, kind):
     """80 people of HUGEINT whom DuckDB's COPY writes as DOUBLE were published as 41."""
@@ -231,6 +237,7 @@ def test_whole_numbers_that_rounding_may_have_made_one_are_found_everywhere(adap
         assert asked(frame).table["count"].tolist() == [28]
 
 
+@thinned(4)
 @pytest.mark.parametrize(
     ("adapter", "kind", "ask"),
     spread(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import itertools
 import json
 import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -21,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "dbt"
 FILES = ("dbt_project.yml", "profiles.yml", "models/flights_of_day.sql", "models/aircraft_by_carrier.sql")
 DAY = "2013-01-02"
+NUMBERS = itertools.count()
 
 PROJECT = """
 name: people
@@ -73,19 +77,43 @@ EVENTS = pd.DataFrame(
 )
 
 
+#: Imports dbt once, which takes most of a short run; each run is a process of its own, forked from there.
+FORKING = """
+import json, os, sys
+import dbt.adapters.duckdb, dbt.cli.main, pkdp_pipeline.extras.connect.dbt
+
+for line in sys.stdin:
+    folder, arguments, printed = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        os.environ["DBT_PROFILES_DIR"] = folder
+        file = os.open(printed, os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        sys.argv = ["dbt", "--no-use-colors", *arguments]
+        sys.exit(dbt.cli.main.cli())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@cache
+def forking() -> subprocess.Popen[str]:
+    """Return the process that runs of dbt are forked from; it ends with this one, whose pipe it reads."""
+    environment = {**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    command = [ROOT / ".venv-duckdb1" / "bin" / "python", "-c", FORKING]
+    started = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(started.communicate)
+    return started
+
+
 def dbt(folder: Path, *arguments: str) -> tuple[int, str]:
     """Run dbt in a folder; return its exit code and what it prints."""
-    environment = {**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_PROFILES_DIR": str(folder)}
-    done = subprocess.run(
-        [ROOT / ".venv-duckdb1" / "bin" / "dbt", "--no-use-colors", *arguments],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    printed, process = folder / f"printed.{next(NUMBERS)}", forking()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    print(json.dumps([str(folder), arguments, str(printed)]), file=process.stdin, flush=True)
+    return int(process.stdout.readline()), printed.read_text(encoding="utf-8")
 
 
 def results(folder: Path) -> dict[str, tuple[str, str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from analyst import database, policy
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import connect
@@ -193,6 +194,7 @@ def test_a_token_is_for_one_host_alone(scene: Scene) -> None:
         assert asked == []
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -212,6 +214,7 @@ def test_what_is_no_gate(scene: Scene, content: bytes, told: str) -> None:
         connect(url, token=scene.token)
 
 
+@thinned(2)
 @pytest.mark.parametrize("seconds", ["Infinity", "NaN", "-1000", "1e300", "1" + "0" * 400])
 def test_a_gate_may_say_anything_about_how_long_it_takes(seconds: str) -> None:
     policy = f'{{"tables": {{"events": {{"columns": {{}}}}}}, "limits": {{"seconds": {seconds}}}}}'

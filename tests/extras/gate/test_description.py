@@ -6,6 +6,7 @@ import json
 
 import duckdb
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.gate.description import describe, look_up, totals
@@ -62,6 +63,7 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     assert "secret" not in json.dumps(told)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "more",
     [

@@ -14,7 +14,7 @@ import duckdb
 import pandas as pd
 import pytest
 from analyst import count, database, histogram, policy, rows
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import (
@@ -181,6 +181,7 @@ def public(path: Path, request: pytest.FixtureRequest) -> Iterator[Gate]:
         yield gate
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "question",
     [

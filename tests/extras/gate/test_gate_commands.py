@@ -19,6 +19,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli.main import app
@@ -212,6 +213,7 @@ def test_check_warns_of_a_password_that_others_read(files):
     assert "secret@" not in told
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -424,7 +426,7 @@ def served(tmp_path_factory, source):
         gives_nothing_to_foreign_web_pages_and_bears_nonsense(port)
         curl(files, port, ben)
         # It is stopped while it counts.
-        write(100)
+        write(40)
         asking = threading.Thread(target=lambda: answers.append(asked(port, ben, SLOWLY)))
         asking.start()
         until(lambda: charged(files)[2:] or answers)
@@ -457,7 +459,7 @@ def until(fact):
     ends = time.monotonic() + 60
     while not fact():
         assert time.monotonic() < ends
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 def further_tables(files):

@@ -121,7 +121,7 @@ def until(fact: Callable[[], object]) -> None:
     ends = time.monotonic() + 300
     while not fact():
         assert time.monotonic() < ends
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 @pytest.fixture

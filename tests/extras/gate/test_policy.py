@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 from analyst import database, histogram, policy, rows
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError
@@ -159,6 +160,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database(tmp_path_factory.mktemp("people"))
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [

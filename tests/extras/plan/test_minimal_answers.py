@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from planning_questions import KINDS, answered
+from thorough import thinned
 
 #: How many questions of each kind are asked in one go: 59 in all; `make slow` asks six thousand.
 ASKED = {
@@ -16,6 +17,7 @@ ASKED = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", KINDS)
 def test_the_answer_holds_and_its_neighbour_fails(name):
     found = answered(name, ASKED[name], 0)

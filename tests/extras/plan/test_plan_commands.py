@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import copy
-import fcntl
 import functools
 import json
 import math
-import os
-import pty
 import re
-import select
 import shlex
-import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
 from pathlib import Path
 
 import jsonschema
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.plan import commands as plan_commands
 from pkdp_pipeline.extras.plan.planning import choices, largest_p_max, smallest_unknown
 from pkdp_pipeline.extras.report.statement import what_if
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
@@ -118,6 +109,7 @@ def test_the_smallest_unknown_is_the_librarys():
     assert plan(*BOX, "--no-noise", "--no-curves")["limits"] == [{"field": "unknown", "declared": 200, "limit": least}]
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", one_in(2, PLANS))
 def test_the_json_follows_its_schema_and_its_command_asks_the_same(name):
     document = plan(*PLANS[name], "--no-curves")
@@ -212,7 +204,6 @@ def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((), "without a terminal there is nobody to ask"),
         (("histogram", "--p-max", 2), "must be a probability"),
         (("histogram", "--p-max", 0.1, "--influence", "bold"), "influence must be one of"),
         (("histogram", "--p-max", 0.1, "--protects", "both"), "protects must be one of"),
@@ -319,106 +310,3 @@ def needing() -> subprocess.CompletedProcess[str]:
 
 def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database(needing):
     assert needing.returncode == 0, needing.stderr
-
-
-def in_the_foreground():
-    # Of a test run in the background, Ctrl-C is ignored, and so it would be here.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def talk(answers: list[str | int], *, seconds: float = 300.0) -> tuple[str, int]:
-    """Run `pkdp plan` in a pseudo terminal; an answer is a line, or the number of a control character."""
-    lead, follow = pty.openpty()
-    fcntl.ioctl(follow, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    program = subprocess.Popen(
-        [sys.executable, "-m", "pkdp_pipeline.cli.main", "plan"],
-        stdin=follow,
-        stdout=follow,
-        stderr=follow,
-        env={**environment, "TERM": "dumb", "PYTHONIOENCODING": "utf-8"},
-        start_new_session=True,
-        preexec_fn=in_the_foreground,
-    )
-    os.close(follow)
-    shown, asked, waiting, end = b"", 0, list(answers), time.monotonic() + seconds
-    answer, pressed, again = "", b"", 0.0
-    try:
-        while time.monotonic() < end:
-            if select.select([lead], [], [], 0.1)[0]:
-                try:
-                    piece = os.read(lead, 65536)
-                except OSError:
-                    break  # the other end is closed
-                if not piece:
-                    break
-                shown += piece
-            elif waiting and shown[asked:].endswith(b"> "):
-                asked, answer = len(shown), waiting.pop(0)
-                pressed = bytes([answer]) if isinstance(answer, int) else f"{answer}\n".encode()
-                again = time.monotonic() + 2
-                os.write(lead, pressed)
-            elif isinstance(answer, int) and time.monotonic() > again and program.poll() is None:
-                # A signal that comes while a module is imported can get lost: people press the keys again.
-                again = time.monotonic() + 2
-                os.write(lead, pressed)
-            elif program.poll() is not None:
-                break
-        code = program.wait(60)
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"it goes on; it has shown {shown.decode(errors='replace')!r}") from None
-    finally:
-        if program.poll() is None:
-            os.kill(program.pid, signal.SIGKILL)
-            program.wait()
-        os.close(lead)
-    return shown.decode().replace("\r\n", "\n"), code
-
-
-@pytest.fixture
-def left() -> tuple[str, int]:
-    """What a dialogue shows at a terminal that is left with Ctrl-C, and its exit code."""
-    return talk(["", "?", 3])
-
-
-def test_the_dialogue_can_be_left(left):
-    shown, code = left
-    assert code == 130
-    assert shown.rstrip().endswith("Left. Nothing was written.")
-    assert "Traceback" not in shown
-    assert max(map(len, shown.splitlines())) <= 80
-
-
-def answered(monkeypatch, answers: list[str], width: int):
-    monkeypatch.setattr(plan_commands, "at_a_terminal", lambda: True)
-    return CliRunner(env={"COLUMNS": str(width)}).invoke(
-        cli.app, ["plan"], input="".join(f"{line}\n" for line in answers)
-    )
-
-
-def test_the_dialogue_ends_with_the_answer_the_command_and_a_piece_of_a_job_file(monkeypatch):
-    #        kind, hidden, noise, p_max (bad, help, good), known, times, ε, δ, counts
-    answers = ["", "", "?", "no", "120 %", "?", "10 %", "1", "back", "0", "1", "", "", "", "back", ""]
-    done = answered(monkeypatch, answers, 80)
-    assert done.exit_code == 0, done.output
-    told = words(done.stdout)
-    for text in (
-        "It must be a probability: a number from 0 to 1",
-        "never estimated from the data to be protected",
-        "Noise changes every number a little, at random.",
-        "no noise, k = 30",
-        "If the attacker is stronger than declared",
-        "pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6",
-        "[[release]]",
-        "k = 30",
-    ):
-        assert text in told, text
-
-
-def test_a_dialogue_that_is_refused_gives_the_command_to_be_changed(monkeypatch):
-    refused = answered(monkeypatch, ["", "", "no", "50 %", "0", "1", "0", "", ""], 120)
-    assert refused.exit_code == 4, refused.output
-    told = words(refused.stdout + refused.stderr)
-    assert "pkdp plan histogram --p-max 0.5 --epsilon 0 --delta 1e-6 --no-noise" in told
-    assert "no threshold k up to" in told

@@ -6,6 +6,7 @@ import io
 
 import pytest
 from rich.console import Console
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli.screen import Screen
@@ -57,6 +58,7 @@ def shown(made, *, width: int, encoding: str = "utf-8") -> str:
     return raw.getvalue().decode(encoding)
 
 
+@thinned(2)
 @pytest.mark.parametrize("width", [40, 200])
 def test_nothing_is_wider_than_the_terminal(made, width):
     shown(made, width=width)

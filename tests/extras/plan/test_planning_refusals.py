@@ -6,7 +6,7 @@ import math
 from random import Random
 
 import pytest
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline import (
     ArgumentError,
@@ -77,6 +77,7 @@ def test_k_is_too_small_for_any_p_max_above_0():
     assert largest_p_max(Histogram(k=4), **TARGET) == 0.0
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("ask", "words"),
     [

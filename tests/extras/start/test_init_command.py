@@ -12,15 +12,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from moved_clock import clock_at
-from thorough import spread
+from thorough import spread, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import clock
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.cli.dialogue import Asker
 from pkdp_pipeline.extras.start import init_command
+from pkdp_pipeline.extras.start.dialogue import Asker
+from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.job import read_job
 
 pytestmark = pytest.mark.usefixtures("short_grid")
 
@@ -70,6 +72,14 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
     assert (job["missing_unit"], job.get("one_cell")) == ("drop", "hash" if "--by" in how else None)
     assert "budget" not in job
     assert "about" not in job
+
+
+def test_what_is_given_is_read_as_one_job(folder, monkeypatch):
+    texts = []
+    monkeypatch.setattr(job_module, "read_job", lambda text, file: texts.append(text) or read_job(text, file))
+    made = run("init", "besuche.csv", *CSV, *NOISED)
+    assert made.exit_code == 0, made.stderr
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize("how", [EXACT, NOISED])
@@ -156,7 +166,7 @@ def test_all_that_is_declared_is_asked_at_a_terminal(folder, typed):
     )
     made = run("init", "besuche.csv", *CSV)
     assert made.exit_code == 0, made.stderr
-    names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_dependent", "p_max_of_cells"]
+    names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_dependent", "p_max"]
     names += ["known", "influence"]
     about = ["Title", "Publisher", "Contact", "Argued by", "Argument", "Argued on"]
     assert asked == [*names, "evidence", "init_budget", *about]
@@ -245,6 +255,7 @@ def test_what_is_given_is_not_asked(folder, typed):
 MECHANISM = "--noise and --cells-per-unit (or --p-max, --known, --evidence and --independent)"
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("given", "missing"),
     [
@@ -431,6 +442,7 @@ def test_with_noise_a_person_counts_in_as_many_cells_as_is_said(folder, cells, e
     assert table["count"].sum() == cells * 40
 
 
+@thinned(2)
 @pytest.mark.parametrize(("epsilon", "cells"), spread(4, [0.1, 0.3, 1.0, 2.5], [1, 2, 3, 7]))
 def test_the_noise_of_all_cells_of_a_person_is_what_was_asked_for(folder, epsilon, cells):
     made = run("init", "besuche.csv", *CSV, *NOISED[:6], "--noise", epsilon, "--cells-per-unit", cells)
@@ -557,6 +569,7 @@ WRONG = [
 ]
 
 
+@thinned(4)
 @pytest.mark.parametrize(("words", "told"), WRONG)
 def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, told):
     (folder / "there.toml").write_text("mine", encoding="utf-8")

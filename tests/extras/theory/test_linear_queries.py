@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 
@@ -112,6 +112,7 @@ def test_one_class_is_as_private_as_its_count_and_no_more(weight):
         assert true <= certified(certificate, growth) <= true * (1 + Fraction(1, 100)) + Fraction(1, 10**15)
 
 
+@thinned(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_counts_by_weight_class_together_tell_no_more_than_the_smallest_class(seed):
     rng = np.random.default_rng([12, seed])
@@ -164,6 +165,7 @@ def _exponent(value, prime):
     return found
 
 
+@thinned(4)
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_mean_of_numbers_from_a_list_tells_more_than_their_histogram_is_certified_to(mean, seed):

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from pkdp_pipeline.certificates.sentences import capital
 from pkdp_pipeline.extras.report.content import BudgetLine, Promise, Report
 from pkdp_pipeline.extras.report.pages.plain_words import (
     DECLARED,
@@ -33,7 +32,7 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
 from pkdp_pipeline.extras.report.statement import Scenario, Statement
 from pkdp_pipeline.ledger.words import amount, number_of
 from pkdp_pipeline.model.spelling import exactly
-from pkdp_pipeline.model.wording import fitting, rounded_up
+from pkdp_pipeline.model.wording import capital, fitting, rounded_up
 from pkdp_pipeline.releases.printed import noise_sentence, shown_count
 
 _MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many

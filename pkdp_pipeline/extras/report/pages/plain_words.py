@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates.sentences import capital
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.ledger.words import number_of
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import listed, rounded_up
+from pkdp_pipeline.model.wording import capital, listed, rounded_up
 from pkdp_pipeline.releases.printed import SUPPRESSED, withheld
 
 if TYPE_CHECKING:

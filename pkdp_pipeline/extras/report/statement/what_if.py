@@ -29,7 +29,7 @@ from pkdp_pipeline.certificates.stronger import (
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, cells_per_unit
-from pkdp_pipeline.model.wording import percent, rounded_up
+from pkdp_pipeline.model.wording import Worded, joined_texts, percent, rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
 _KNOWS_CELLS = "knows the cells of"
@@ -322,14 +322,16 @@ def _raised(reading: Reading, least: Reading) -> Reading:
 
 def _scenario(kind: Kind, words: str, reading: Reading, delta: float, holds: str = "") -> Scenario:
     """Return a row; where something `holds` it says so, without it whether only the noise is left."""
+    epsilon, at_one = reading.epsilon, reading.delta_at_one
     if reading.is_nothing:
         verdict = "nothing is certified"
-    elif reading.epsilon == math.inf:
-        least = rounded_up(reading.delta_at_one)
-        verdict = f"no ε reaches δ = {rounded_up(delta)}{'' if least == '1' else f'; δ = {least} at ε = 1'}"
+    elif epsilon == math.inf:
+        verdict = f"no ε reaches δ = {rounded_up(delta)}"
+        if rounded_up(at_one) != "1":
+            verdict = joined_texts((f"{verdict};", Worded(lambda say: f"δ = {say.number(at_one)} at ε = 1")))
     else:
         holds = holds or ("only the noise protects" if reading.is_noise else "holds")
-        verdict = f"{holds}: ε = {rounded_up(reading.epsilon)}"
+        verdict = Worded(lambda say: f"{holds}: ε = {say.number(epsilon)}")
     return Scenario(
         kind=kind,
         words=words,

@@ -19,7 +19,6 @@ from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import key_columns
 from pkdp_pipeline.model.spelling import joined, key_text, printable
-from pkdp_pipeline.model.wording import moved
 from pkdp_pipeline.releases.printed import published_table
 from pkdp_pipeline.releases.release import Release
 
@@ -65,7 +64,7 @@ def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str
     return f"{len(document['releases'])} of them, each with its id, its table and its terms."
 
 
-_differences = functools.partial(differences, none_is_infinite=True, rounding=lambda path: SEARCHED)
+_differences = functools.partial(differences, none_is_infinite=True, rounding=lambda steps: SEARCHED)
 
 
 def _total(ledger: Ledger, history: History, unit: str | None, document: dict[str, Any]) -> str:
@@ -87,13 +86,8 @@ def _total(ledger: Ledger, history: History, unit: str | None, document: dict[st
         raise BrokenError("The releases do not add up, and the report states a total.") from None
     if stored is None:
         raise BrokenError("The releases add up, and the report says that they do not.")
-
-    def rewritten(share: float) -> Any:
-        with moved(share):
-            return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
-
-    differences = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
-    return f"Added up again from {account['releases']} releases: {no_bolder(differences)}."
+    deviations = _differences("ledger.total", stored, document_of(Statement.of(total, float(stored["delta"]))))
+    return f"Added up again from {account['releases']} releases: {no_bolder(deviations)}."
 
 
 def _points(history: History, unit: str, document: dict[str, Any]) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,7 +13,7 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate, releases_in
-from pkdp_pipeline.certificates.differences import SEARCHED, differences
+from pkdp_pipeline.certificates.differences import SEARCHED, Rounding, Steps, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.extras.assurance.verification.claims import (
     BrokenError,
@@ -36,14 +34,13 @@ from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.display import least_shown as least_displayed
 from pkdp_pipeline.model.mechanisms import Count, noised_below
 from pkdp_pipeline.model.spelling import joined, printable
-from pkdp_pipeline.model.wording import moved, names_guarantee, rounded_up
+from pkdp_pipeline.model.wording import names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
 from pkdp_pipeline.releases.printed import asked_sentence, bands_of
 
 _EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""
 
-_CURVE = re.compile(r"\bpromises\[(\d+)\]\.curve\.(attained|certified)\[(\d+)\]$")
 _NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
 _COMPUTED = {"statement", "curve", "knowledge", "scenarios", "certificate", "sentence", "theorems"}
 _COMPUTED |= {"lead", "total", "declared", "budgets", "keys"}
@@ -96,37 +93,36 @@ def _page(file: Opened) -> str:
 
 
 def _content(document: dict[str, Any], promised: Promised) -> str:
-    again = functools.partial(_again, document, promised)
-    fresh = again()
-    compared = functools.partial(differences, skip={"certificate"}, none_is_infinite=True, rewritten=again)
-    outcome = no_bolder(compared("", document, fresh, rounding=_rounding(fresh, promised)))
+    fresh = _again(document, promised)
+    rounding = _rounding(fresh, promised)
+    outcome = no_bolder(
+        differences("", document, fresh, skip={"certificate"}, none_is_infinite=True, rounding=rounding)
+    )
     if None in promised:
         place = list(promised).index(None)
         raise UncheckedError(f"The certificate of promises[{place}] is not in it; the others give {outcome}.")
     return f"Computed again from {len(promised)} certificates: {outcome}."
 
 
-def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> dict[str, Any]:
-    """Return the content, with all that certificates give computed again; numbers in texts moved by a share."""
+def _again(document: dict[str, Any], promised: Promised) -> dict[str, Any]:
+    """Return the content, with all that certificates give computed again."""
     fresh = copy.deepcopy(document)
-    with moved(share):
-        for promise, certificate in zip(fresh["promises"], promised, strict=True):
-            if certificate is not None:
-                recomputed = promise_of(
-                    promise["name"], certificate, float(promise["statement"]["delta"]), documented=False
-                )
-                promise.update(json.loads(json.dumps(document_of(recomputed))))
-        for place, release in enumerate(fresh["releases"]):
-            own = _promise_of(release, promised, place)
-            if own is not None:
-                delta = float(fresh["promises"][release["promise"]]["statement"]["delta"])
-                error, about = expected_error(own.mechanism), own.context
-                if about is not None:
-                    own = own.in_context(replace(about, period=release["period"]))
-                    fresh["ledger"]["unit"] = ", ".join(map(printable, about.unit))
-                    fresh["title"] = fresh["title"] if about.dataset is None else printable(about.dataset)
-                noised = None if own.mechanism.noise is None else asdict(error)
-                release.update(rule=error.suppression, k=own.mechanism.k, error=noised, sentence=own.sentence(delta))
+    for promise, certificate in zip(fresh["promises"], promised, strict=True):
+        if certificate is not None:
+            delta = float(promise["statement"]["delta"])
+            recomputed = promise_of(promise["name"], certificate, delta, documented=False)
+            promise.update(document_of(recomputed))
+    for place, release in enumerate(fresh["releases"]):
+        own = _promise_of(release, promised, place)
+        if own is not None:
+            delta = float(fresh["promises"][release["promise"]]["statement"]["delta"])
+            error, about = expected_error(own.mechanism), own.context
+            if about is not None:
+                own = own.in_context(replace(about, period=release["period"]))
+                fresh["ledger"]["unit"] = ", ".join(map(printable, about.unit))
+                fresh["title"] = fresh["title"] if about.dataset is None else printable(about.dataset)
+            noised = None if own.mechanism.noise is None else asdict(error)
+            release.update(rule=error.suppression, k=own.mechanism.k, error=noised, sentence=own.sentence(delta))
     first, account = fresh["promises"][0], fresh["ledger"]
     if fresh["lead"] is not None:
         fresh["lead"], fresh["lead_reason"] = first["statement"], ""
@@ -192,7 +188,7 @@ def _spent(budget: dict[str, Any], account: dict[str, Any], total: Certificate |
     return {"spent": spent, "spent_state": "certified"}
 
 
-def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], float]:
+def _rounding(fresh: dict[str, Any], promised: Promised) -> Rounding:
     """Return by what share a number may differ elsewhere: as ε does, or as the curve at its ε."""
 
     @functools.cache
@@ -203,9 +199,11 @@ def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], floa
         stated = certificate.stated(float(promise["statement"]["delta"]))
         return dict(zip(("attained", "certified"), stated.rounding(epsilons), strict=True))
 
-    def rounding(path: str) -> float:
-        match = _CURVE.search(path)
-        return SEARCHED if match is None else max(SEARCHED, float(shares(int(match[1]))[match[2]][int(match[3])]))
+    def rounding(steps: Steps) -> float:
+        match steps:
+            case ("promises", int(promise), "curve", "attained" | "certified" as side, int(place)):
+                return max(SEARCHED, float(shares(promise)[side][place]))
+        return SEARCHED
 
     return rounding
 

@@ -10,7 +10,7 @@ from attack_cases import EXACT, certified, crowds, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.families import FAMILIES
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted, vertices
@@ -18,6 +18,7 @@ from pkdp_pipeline.extras.assurance.attacks.enumeration import enumerated
 from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
 
 
+@thinned(4)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_the_matching_attacker_reaches_an_exact_theorem_and_finds_a_lowered_number(name: str, epsilon: float) -> None:
@@ -50,6 +51,7 @@ def test_no_admitted_crowd_tells_more_than_is_certified(
         assert found is None or found.lower <= delta, crowd
 
 
+@thinned(2)
 @pytest.mark.parametrize("family", ["thresholding", "presence", "value", "anybody"])
 def test_nobody_who_knows_everybody_exceeds_the_worst_case(family: str) -> None:
     checked = 0

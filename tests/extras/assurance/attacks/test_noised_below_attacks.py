@@ -12,7 +12,7 @@ import pytest
 from attack_cases import crowds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted
@@ -34,6 +34,7 @@ def _shown(count: int, k: int, noise: float, release: int | None, from_one: bool
     return dict(law)
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_enumeration_is_that_of_the_definition(seed: int) -> None:
     rng = np.random.default_rng([seed, 3])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from oracle.joint import Day as OracleDay
 from oracle.joint import independent, joint_losses
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group
@@ -56,6 +57,7 @@ _TOTALS = {
 _ATTAINED = {"disjoint", "one day", "once", "noise"}
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", sorted(_TOTALS))
 def test_no_schedule_exceeds_a_total(name: str) -> None:
     parts, evidence = _TOTALS[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from attack_cases import certified
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group
@@ -85,6 +85,7 @@ _CASES = [
 ]
 
 
+@thinned(2)
 @pytest.mark.parametrize(("mechanism", "crowd", "epsilon"), one_in(3, _CASES))
 def test_lower_bounds_hold_as_often_as_promised(mechanism: object, crowd: Crowd, epsilon: float) -> None:
     truth = enumerated(mechanism, crowd, epsilon)

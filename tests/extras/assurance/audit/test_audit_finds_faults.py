@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 import pytest
 from seeded_noise import seeded_noise, start_anew
+from thorough import thinned
 
 import pkdp_pipeline.composition.schedule as habits
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -312,6 +313,7 @@ def named(value: object) -> str:
     return getattr(value, "__name__", str(value))
 
 
+@thinned(2)
 @pytest.mark.usefixtures("_noise_with_a_seed")
 @pytest.mark.parametrize(
     ("fault", "case", "samples", "engine"),
@@ -333,6 +335,7 @@ def test_more_seeded_faults_are_found(fault, case, samples, engine, monkeypatch)
     assert not found.passed, str(found)
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", list(CASES)[::8])
 def test_the_shipped_operators_pass(name):
     case = dataclasses.replace(CASES[name], trials=CASES[name].trials[-1:])

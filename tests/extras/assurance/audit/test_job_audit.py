@@ -7,7 +7,7 @@ import re
 
 import pandas as pd
 import pytest
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.audit import cases
@@ -74,6 +74,7 @@ def job(tmp_path, text: str):
     return load_job(file)
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "where",
     [

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from published_files import MADE, altered, certificate, composed, outcome, written
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
@@ -45,6 +45,7 @@ def test_every_single_lowered_delta_is_found_by_recomputing_and_by_an_attack(tmp
     assert attack.evidence["epsilon"] == stored()["grid"][place]["epsilon"]
 
 
+@thinned(2)
 @pytest.mark.parametrize("theorem", one_in(2, (one for one in MADE if one not in ("options", "histogram_value"))))
 def test_lowered_numbers_of_every_theorem_are_found_by_an_attack(tmp_path, theorem):
     document = stored(theorem)
@@ -75,6 +76,7 @@ def test_a_raised_attained_delta_is_found(tmp_path):
     assert "more than any attack is known to reach" in outcome(found, "certificate.numbers").detail
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("path", "value"),
     [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from published_files import altered, outcome, release, resealed, written
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
@@ -86,6 +86,7 @@ def test_what_else_is_put_into_the_file_is_found(tmp_path):
     assert outcome(found, "release.content").outcome == "fail"
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("kind", "change", "key"),
     [

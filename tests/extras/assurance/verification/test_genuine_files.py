@@ -9,7 +9,7 @@ import jsonschema
 import pandas as pd
 import pytest
 from published_files import MADE, certificate, composed, outcome, release, written
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.verification import verify
@@ -25,6 +25,7 @@ def checked(path, **asked):
     return found
 
 
+@thinned(2)
 @pytest.mark.parametrize("theorem", one_in(2, MADE))
 def test_every_kind_of_certificate_passes(tmp_path, theorem):
     found = checked(written(tmp_path, certificate(theorem).to_json()))
@@ -45,6 +46,7 @@ def test_a_total_passes_with_all_of_its_parts(tmp_path, kind):
     assert outcome(found, "certificate.numbers").evidence["certificates"] == parts[kind]
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", ["found", "declared", "noised", "declared, below", "found, below", "shown", "count"])
 def test_every_kind_of_release_passes(tmp_path, kind):
     found = checked(written(tmp_path, release(kind), "visits.parquet"))
@@ -57,6 +59,7 @@ def test_every_kind_of_release_passes(tmp_path, kind):
     assert outcome(found, "certificate.own_texts").outcome == "pass"
 
 
+@thinned(2)
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 @pytest.mark.parametrize("declared", [False, True])
 def test_cells_named_by_moments_in_a_time_zone_are_no_false_alarm(tmp_path, unit, declared):

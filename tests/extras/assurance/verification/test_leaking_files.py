@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 from published_files import altered, outcome, resealed, written
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.verification import verify
@@ -45,6 +45,7 @@ def document(name):
     return json.loads(made.to_json())
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", one_in(2, MADE))
 def test_a_genuine_file_passes_and_is_attacked_with_what_leaks(tmp_path, name):
     found = verify(written(tmp_path, document(name)), draws=500)
@@ -55,6 +56,7 @@ def test_a_genuine_file_passes_and_is_attacked_with_what_leaks(tmp_path, name):
     assert "pass" in [outcomes.get(key) for key in attacks], str(found)
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", ["between", "noise", "the total itself", "beside a private leakage"])
 def test_a_leakage_deleted_from_the_assumptions_is_found(tmp_path, name):
     genuine = document(name)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 from published_files import altered, certificate, composed, outcome, release, report, resealed, written
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -45,6 +45,7 @@ def test_random_bytes_are_none_of_ours(tmp_path, seed):
     assert judged(written(tmp_path, start + draw.randbytes(draw.randrange(400)))) is None
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", one_in(3, range(12)))
 @pytest.mark.parametrize(
     "make", [release, lambda: certificate().to_json().encode(), lambda: json.dumps(report()).encode()]
@@ -63,6 +64,7 @@ def test_releases_with_flipped_bytes_do_not_pass(tmp_path, seed):
     assert found is None or not found.passed or outcome(found, "release.content").outcome == "not_checked"
 
 
+@thinned(4)
 @pytest.mark.parametrize("seed", one_in(4, range(100)))
 def test_certificates_with_strange_values_fail_in_words(tmp_path, seed):
     draw = random.Random(seed)
@@ -79,6 +81,7 @@ def test_certificates_with_strange_values_fail_in_words(tmp_path, seed):
         assert pkdp.Certificate.from_json(json.dumps(changed)).verify()
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", one_in(4, range(40)))
 def test_reports_with_strange_values_are_no_traceback(tmp_path, seed):
     draw, document = random.Random(seed), report("noisy", 2)
@@ -86,6 +89,7 @@ def test_reports_with_strange_values_are_no_traceback(tmp_path, seed):
     judged(written(tmp_path, altered(document, *path, to=draw.choice(STRANGE))))
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", one_in(3, range(30)))
 def test_members_that_are_missing_fail_in_words(tmp_path, seed):
     draw, document = random.Random(seed), json.loads(composed("nested").to_json())

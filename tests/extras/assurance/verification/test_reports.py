@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from markupsafe import Markup
 from published_files import altered, ledger, outcome, page, report, written
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.verification import attacking, verify
@@ -58,6 +58,7 @@ GENUINE = [
 
 
 # With the ledger all is checked that is checked without it.
+@thinned(3)
 @pytest.mark.parametrize(
     ("kind", "day", "audience", "with_ledger"),
     [*((*case, True) for case in GENUINE), *one_in(4, [(*case, False) for case in GENUINE])],
@@ -91,6 +92,7 @@ ALTERED_MARKS = [
 ]
 
 
+@thinned(2)
 @pytest.mark.parametrize(("where", "to", "key"), ALTERED_MARKS)
 def test_altered_marks_of_exact_counts_are_found(tmp_path, where, to, key):
     checked(tmp_path, altered(report("below"), *where, to=to), key, draws=100)
@@ -175,6 +177,7 @@ ALTERED = [
 
 
 # Most are found by one comparison, of what is shown with what follows: one in three of these.
+@thinned(2)
 @pytest.mark.parametrize(
     ("path", "to", "key"),
     [case for case in ALTERED if case[2] != "report.content"]
@@ -260,6 +263,7 @@ class TestWithTheLedger:
         checked(tmp_path, document, "ledger.holds", ledger=ledger())
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("path", "to", "key"),
     [

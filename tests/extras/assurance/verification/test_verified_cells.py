@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.schedules import all_knowing, attackers
@@ -25,6 +26,7 @@ CASES = [
 ]
 
 
+@thinned(2)
 @pytest.mark.parametrize(("mechanism", "attacker", "protects", "claim"), CASES)
 def test_attackers_on_all_cells_come_close_and_never_above(mechanism, attacker, protects, claim, tmp_path):
     certificate = pkdp.certify(mechanism, attacker, protects=protects)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from figure_samples import axes, drawn, labels, texts
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.figures import draw_guarantee
@@ -44,6 +44,7 @@ def height(line, at):
     return np.asarray(y)[np.searchsorted(x, at, side="right") - 1]
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_what_is_drawn_is_nowhere_below_what_is_certified(name):
     what = certificate(name)

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from figure_samples import budget, knowledge, points, series, table
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError
@@ -49,6 +50,7 @@ def ids(root):
     return [element.get("id") for element in root.iter() if element.get("id")]
 
 
+@thinned(3)
 @pytest.mark.parametrize("width", [720.0, 344.0])
 @pytest.mark.parametrize("kind", DRAWINGS)
 def test_it_is_one_described_element(kind, width):
@@ -66,6 +68,7 @@ def test_it_is_one_described_element(kind, width):
     assert root.get("aria-labelledby").split() == [title.get("id"), description.get("id")]
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", DRAWINGS)
 def test_colours_are_variables_of_the_page(kind):
     root = Tree.fromstring(picture(kind))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pages import OFFICERS, REPORTS, drawn, page
-from thorough import one_in
+from thorough import one_in, thinned
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("report")]
 
@@ -95,6 +95,7 @@ def test_the_policy_of_a_page_stops_scripts_and_requests(browser, tmp_path):
     assert asked == [file.as_uri()]
 
 
+@thinned(2)
 @every_report
 def test_nothing_is_wider_than_the_window(opened, name):
     with opened(name) as shown:
@@ -119,6 +120,7 @@ def test_nothing_is_wider_than_the_window(opened, name):
                 assert beyond == [], (scheme, width)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("name", "scheme", "width"),
     one_in(
@@ -218,6 +220,7 @@ def test_a_wide_table_scrolls_in_its_own_region(opened):
         shown.wait_for_function("document.querySelector('.scroll').scrollLeft > 0")
 
 
+@thinned(2)
 @some_reports
 def test_tables_and_curves_are_there(opened, name):
     report = REPORTS[name]()
@@ -245,6 +248,7 @@ def test_tables_and_curves_are_there(opened, name):
             assert shown.locator("figure:has(svg[aria-labelledby^=guarantee]) svg:visible").count() >= len(curves)
 
 
+@thinned(2)
 @every_report
 def test_letters_in_pictures_can_be_read(opened, name):
     with opened(name) as shown:
@@ -272,6 +276,7 @@ def test_on_paper_everything_is_open_and_light(opened):
         assert not shown.locator("figure .narrow svg").first.is_visible()
 
 
+@thinned(2)
 @some_reports
 def test_a_page_can_be_printed(opened, name, tmp_path):
     with opened(name) as shown:
@@ -282,6 +287,7 @@ def test_a_page_can_be_printed(opened, name, tmp_path):
         assert content.count(b"/Type /Page\n") + content.count(b"/Type /Page/") + content.count(b"/Type /Page ") >= 4
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", one_in(2, OFFICERS))
 def test_for_the_officer_there_are_two_sheets_of_paper(opened, name, tmp_path):
     with opened(name) as shown:
@@ -297,6 +303,7 @@ def test_for_the_officer_there_are_two_sheets_of_paper(opened, name, tmp_path):
         assert shown.locator("main section[aria-labelledby] > h2").count() == shown.locator("h2").count() == 9
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", ["day", "noisy", "year"])
 def test_usual_tables_fit_a_telephone(opened, name):
     with opened(name, width=390) as shown:

@@ -14,6 +14,7 @@ import pytest
 from example_report import HOSTILE, day_report, hostile_report, noisy_report, year_report
 from markdown_it import MarkdownIt
 from pages import REPORTS
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -57,6 +58,7 @@ def test_the_schema_is_a_schema_of_the_version_that_is_written():
     assert DOCUMENT["properties"]["schema"]["const"] == SCHEMA
 
 
+@thinned(2)
 def test_the_schema_allows_what_is_written_and_no_other_member(report):
     document = json.loads(render(report, "json"))
     VALIDATOR.validate(document)
@@ -123,6 +125,7 @@ def test_the_json_tells_a_budget_that_nothing_meets_from_one_that_is_not_known()
     assert "Infinity" not in render(changed, "json")
 
 
+@thinned(2)
 def test_the_markdown_says_all_that_there_is(report):
     text = shown(report)
     for promise in report.promises:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve
@@ -35,6 +36,7 @@ def _both(request):
     return certificate, GuaranteeCurve.of(certificate)
 
 
+@thinned(3)
 def test_it_is_the_certificate_at_its_points(both):
     certificate, curve = both
     attained, certified = certificate.delta_bounds(np.array(curve.epsilons))

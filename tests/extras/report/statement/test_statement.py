@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.statement import Statement
@@ -38,6 +39,7 @@ def _certificate(request):
     return CERTIFICATES[request.param]
 
 
+@thinned(4)
 @pytest.mark.parametrize("delta", [1e-6, 1e-3])
 def test_it_is_what_the_certificate_says(certificate, delta):
     said = Statement.of(certificate, delta)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import ALL, few, one_in
+from thorough import ALL, few, one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.stronger import leaves, likelier
@@ -202,6 +202,7 @@ EVIDENCE = {
 }
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("part", "evidence"),
     [(THRESHOLD, evidence) for evidence in EVIDENCE.values()]
@@ -316,6 +317,7 @@ AXES = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("words", WORDS)
 def test_knowing_more_people_means_people_who_count_unless_records_are_declared(words):
     mechanism, attacker, protects = WORDS[words]

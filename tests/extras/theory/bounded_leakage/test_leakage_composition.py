@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_pairs import bit, coin, growths, line, pairs, told
 from thorough import examples as examples_of
+from thorough import thinned
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.theory import printed as as_printed
@@ -60,6 +61,7 @@ def test_theorem_26_a_composition_given_what_leaks_is_the_product_of_reductions(
         assert apart.mechanism_delta(growth) == max(whole, both.divergence(1, 0, leaks, growth))
 
 
+@thinned(3)
 @pytest.mark.parametrize("growth", [Fraction(3, 2), Fraction(4)])
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 20)])
 @pytest.mark.parametrize("times", [1, 2, 3])

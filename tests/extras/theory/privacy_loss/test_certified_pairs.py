@@ -14,7 +14,7 @@ from oracle import readings
 from oracle.losses import noise_pair, reversed_pair, shown_count, waiting_times
 from test_explicit_pairs import assert_just_above, loss_between
 from test_relations import TRANSFERABLE
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.theory.privacy_loss import CHI_SQUARED, HELLINGER, JENSEN_SHANNON
@@ -53,6 +53,7 @@ CERTIFICATES = {
 }
 
 
+@thinned(4)
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_the_pair_gives_the_certified_curve_again(name):
     certificate = CERTIFICATES[name]()
@@ -73,6 +74,7 @@ def test_the_pair_gives_the_certified_curve_again(name):
         assert loss.epsilon(delta) == pytest.approx(certificate.epsilon(delta), rel=close, abs=1e-6)
 
 
+@thinned(2)
 @pytest.mark.parametrize("noise", [0.01, 0.5, 1.0, 4.0])
 def test_noise_is_read_as_randomised_response(noise):
     loss = pkdp.PrivacyLoss.of(pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(noise)), pkdp.AttackerModel()))

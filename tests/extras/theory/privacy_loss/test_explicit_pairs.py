@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import readings
 from oracle.losses import profile, reversed_pair
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.theory.privacy_loss import (
@@ -88,6 +88,7 @@ def test_averages(examples):
     check()
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "function",
     [

@@ -9,6 +9,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 import pytest
+import thorough
 from thorough import examples, one_in
 
 import pkdp_pipeline as pkdp
@@ -20,6 +21,7 @@ def noise(epsilon):
     return pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(epsilon)), pkdp.AttackerModel())
 
 
+@thorough.thinned(2)
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-170, 3e-162, 1e-155, 1e-12])
 def test_tiny_losses_are_not_rounded_to_nothing(epsilon):
     loss = pkdp.PrivacyLoss.of(noise(epsilon))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracle import readings
 from oracle.losses import reversed_pair
 from test_explicit_pairs import loss_between, pairs
-from thorough import examples
+from thorough import examples, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.theory.privacy_loss import (
@@ -82,6 +82,7 @@ def test_limits_agree(examples):
     check()
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", TRANSFERABLE)
 @examples(quick=7, full=150)
 def test_putting_outcomes_together_never_tells_more(examples, name):

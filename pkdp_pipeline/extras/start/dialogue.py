@@ -1,4 +1,4 @@
-"""Dialogue: what commands ask in plain words where nothing is given; questions.toml has the questions."""
+"""Dialogue: what ``pkdp init`` asks in plain words where nothing is given; questions.toml has the questions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.cli.options import EVIDENCE, share
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
-from pkdp_pipeline.model.mechanisms import MECHANISMS
+from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import reason_of
 
 Answered = TypeVar("Answered")
@@ -124,65 +124,25 @@ class Asker:
             self._screen.hanging(f"{place}  {meaning.strip()}", margin=5)
 
 
-def exact_certificate(kind: str, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
-    """Return the certificate of exact counts whose k is as large as it need be."""
-    return certify(MECHANISMS[kind](k=attacker.known + _LARGE_K), attacker, protects=cast("Any", protects))
-
-
-def ask_attacker(asker: Asker, *, table: bool, protects: str, noise: bool) -> AttackerModel:
-    """Ask what can be argued; where noise is acceptable nothing has to be."""
-    name = question = "p_max"
-    if table:
-        question = "p_max_of_cells"
-        if protects == "value" and not asker("absent"):
-            name = question = "p_max_between"
-    free = {}
-    if noise:
-        why = "If nothing can be argued, leave it out: noise protects without it."
-        free = {"default": "", "help": f"{_questions()[question]['help']} {why}"}
+def ask_attacker(asker: Asker) -> AttackerModel:
+    """Ask what can be argued about whoever reads a table without noise."""
 
     def hides(attacker: AttackerModel) -> None:
         try:
-            if not noise:
-                exact_certificate("histogram" if table else "count", attacker, protects)
+            certify(Histogram(k=_LARGE_K), attacker)
         except NotCertifiableError as error:
             why = reason_of(error).partition(", because ")[2].partition("; protects=")[0].rstrip(".")
             raise ArgumentError(
                 f"Then no k hides anybody: {why}. Answer otherwise, or go back to allow noise."
             ) from None
 
-    attacker = _declared(asker, question, AttackerModel(), name, hides, **free)
-    if not table and attacker.p_max not in (None, 1.0):
-        attacker = _declared(asker, "p_min", attacker)
-        if attacker.p_min:
-            attacker = _declared(asker, "unknown", attacker)
-    if attacker.p_max is None and attacker.p_max_between is None:
-        return attacker  # one about whom nothing is argued may know everybody
-    return ask_known(asker, attacker, "in the table" if table else "counted")
+    return ask_known(asker, asker("p_max", lambda answer: AttackerModel(p_max=share(answer)), hides))
 
 
-def ask_known(asker: Asker, attacker: AttackerModel, where: str) -> AttackerModel:
+def ask_known(asker: Asker, attacker: AttackerModel) -> AttackerModel:
     """Ask how many people the attacker knows, and why."""
-    known = asker("known", question=_questions()["known"]["question"].format(where=where))
+    known = asker("known")
     return replace(attacker, known=known, influence=asker("influence")) if known else attacker
-
-
-def _declared(
-    asker: Asker,
-    question: str,
-    attacker: AttackerModel,
-    name: str | None = None,
-    check: Callable[[AttackerModel], None] | None = None,
-    **words: str,
-) -> AttackerModel:
-    """Ask for one field of the attacker; without an answer it stays as it is."""
-    reader = _READERS[_questions()[question]["reads"]]
-
-    def read(answer: str) -> AttackerModel:
-        return replace(attacker, **({name or question: reader(answer)} if answer else {}))
-
-    answered: AttackerModel = asker(question, read, check, **words)
-    return answered
 
 
 def ask_evidence(
@@ -235,7 +195,7 @@ def _yes(answer: str) -> bool:
     raise ArgumentError("Answer yes or no; ? explains.")
 
 
-def real_number(answer: str) -> float:
+def _real_number(answer: str) -> float:
     """Return a finite number."""
     try:
         value = float(answer)
@@ -246,7 +206,7 @@ def real_number(answer: str) -> float:
     return value
 
 
-def whole(least: int) -> Callable[[str], int]:
+def _whole(least: int) -> Callable[[str], int]:
     """Return the check for whole numbers of at least `least`."""
 
     def check(answer: str) -> int:
@@ -260,7 +220,7 @@ def whole(least: int) -> Callable[[str], int]:
 
 def _at_least_zero(answer: str) -> float:
     """Return a number of at least 0."""
-    value = real_number(answer)
+    value = _real_number(answer)
     if value < 0.0:
         raise ArgumentError("It must be at least 0.")
     return value
@@ -274,21 +234,12 @@ def _limit(answer: str) -> float | None:
     return value
 
 
-def _above_zero(answer: str) -> float:
-    """Return a probability that is not 0."""
-    value = share(answer)
-    if value == 0.0:
-        raise ArgumentError("δ must be above 0: a threshold always leaves some probability; 1e-9 is small.")
-    return value
-
-
 _READERS: dict[str, Callable[[str], Any]] = {
     "text": str,
     "yes": _yes,
     "probability": share,
     "epsilon": _at_least_zero,
     "limit": _limit,
-    "delta": _above_zero,
-    "whole": whole(0),
-    "several": whole(1),
+    "whole": _whole(0),
+    "several": _whole(1),
 }

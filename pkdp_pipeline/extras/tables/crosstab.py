@@ -1,0 +1,174 @@
+"""Cross-tables: a histogram with some by-columns down and some across, margins, and intervals of what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.extras.tables.words import hidden_below, marker
+from pkdp_pipeline.model.keys import Key, canonical_key
+from pkdp_pipeline.model.mechanisms import key_columns, noised_below
+from pkdp_pipeline.model.question import column_names
+from pkdp_pipeline.model.spelling import MISSING
+from pkdp_pipeline.releases.release import Release, count_text
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.releases.derivations import Derivations
+
+_MARGIN = "Total"
+_MAX_CELLS = 1_000_000
+"""A wide table has at most so many cells: found cells of two columns with many values have no use side by side."""
+
+_Group = tuple[Key, ...]
+
+
+def crosstab(
+    release: Release,
+    rows: str | Sequence[str],
+    columns: str | Sequence[str],
+    *,
+    margins: bool | str,
+    suppressed: str | None,
+    totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame],
+) -> pd.DataFrame:
+    """Return a histogram as a wide table; see `Release.crosstab`."""
+    by = key_columns(name for name, _ in release.sealed.cells.columns)
+    down, across = column_names("rows", rows), column_names("columns", columns)
+    if not down or not across or not {*down, *across} <= set(by) or len({*down, *across}) < len(down + across):
+        raise ArgumentError("rows and columns must each name by-columns of this histogram, none of them twice.")
+    if not isinstance(margins, bool) and not (isinstance(margins, str) and margins.strip()):
+        raise ArgumentError("margins must be True, False, or the text that names them, such as 'All'.")
+    known = list(totals) if isinstance(totals, Sequence) else [totals]
+    cells = _Cells(release, (*down, *across), known, marker(release.certificate.mechanism, suppressed))
+    lines, texts = cells.groups(down), cells.texts((*down, *across))
+    columns_shown = cells.groups(across)
+    if len(lines) * len(columns_shown) > _MAX_CELLS:
+        raise ArgumentError(f"the table would have more than {_MAX_CELLS:,} cells: name columns with fewer values.")
+    body = [[texts.get((*line, *column), cells.unlisted) for column in columns_shown] for line in lines]
+    if margins:
+        label = _MARGIN if margins is True else margins
+        at_right, below, corner = (cells.texts(names) for names in (down, across, ()))
+        body = [[*cells_of_line, at_right[line]] for line, cells_of_line in zip(lines, body, strict=True)]
+        body.append([*(below[column] for column in columns_shown), corner.get((), cells.mark)])
+        lines, columns_shown = (
+            [*keys, (label, *[""] * (len(keys[0]) - 1 if keys else 0))] for keys in (lines, columns_shown)
+        )
+    table = pd.DataFrame(body, index=_axis(lines, down), columns=_axis(columns_shown, across), dtype=object)
+    table.attrs = {"release_id": release.id, "suppressed": cells.mark}
+    return table
+
+
+class _Cells:
+    """The cells of a table, with all that is public of them, and the text of each.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The by-columns that are shown; over others is added up.
+    totals : list
+        Exact totals of groups.
+    mark : str
+        Stands in the place of what is hidden.
+    """
+
+    def __init__(self, release: Release, names: tuple[str, ...], totals: list[Any], mark: str) -> None:
+        self.release, self.names, self.totals, self.mark = release, names, totals, mark
+        self.mechanism, table = release.certificate.mechanism, release.sealed.frame
+        by = key_columns(table.columns)
+        self.frame = release.rollup(list(names))
+        self.published = table if set(by) == set(names) else None
+        if totals and self.published is None:
+            raise ArgumentError(
+                f"totals bound single cells: name every by-column in rows or columns ({', '.join(by)})."
+            )
+        for known in totals:
+            within = release.within(known)
+            self.frame["least"] = self.frame["least"].combine(within["least"], max)
+            self.frame["most"] = self.frame["most"].combine(within["most"], min)
+        context = release.certificate.context
+        # A cell without a row is left out by the declared domain; otherwise it is hidden, if it is there at all.
+        self.unlisted = "" if context is not None and context.cells == "declared" else mark
+
+    def groups(self, names: Sequence[str]) -> list[_Group]:
+        """Return the groups in the domain's order, or sorted where cells were found in the data."""
+        groups = self.frame[list(names)].drop_duplicates()
+        if self.unlisted:
+            groups = groups.sort_values(by=list(names), na_position="last")
+        return _keys(groups, names)
+
+    def texts(self, names: tuple[str, ...]) -> Mapping[_Group, int | str]:
+        """Return what stands in each cell, or at each margin of the groups that `names` name."""
+        if names == self.names:
+            frame, counts = self.frame, self.published
+            exact = counts["exact"] if counts is not None and noised_below(self.mechanism) else None
+        else:
+            frame, counts, exact = self._margin(names), None, None
+        shown = frame if counts is None else counts
+        texts = {}
+        for place, group in enumerate(_keys(frame, names)):
+            count, least, most = shown["count"].iloc[place], frame["least"].iloc[place], frame["most"].iloc[place]
+            if not pd.isna(count) and counts is not None:
+                text = count_text(count, True if exact is None else bool(exact.iloc[place]), self.mechanism.display)
+            elif not pd.isna(count):
+                rough = least is pd.NA or most is pd.NA or least != most
+                estimated = rough and (self.mechanism.noise is None or noised_below(self.mechanism))
+                text = f"≈ {count}" if estimated else str(count)
+            else:
+                text = self._hidden(least, most, single=counts is not None)
+            texts[group] = int(text) if text.removeprefix("-").isdecimal() else text
+        return texts
+
+    def _hidden(self, least: Any, most: Any, *, single: bool) -> str:
+        """Return the interval that follows of a hidden count, the marker where it says no more than that."""
+        k = hidden_below(self.mechanism)
+        if most is pd.NA:
+            return self.mark if least == 0 else f"{least} or more"
+        if single and (least, most) == (0, (k or 1) - 1):
+            return self.mark
+        return f"{least} follows exactly" if least == most else f"{least} to {most}"
+
+    def _margin(self, names: tuple[str, ...]) -> pd.DataFrame:
+        """Return totals of groups: exact where one was published, else the interval that the cells leave."""
+        frame = self.release.rollup(list(names))
+        if not self.totals:
+            return frame
+        # Declared cells without noise: every cell has an interval, and those of a group add up to one of its total.
+        cells = pd.DataFrame(
+            {"group": _keys(self.frame, names), "least": self.frame["least"], "most": self.frame["most"]}
+        )
+        sums = cells.groupby("group", sort=False)[["least", "most"]].sum().reset_index(drop=True)
+        frame["least"], frame["most"] = (
+            frame["least"].combine(sums["least"], max),
+            frame["most"].combine(sums["most"], min),
+        )
+        for known in self.totals:
+            table = known if isinstance(known, pd.DataFrame) else known.sealed.frame
+            of = [name for name in table.columns if name != "count"]
+            if set(names) <= set(of):
+                listed = set(_keys(self.frame, of))
+                counts = dict.fromkeys(_keys(frame, names), 0)
+                for whole, group, count in zip(_keys(table, of), _keys(table, names), table["count"], strict=True):
+                    counts[group] = counts.get(group, 0) + (int(count) if whole in listed else 0)
+                values = [counts[group] for group in _keys(frame, names)]
+                for column in ("count", "least", "most"):
+                    frame[column] = pd.array(values, dtype="Int64")
+        # Where the interval is a single number the total follows.
+        frame["count"] = frame["count"].where(
+            frame["count"].notna() | (frame["least"] != frame["most"]), frame["least"]
+        )
+        return frame
+
+
+def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[_Group]:
+    columns = [map(canonical_key, frame[name].array) for name in names]
+    return list(zip(*columns, strict=True)) if names else [()] * len(frame)
+
+
+def _axis(groups: Sequence[_Group], names: Sequence[str]) -> pd.Index[Any]:
+    values = [tuple(MISSING if value is None else value for value in group) for group in groups]
+    if len(names) == 1:
+        return pd.Index([value for (value,) in values], name=names[0], dtype=None if values else object)
+    return pd.MultiIndex.from_tuples(values, names=list(names))

@@ -1,0 +1,77 @@
+"""CSV for spreadsheets and for programs, with metadata as the W3C's "CSV on the Web" has them."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.extras.tables.published import PublishedRows, plain
+from pkdp_pipeline.extras.tables.words import marker, notes, title
+from pkdp_pipeline.model.keys import Key
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.releases.release import Release
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets take a text that begins so for a formula; an apostrophe before it says that it is none."""
+
+_DATATYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "double"),
+    (decimal.Decimal, "decimal"),
+    (datetime.datetime, "datetime"),
+    (datetime.date, "date"),
+)
+
+
+def csv_files(release: Release, name: str, suppressed: str | None) -> tuple[bytes, bytes]:
+    """Return a table as CSV (RFC 4180, UTF-8), and its metadata, which name it by `name`; see `Release.to_csv`."""
+    mark, table = marker(release.certificate.mechanism, suppressed), PublishedRows.of(release)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([*map(_safe, table.by), "count", *(["exact"] if table.marked else [])])
+    for row in table.rows:
+        shown = table.shown(row)
+        exact = [] if not table.marked else ["" if shown is None else plain(row.exact)]
+        writer.writerow([*map(_field, row.keys), mark if shown is None else shown, *exact])
+    return text.getvalue().encode(), _metadata(release, table, name, mark)
+
+
+def _field(value: Key) -> str:
+    return _safe(value) if isinstance(value, str) else plain(value)
+
+
+def _safe(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _metadata(release: Release, table: PublishedRows, name: str, mark: str) -> bytes:
+    columns: list[dict[str, Any]] = []
+    for place, column in enumerate(table.by):
+        columns.append({"name": f"key_{place + 1}", "titles": _safe(column), "datatype": _datatype(table, place)})
+    count = {"datatype": "string"} if table.bands is not None else {"datatype": "integer"}
+    columns.append({"name": "count", "titles": "count", **count, "null": [mark]})
+    if table.marked:
+        columns.append({"name": "exact", "titles": "exact", "datatype": "boolean"})
+    document = {
+        "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
+        "url": name,
+        "dc:title": title(release),
+        "dc:description": " ".join(notes(release, mark)),
+        "dc:identifier": release.id,
+        "notes": [json.loads(release.certificate.to_json())],
+        "tableSchema": {"columns": columns},
+    }
+    return f"{json.dumps(document, ensure_ascii=False, indent=1)}\n".encode()
+
+
+def _datatype(table: PublishedRows, place: int) -> str:
+    values = [row.keys[place] for row in table.rows if row.keys[place] is not None]
+    return next(
+        (name for kind, name in _DATATYPES if values and all(isinstance(value, kind) for value in values)), "string"
+    )

@@ -1,0 +1,87 @@
+"""The rows of a public table as other programs' formats need them: keys, counts, and what is known of each count."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.model.display import Bands
+from pkdp_pipeline.model.keys import Key
+from pkdp_pipeline.model.mechanisms import key_columns, noised_below
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.releases.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One row of a public table.
+
+    Parameters
+    ----------
+    keys : tuple of Key
+        The values of the by-columns, None where missing.
+    count : int or None
+        None where it is not published.
+    exact : bool
+        Whether the count has no noise; False where it is not published.
+    """
+
+    keys: tuple[Key, ...]
+    count: int | None
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRows:
+    """A public table: the names of its by-columns and its rows, in the published order.
+
+    Parameters
+    ----------
+    marked : bool
+        Whether counts with noise stand beside exact ones.
+    bands : Bands or None
+        The bands that counts are shown in.
+    """
+
+    by: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+    marked: bool
+    bands: Bands | None
+
+    @classmethod
+    def of(cls, release: Release) -> PublishedRows:
+        """Return the rows of a release."""
+        mechanism = release.certificate.mechanism
+        by = tuple(key_columns(name for name, _ in release.sealed.cells.columns))
+        marked, number = noised_below(mechanism), len(by)
+        rows = []
+        for *keys, count in (row[: number + 1] for row in release.sealed.rows):
+            rows.append((tuple(keys), None if count is None else int(count)))
+        exact = [bool(row[-1]) for row in release.sealed.rows] if marked else [mechanism.noise is None] * len(rows)
+        return cls(
+            by=by,
+            rows=tuple(
+                PublishedRow(keys, count, sure and count is not None)
+                for (keys, count), sure in zip(rows, exact, strict=True)
+            ),
+            marked=marked,
+            bands=mechanism.display if isinstance(mechanism.display, Bands) else None,
+        )
+
+    def shown(self, row: PublishedRow) -> int | str | None:
+        """Return a count as it is printed: the number, or the text of its band; None where it is not published."""
+        return row.count if row.count is None or self.bands is None else self.bands.text(row.count)
+
+
+def plain(value: Key) -> str:
+    """Return a key as one text, numbers and times as programs read them; a missing one is the empty text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime.date):  # timestamps and instants, too
+        return value.isoformat()
+    return f"{value:f}" if isinstance(value, decimal.Decimal) else str(value)

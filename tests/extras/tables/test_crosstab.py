@@ -1,0 +1,161 @@
+"""A cross-table has the counts of its release, and margins and intervals that every true table behind it allows."""
+
+from __future__ import annotations
+
+import itertools
+
+import pandas as pd
+import pytest
+
+import pkdp_pipeline as pkdp
+
+ATTACKER = pkdp.AttackerModel(p_max=0.1)
+DOMAIN = {"region": ["N", "S"], "sex": ["f", "m", "x"]}
+COUNTS = {("N", "f"): 7, ("N", "m"): 5, ("N", "x"): 1, ("S", "f"): 2, ("S", "m"): 6, ("S", "x"): 0}
+K = 3
+
+
+def people(counts):
+    rows = [cell for cell, number in counts.items() for _ in range(number)]
+    frame = pd.DataFrame(rows, columns=["region", "sex"])
+    return frame.assign(person=range(len(frame)))
+
+
+def released(domain=DOMAIN, k=K, counts=COUNTS, **rules):
+    return people(counts).pkdp.histogram(
+        ["region", "sex"], unit="person", domain=domain, k=k, attacker=ATTACKER, **rules
+    )
+
+
+@pytest.fixture(scope="module")
+def release():
+    return released()
+
+
+def test_counts_are_those_of_pandas(release) -> None:
+    frame = people(COUNTS)
+    wide = pd.crosstab(frame["region"], frame["sex"])
+    table = release.crosstab("region", "sex")
+    assert list(table.index) == DOMAIN["region"]
+    assert list(table.columns) == DOMAIN["sex"]
+    assert (table.index.name, table.columns.name) == ("region", "sex")
+    for region, sex in COUNTS:
+        true = int(wide.loc[region, sex])
+        assert table.loc[region, sex] == (true if true >= K else "<3")
+
+
+def test_zero_and_hidden_are_alike(release) -> None:
+    table = release.crosstab("region", "sex", suppressed="c")
+    assert table.loc["S", "x"] == table.loc["N", "x"] == table.loc["S", "f"] == "c"
+
+
+def test_margins_are_numbers_only_where_they_follow(release) -> None:
+    table = release.crosstab("region", "sex", margins=True)
+    assert table["Total"].tolist() == ["12 to 14", "6 to 10", "18 to 24"]
+    assert table.loc["Total"].tolist() == ["7 to 9", 11, "0 to 4", "18 to 24"]
+    assert list(release.crosstab("sex", "region", margins="All").columns) == ["N", "S", "All"]
+
+
+def test_over_other_columns_is_added_up(release) -> None:
+    frame = people(COUNTS).assign(year=2020)
+    whole = frame.pkdp.histogram(
+        ["year", "region", "sex"], unit="person", domain={"year": [2020, 2021], **DOMAIN}, k=K, attacker=ATTACKER
+    )
+    table = whole.crosstab("region", "year", margins=True)
+    assert table[2020].tolist() == ["12 to 14", "6 to 10", "18 to 24"]
+    assert table[2021].tolist() == ["0 to 6", "0 to 6", "0 to 12"]
+    both = whole.crosstab(["year", "region"], "sex")
+    assert both.index.names == ["year", "region"]
+    assert both.loc[(2020, "N"), "f"] == 7
+
+
+def test_every_interval_is_the_one_that_follows_from_a_total(release) -> None:
+    totals = pd.DataFrame({"region": ["N", "S"], "count": [13, 8]})
+    table = release.crosstab("region", "sex", margins=True, totals=totals)
+    # All true tables that would be published so, with these totals.
+    shown = {cell: number for cell, number in COUNTS.items() if number >= K}
+    possible = []
+    for hidden in itertools.product(range(K), repeat=len(COUNTS) - len(shown)):
+        table_of = {**shown, **dict(zip([cell for cell in COUNTS if cell not in shown], hidden, strict=True))}
+        sums = {region: sum(n for (r, _), n in table_of.items() if r == region) for region in ("N", "S")}
+        if sums == {"N": 13, "S": 8}:
+            possible.append(table_of)
+
+    def words(values):
+        least, most = min(values), max(values)
+        return f"{least} to {most}" if least < most else least
+
+    assert table.loc["N", "x"] == "1 follows exactly"
+    for cell in (("S", "f"), ("S", "x")):
+        values = [table_of[cell] for table_of in possible]
+        assert table.loc[cell] == ("<3" if (min(values), max(values)) == (0, K - 1) else words(values))
+    for sex in DOMAIN["sex"]:
+        assert table.loc["Total", sex] == words([table_of["N", sex] + table_of["S", sex] for table_of in possible])
+    assert table["Total"].tolist() == [13, 8, 21]
+
+
+def test_totals_of_a_release(release) -> None:
+    everybody = people(COUNTS)
+    table = release.crosstab("region", "sex", margins=True, totals=pd.DataFrame({"count": [len(everybody)]}))
+    assert table.loc["Total", "Total"] == len(everybody)
+    with pytest.raises(pkdp.ArgumentError, match="totals"):
+        release.crosstab("region", "sex", totals=pd.DataFrame({"region": ["N"], "count": [13]}))
+
+
+def test_noised_counts_are_marked() -> None:
+    noised = released(k=5, below="noise", noise=pkdp.GeometricNoise(1.0))
+    table = noised.crosstab("region", "sex", margins=True)
+    exact = noised.table.set_index(["region", "sex"])
+    for cell, row in exact.iterrows():
+        assert table.loc[cell] == (int(row["count"]) if row["exact"] else f"≈ {row['count']}")
+    assert str(table.loc["N", "Total"]).startswith("≈ ")
+
+
+def test_bands_have_no_sum() -> None:
+    banded = released(k=None, display=pkdp.Bands([0, 3, 6]))
+    table = banded.crosstab("region", "sex", margins=True)
+    assert table.loc["N"].tolist() == ["6 or more", "3–5", "0–2", "9 or more"]
+
+
+def test_found_cells_are_sorted_and_hidden_where_there_is_no_row() -> None:
+    table = released(domain=None).crosstab("region", "sex", margins=True)
+    assert list(table.columns) == ["f", "m", "Total"]
+    assert table.loc["S", "f"] == "<3"
+    assert table["Total"].tolist() == ["12 or more", "6 or more", "18 or more"]
+    nothing = released(domain=None, k=50)
+    assert nothing.crosstab("region", "sex").shape == (0, 0)
+    assert nothing.crosstab("region", "sex", margins=True).loc["Total", "Total"] == "<50"
+
+
+def test_a_missing_value_is_a_row() -> None:
+    frame = people(COUNTS)
+    frame.loc[frame["sex"] == "f", "sex"] = None
+    table = frame.pkdp.histogram(["region", "sex"], unit="person", k=K, attacker=ATTACKER).crosstab("region", "sex")
+    assert table.loc["N", "(missing)"] == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ({"suppressed": "12"}, "number"),
+        ({"suppressed": "≈ 4"}, "number"),
+        ({"suppressed": "<30"}, "below k = 3"),
+        ({"suppressed": "≤3"}, "below k = 3"),
+        ({"suppressed": ""}, "text"),
+        ({"suppressed": " c"}, "blanks"),
+        ({"suppressed": 3}, "text"),
+        ({"margins": ""}, "margins"),
+        ({"rows": "sex"}, "twice"),
+        ({"rows": "county"}, "by-columns"),
+        ({"rows": []}, "rows"),
+        ({"totals": 7}, "totals"),
+    ],
+)
+def test_what_means_nothing_is_refused(release, arguments, rule) -> None:
+    with pytest.raises(pkdp.ArgumentError, match=rule):
+        release.crosstab(**{"rows": "region", "columns": "sex", **arguments})
+
+
+def test_a_marker_may_say_the_rule(release) -> None:
+    assert release.crosstab("region", "sex", suppressed="≤2").loc["N", "x"] == "≤2"
+    assert release.crosstab("region", "sex", suppressed="fewer than 3").loc["N", "x"] == "fewer than 3"

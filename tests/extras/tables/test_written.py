@@ -1,0 +1,180 @@
+"""Files for offices say what the release says, as readers that others wrote read them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import zipfile
+
+import pandas as pd
+import pytest
+
+import pkdp_pipeline as pkdp
+
+openpyxl = pytest.importorskip("openpyxl")
+
+ATTACKER = pkdp.AttackerModel(p_max=0.1)
+WRITTEN = {"csv": "to_csv", "xlsx": "to_excel", "json": "to_json_stat", "sdmx.csv": "to_sdmx_csv"}
+#: Values that a spreadsheet would take for formulas, and others that are hard to write.
+NAMES = ['=HYPERLINK("http://x")', "+5", "-", "@SUM(A1)", 'a "b", c', "Ä\nö", "", None]
+COUNTS = {name: 5 + place for place, name in enumerate(NAMES)} | {"few": 2}
+
+
+def people(counts, column="group"):
+    rows = [name for name, number in counts.items() for _ in range(number)]
+    return pd.DataFrame({column: pd.Series(rows, dtype=object), "person": range(len(rows))})
+
+
+@pytest.fixture(scope="module")
+def release():
+    return people(COUNTS).pkdp.histogram("group", unit="person", domain={"group": list(COUNTS)}, k=5, attacker=ATTACKER)
+
+
+@pytest.fixture(scope="module")
+def noised():
+    return people(COUNTS).pkdp.histogram(
+        "group",
+        unit="person",
+        domain={"group": list(COUNTS)},
+        k=8,
+        below="noise",
+        noise=pkdp.GeometricNoise(1.0),
+        attacker=ATTACKER,
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, release, noised):
+    folder = tmp_path_factory.mktemp("written")
+    for name, written in (("release", release), ("noised", noised)):
+        for suffix, method in WRITTEN.items():
+            getattr(written, method)(folder / f"{name}.{suffix}")
+    return folder
+
+
+@pytest.mark.parametrize("suffix", WRITTEN)
+def test_the_same_release_has_the_same_bytes(files, release, tmp_path, suffix) -> None:
+    getattr(release, WRITTEN[suffix])(tmp_path / f"release.{suffix}")
+    assert (tmp_path / f"release.{suffix}").read_bytes() == (files / f"release.{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", WRITTEN)
+def test_hidden_counts_are_alike_and_the_certificate_goes_with_them(files, release, suffix) -> None:
+    texts = [path.read_bytes() for path in files.glob("release.*")]
+    if suffix == "xlsx":
+        with zipfile.ZipFile(files / "release.xlsx") as archive:
+            texts = [archive.read(name) for name in archive.namelist()]
+    whole = b"".join(texts).decode(errors="ignore")
+    assert release.id in whole
+    assert release.certificate.sentence()[:40] in whole
+
+
+def test_a_workbook_as_openpyxl_reads_it(files, release) -> None:
+    book = openpyxl.load_workbook(files / "release.xlsx")
+    assert book.sheetnames == ["Cover", "Notes", "Table 1"]
+    sheet = book["Table 1"]
+    rows = list(sheet.iter_rows(min_row=4))
+    assert [cell.value for cell in rows[0]] == ["group", "count"]
+    for (key, count), name in zip(rows[1:], COUNTS, strict=True):
+        # Nothing is a formula.
+        assert key.value == ("(missing)" if name is None else name)
+        assert key.data_type in ("s", "n")
+        assert count.value == (COUNTS[name] if COUNTS[name] >= 5 else "<5")
+    assert [table.ref for table in sheet.tables.values()] == [f"A4:B{len(COUNTS) + 4}"]
+    notes = [row[1].value for row in book["Notes"].iter_rows(min_row=3)]
+    assert notes[0] == "<5 stands for a count below 5, zero included."
+    assert release.certificate.sentence() in notes
+
+
+def test_noised_counts_stay_numbers_in_a_workbook(files, noised) -> None:
+    rows = list(openpyxl.load_workbook(files / "noised.xlsx")["Table 1"].iter_rows(min_row=5))
+    for (_, cell), (count, exact) in zip(rows, noised.table[["count", "exact"]].itertuples(index=False), strict=True):
+        assert cell.value == count
+        assert cell.number_format.startswith('"≈ "') is not exact
+
+
+def test_csv_on_the_web_as_csvw_reads_it(files, noised) -> None:
+    csvw = pytest.importorskip("csvw")
+    read = csvw.CSVW(str(files / "release.csv"), validate=True)
+    assert read.is_valid
+    names = ["'" + name if name and name[0] in "=+-@" else name or None for name in COUNTS]
+    assert [row["key_1"] for row in read.tables[0]] == names
+    assert [row["count"] for row in read.tables[0]] == [number if number >= 5 else None for number in COUNTS.values()]
+    rows = list(csvw.CSVW(str(files / "noised.csv")).tables[0])
+    assert [row["exact"] for row in rows] == noised.table["exact"].tolist()
+    assert [row["count"] for row in rows] == noised.table["count"].tolist()
+
+
+def test_json_stat_as_pyjstat_reads_it(files, noised) -> None:
+    pyjstat = pytest.importorskip("pyjstat.pyjstat")
+    text = (files / "release.json").read_text(encoding="utf-8")
+    frame = pyjstat.Dataset.read(text).write("dataframe")
+    values = [None if pd.isna(value) else int(value) for value in frame["value"]]
+    assert values == [number if number >= 5 else None for number in COUNTS.values()]
+    assert frame["group"].tolist() == ["(missing)" if name is None else name for name in COUNTS]
+    assert json.loads(text)["status"] == {str(list(COUNTS).index("few")): "<5"}
+    marked = json.loads((files / "noised.json").read_text(encoding="utf-8"))["status"]
+    assert marked == {str(place): "≈" for place, exact in enumerate(noised.table["exact"]) if not exact}
+
+
+def test_sdmx_csv_as_pysdmx_reads_it(files, noised) -> None:
+    sdmx = pytest.importorskip("pysdmx.io")
+    (dataset,) = sdmx.read_sdmx(files / "release.sdmx.csv", validate=False).data
+    assert dataset.short_urn.endswith("LOCAL:COUNTS(1.0)")
+    rows = dataset.data
+    assert [None if value in ("", None) or pd.isna(value) else int(value) for value in rows["OBS_VALUE"]] == [
+        number if number >= 5 else None for number in COUNTS.values()
+    ]
+    assert rows["OBS_STATUS"].tolist() == ["A" if number >= 5 else "Q" for number in COUNTS.values()]
+    assert rows["CONF_STATUS"].tolist() == ["F" if number >= 5 else "C" for number in COUNTS.values()]
+    (dataset,) = sdmx.read_sdmx(files / "noised.sdmx.csv", validate=False).data
+    assert dataset.data["OBS_STATUS"].tolist() == ["A" if exact else "E" for exact in noised.table["exact"]]
+
+
+def test_keys_of_every_kind(tmp_path) -> None:
+    days = [datetime.date(2026, 1, 5), datetime.date(2026, 1, 12)]
+    frame = people(dict.fromkeys(days, 6), "day")
+    frame["day"] = frame["day"].astype("date32[day][pyarrow]")
+    release = frame.pkdp.histogram("day", unit="person", domain={"day": days}, k=5, attacker=ATTACKER)
+    for suffix, method in WRITTEN.items():
+        getattr(release, method)(tmp_path / f"days.{suffix}")
+    assert (tmp_path / "days.csv").read_text().splitlines()[1] == "2026-01-05,6"
+    metadata = json.loads((tmp_path / "days.csv-metadata.json").read_text())
+    assert metadata["tableSchema"]["columns"][0]["datatype"] == "date"
+    assert json.loads((tmp_path / "days.json").read_text())["dimension"]["day"]["category"]["index"][0] == "2026-01-05"
+    large = people({10**17: 6, 3: 6}, "number")
+    large["number"] = large["number"].astype("int64")
+    release = large.pkdp.histogram("number", unit="person", domain={"number": [10**17, 3]}, k=5, attacker=ATTACKER)
+    release.to_excel(tmp_path / "large.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "large.xlsx")["Table 1"]
+    assert [sheet.cell(row, 1).value for row in (5, 6)] == [str(10**17), 3]
+
+
+def test_a_count_and_bands(tmp_path) -> None:
+    count = people(COUNTS).pkdp.count("group == 'few'", unit="person", k=5, attacker=ATTACKER)
+    banded = people(COUNTS).pkdp.histogram(
+        "group",
+        unit="person",
+        domain={"group": ["few", "-"]},
+        undeclared="absent",
+        display=pkdp.Bands([0, 5, 10]),
+        attacker=ATTACKER,
+    )
+    for name, written in (("count", count), ("bands", banded)):
+        for suffix, method in WRITTEN.items():
+            getattr(written, method)(tmp_path / f"{name}.{suffix}")
+    assert (tmp_path / "count.csv").read_text().splitlines() == ["count", "<5"]
+    assert json.loads((tmp_path / "count.json").read_text())["status"] == {"0": "<5"}
+    assert (tmp_path / "bands.csv").read_text().splitlines()[1:] == ["few,0–4", "'-,5–9"]
+    assert "0–4" in (tmp_path / "bands.sdmx.csv").read_text()
+
+
+def test_refusals(release, tmp_path) -> None:
+    for method in WRITTEN.values():
+        with pytest.raises(pkdp.ArgumentError, match="suppressed"):
+            getattr(release, method)(tmp_path / "x", suppressed="<30")
+        with pytest.raises(pkdp.ConfigError, match="written"):
+            getattr(release, method)(tmp_path / "no" / "x")
+    with pytest.raises(pkdp.ArgumentError, match="dataflow"):
+        release.to_sdmx_csv(tmp_path / "x", dataflow="counts")
+    assert list(tmp_path.iterdir()) == []

@@ -124,6 +124,9 @@ _CHOSEN: Mapping[str, str] = MappingProxyType(
 )
 
 
+_EVERY_ROW = "Every row counts as one person: somebody with several rows is protected in only one of them."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The facts in a release certificate about the publication it belongs to; all public, none from the data.
@@ -224,13 +227,28 @@ class Context:
 
     def facts(self) -> tuple[str, ...]:
         """Return who a person is and which rows count, as plain sentences."""
-        listed = ["Every row counts as one person: somebody with several rows is protected in only one of them."]
-        if self.unit:
-            listed = [f"A person is one value of {', '.join(map(repr, self.unit))}."]
+        listed = [*(self.unit_words() or (_EVERY_ROW,))]
         if self.table is not None:
             listed.append(f"The rows are those of table {self.table!r}.")
         if self.where is not None:
             listed.append(f"Only rows with {self.where} count.")
+        listed += self._rows_of_people()
+        if conditions := self._conditions():
+            *others, last = conditions
+            together = f"{', '.join(others)} and {last}" if others else last
+            listed.append(f"A release appears only when {together}: that this holds is public.")
+        return tuple(listed)
+
+    def unit_words(self) -> tuple[str, ...]:
+        """Return who a person is; nothing where every row is one."""
+        return (f"A person is one value of {', '.join(map(repr, self.unit))}.",) if self.unit else ()
+
+    def rows(self) -> tuple[str, ...]:
+        """Return which rows change the numbers of a table, and how, as plain sentences."""
+        return (*(() if self.unit else (_EVERY_ROW,)), *self._rows_of_people())
+
+    def _rows_of_people(self) -> tuple[str, ...]:
+        listed = []
         if self.missing_unit == "drop":
             listed.append("Rows that name no person are left out.")
         if self.cells_per_unit > 1 and self.one_cell == "hash":
@@ -240,10 +258,6 @@ class Context:
             listed.append("A person with rows in several cells counts in each of them.")
         elif self.one_cell in _CHOSEN:
             listed.append(f"A person with rows in several cells counts once, in {_CHOSEN[self.one_cell]}.")
-        if conditions := self._conditions():
-            *others, last = conditions
-            together = f"{', '.join(others)} and {last}" if others else last
-            listed.append(f"A release appears only when {together}: that this holds is public.")
         return tuple(listed)
 
     def _conditions(self) -> list[str]:

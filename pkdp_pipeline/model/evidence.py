@@ -166,8 +166,8 @@ class BoundedDependence(Evidence):
     @property
     def declares(self) -> str:
         """The declaration, as one plain sentence."""
-        numbers = f"ε = {_short(self.epsilon)}, δ = {_short(self.delta)}"
-        return f"Each release depends on all earlier ones together by at most {numbers}."
+        numbers, start = (_short(self.epsilon), _short(self.delta)), "Each release depends on all earlier ones together"
+        return Worded(lambda say: f"{start} by at most {say.named(*numbers)}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,23 @@ from datetime import date, timedelta
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pkdp_pipeline import clock, plugins
 from pkdp_pipeline.cli.file_commands import typed_cells
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
+from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.job import Job, read_job
+from pkdp_pipeline.jobs.sources.csv_forms import likely_kind, other_order
+from pkdp_pipeline.jobs.sources.source import Kind
+from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+from pkdp_pipeline.jobs.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.model.period import Every
 from pkdp_pipeline.model.spelling import exactly
-
-if TYPE_CHECKING:
-    from pkdp_pipeline.jobs import Job
-    from pkdp_pipeline.jobs.sources.source import Kind
-    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
 DAYS = ("date", "timestamp", "instant")
 EVERY = get_args(Every)
@@ -72,8 +74,6 @@ class Draft:
 
     def job(self, answers: Mapping[str, Any]) -> Job:
         """Return the job; raises a `PkdpError` for what it cannot say."""
-        from pkdp_pipeline.jobs.job import read_job
-
         text = self.text(answers)
         try:
             if text not in self._jobs:
@@ -92,8 +92,6 @@ class Draft:
         with closing(job.source.open(job.needs())) as source:
             oldest, newest = source.outermost(job.period, column, "min"), source.newest(job.period, column)
         if newest is not None and newest > job.period.today() + timedelta(1):  # it is tomorrow elsewhere
-            from pkdp_pipeline.jobs.sources.csv_forms import other_order
-
             turned = other_order(getattr(job.source, "date_format", None))
             order = "" if turned is None else f", write {turned} where that is the order of day and month"
             raise ArgumentError(
@@ -108,8 +106,6 @@ class Draft:
 
         That is None where no period is shown to be complete. Raises a `PkdpError` where the oldest would be refused.
         """
-        from pkdp_pipeline.jobs.dry_run import plan_job
-
         job, (oldest, newest) = self.job(answers), self.dates(answers)
         period = job.period
         over = period.span(period.today())[0] - timedelta(1)
@@ -149,8 +145,6 @@ class Draft:
 
         `form`: the only one that they can have.
         """
-        from pkdp_pipeline.jobs.sources.csv_forms import likely_kind
-
         if self.whole.table.format == "parquet" or column in self.keys.get("types", ()):
             return self.whole.columns[column], None
         key = column, form or self.keys.get("date_format")
@@ -163,8 +157,6 @@ class Draft:
 
         `answers`: ``later``, whether the file has rows after its first period, besides what is asked.
         """
-        from pkdp_pipeline.jobs.toml_text import toml_text
-
         given = {name: value for name, value in answers.items() if value is not None}
         if "by" not in given or "attacker" not in given:
             given = {"noise": 1.0} | given
@@ -225,8 +217,6 @@ class Draft:
 
 def _assumed(answers: Mapping[str, Any]) -> list[str]:
     """Return what is declared: budget, evidence, and where there is no noise the attacker."""
-    from pkdp_pipeline.jobs.toml_text import toml_text
-
     # Without noise there is no guarantee against everybody that could be held to it.
     part = "" if "noise" in answers else ', part = "partial_knowledge"'
     budget = 1.0 if answers["budget"] is None else answers["budget"]
@@ -261,8 +251,6 @@ def _assumed(answers: Mapping[str, Any]) -> list[str]:
 
 
 def _about_lines(about: Mapping[str, str]) -> list[str]:
-    from pkdp_pipeline.jobs.toml_text import toml_text
-
     if not about:
         return ["", "# [about]   # what reports print: title, publisher, contact, argued_by, argued_on, argument"]
     return ["", "[about]   # what reports print", *(f"{name} = {toml_text(text)}" for name, text in about.items())]
@@ -270,8 +258,6 @@ def _about_lines(about: Mapping[str, str]) -> list[str]:
 
 def _checked(answers: Mapping[str, Any]) -> list[str]:
     """Return the check that a period is complete; not yet active where no period of the file would pass it."""
-    from pkdp_pipeline.jobs.toml_text import toml_text
-
     every, mark = answers["every"], "" if answers["later"] else "# "
     fresh = f"{mark}fresh = {{ column = {toml_text(answers['period'])}, days = 1 }}"
     late = f"a {every} is published only when the file has rows of a later day, never from a late file"
@@ -281,9 +267,6 @@ def _checked(answers: Mapping[str, Any]) -> list[str]:
 
 def _mechanism(answers: Mapping[str, Any]) -> list[str]:
     """Return the lines of the mechanism: noise, and where cells are found what hides them; or the smallest k."""
-    from pkdp_pipeline.jobs.toml_text import toml_text
-    from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
-
     cells = [f"domain = {toml_text(answers['domain'])}"] if answers["domain"] else []
     cells += ['undeclared = "absent"             # people in other cells are not counted'] if cells else []
     if "noise" not in answers:
@@ -344,13 +327,8 @@ def how_to_give(draft: Draft, typed: Mapping[str, Any], missing: Sequence[str]) 
         option = "--type" if name == "types" else f"--{name.replace('_', '-')}"
         several = [f"{key}={item}" for key, item in value.items()] if isinstance(value, dict) else value
         for argument in several if isinstance(several, list) else [several]:
-            words += (
-                []
-                if argument is None or argument is False
-                else [option]
-                if argument is True
-                else [option, str(argument)]
-            )
+            if argument is not None and argument is not False:
+                words += [option] if argument is True else [option, str(argument)]
     once = "" if period else " Rows of one occasion are published once, by pkdp histogram FILE."
     last = "" if period else ", with the column that says of which day a row is"
     return (

@@ -18,9 +18,8 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import clock
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.start import init_command
+from pkdp_pipeline.extras.start import init_answers, init_text
 from pkdp_pipeline.extras.start.dialogue import Asker
-from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.job import read_job
 
@@ -45,6 +44,7 @@ def run(*words):
     return CliRunner().invoke(cli.app, [str(word) for word in words])
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("how", "every"), [(EXACT, "day"), (NOISED, "week"), ([*NOISED[:4], "--noise", "0.5"], "year")]
 )
@@ -76,12 +76,13 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
 
 def test_what_is_given_is_read_as_one_job(folder, monkeypatch):
     texts = []
-    monkeypatch.setattr(job_module, "read_job", lambda text, file: texts.append(text) or read_job(text, file))
+    monkeypatch.setattr(init_text, "read_job", lambda text, file: texts.append(text) or read_job(text, file))
     made = run("init", "besuche.csv", *CSV, *NOISED)
     assert made.exit_code == 0, made.stderr
     assert len(texts) == 1
 
 
+@thinned(2)
 @pytest.mark.parametrize("how", [EXACT, NOISED])
 def test_cells_a_zone_and_a_budget_can_be_given(folder, how):
     more = ["--domain", "Stadt/Ort=Köln,Bonn", "--budget", "9.5", "--time-zone", "Europe/Berlin", "--type", "tag=date"]
@@ -148,7 +149,7 @@ def typed(monkeypatch):
 
     monkeypatch.setattr(Asker, "real", Asker.__call__, raising=False)
     monkeypatch.setattr(Asker, "__call__", ask)
-    monkeypatch.setattr(init_command, "at_a_terminal", lambda: True)
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: True)
     monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))
 
     def answering(*given):
@@ -417,7 +418,7 @@ def test_nobody_declares_an_attacker_before_records_are_argued_to_be_independent
     assert "Then a threshold hides nobody" in said
     assert all(word in said for word in ("household", "allow noise", "docs/correlated.md"))
     assert "attacker" not in tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
-    monkeypatch.setattr(init_command, "at_a_terminal", lambda: False)
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: False)
     exact = run("init", "besuche.csv", *CSV, *(word for word in EXACT if word != "--independent"), "--force")
     assert (exact.exit_code, "give --independent." in exact.stderr) == (2, True)
     assert "people's records do not depend on one another" in exact.stderr
@@ -456,11 +457,11 @@ def test_the_noise_of_all_cells_of_a_person_is_what_was_asked_for(folder, epsilo
 def test_the_first_date_column_is_proposed_and_no_number_as_a_cell(folder, typed, monkeypatch):
     rows = "".join(f"p{number},{number % 7},1.5,{number % 28 + 1:02}/02/2025,01/03/2025,x\n" for number in range(60))
     (folder / "log.csv").write_text(f"id,age,score,injured,seen,kind\n{rows}", encoding="utf-8")
-    monkeypatch.setattr(init_command, "at_a_terminal", lambda: False)
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: False)
     told = run("init", "log.csv").stderr
     assert "'injured' says of which day a row is and people are counted by 'kind'" in told
     assert "--period injured --by kind --noise 1 --cells-per-unit 1 --date-format %d/%m/%Y" in told
-    monkeypatch.setattr(init_command, "at_a_terminal", lambda: True)
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: True)
     typed("id", "", "week", "kind", "", "1", *[""] * 5)
     made = run("init", "log.csv")
     assert made.exit_code == 0, made.stderr
@@ -481,6 +482,7 @@ def test_nothing_is_proposed_where_nothing_speaks_for_it(folder):
     assert "--period at --by monthly" in run("init", "visits.parquet").stderr
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("written", "kind", "zoned"),
     [

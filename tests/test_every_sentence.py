@@ -192,7 +192,6 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         ),
     )
     yield (
-        "histogram, value, k and noise",
         "histogram, value, options with noise",
         certify(Histogram(noise=NOISE), AttackerModel(p_min=0.1, unknown=3000), protects="value"),
     )

@@ -291,9 +291,7 @@ class JobSession:
 
     def _begin(self, period: _Period) -> None:
         """Open the ledger of a job whose first period has passed its check, and hold the period to what is in it."""
-        with ExitStack() as opening:
-            self._open_ledger(opening, locked=Path(self.job.output.directory).is_dir())
-            self._resources.enter_context(opening.pop_all())
+        self._open_ledger(self._resources, locked=Path(self.job.output.directory).is_dir())
         keep_rows(self.job, self._opened_source(), period.result.day)
         # Of the questions that were counted.
         period.publications = tuple(replace(publication, ledger=self._ledger) for publication in period.publications)

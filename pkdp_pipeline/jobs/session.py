@@ -14,8 +14,8 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, open_source
-from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
-from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock
+from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
+from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.steps import PeriodStep, check_records, recorded, steps_of

@@ -110,7 +110,8 @@ class DuckDBSource(Source):
                     raise
                 self._most = len(days) // 2
                 continue
-            column = in_microseconds(quoted(name), str(relation[name].types[0]))
+            stored = dict(zip(relation.columns, map(str, relation.types), strict=True))[name]
+            column = in_microseconds(quoted(name), stored)
             self._together, self._periods = days, Periods(relation, first_day(column, kind, period))
             return
 

@@ -91,7 +91,7 @@ LINES = {
     "sql": 1_418,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
-    "jobs": 3_954,
+    "jobs": 3_955,
     "cli": 1_529,
     "duckdb": 13,
     "extras": 2,

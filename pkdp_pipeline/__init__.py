@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         smallest_unknown,
     )
     from pkdp_pipeline.extras.plan.rules import rule
+    from pkdp_pipeline.extras.tables.hierarchy import Hierarchy
     from pkdp_pipeline.extras.theory.counting_queries import CountingQueries
     from pkdp_pipeline.extras.theory.privacy_loss import PrivacyLoss
     from pkdp_pipeline.ledger import Budget, Ledger
@@ -86,6 +87,7 @@ __all__ = [
     "DisjointUnits",
     "Explanation",
     "GeometricNoise",
+    "Hierarchy",
     "Histogram",
     "IndependentDraws",
     "IndependentGivenHabits",
@@ -151,6 +153,7 @@ _NAMES = {
     "releases.accessor": "count explain histogram",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",
+    "extras.tables.hierarchy": "Hierarchy",
     "extras.theory.counting_queries": "CountingQueries",
     "extras.theory.privacy_loss": "PrivacyLoss",
 }

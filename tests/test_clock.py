@@ -118,7 +118,7 @@ def on_the_clocks(moment: datetime, zone: str) -> date:
     return (moment + timedelta(hours=ahead)).date()
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("zone", CHANGES)
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "machine"])
 def test_a_period_is_over_by_the_clocks_of_its_zone_at_every_hour(zone, declared):
@@ -152,7 +152,7 @@ def test_words_and_spans_of_days_follow_the_clocks_of_the_machine(zone):
                 days_of(job, day - DAY, day)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("zone", CHANGES)
 def test_records_tokens_and_copies_do_not_depend_on_the_machines_zone(zone, tmp_path):
     tokens, audit, copy = tmp_path / "tokens", tmp_path / "audit", tmp_path / "job.2020-01-04.rows.parquet"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from thorough import one_in
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import theory
 from pkdp_pipeline.model.wording import INSTALLED
+from pkdp_pipeline.schemas import field_texts
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "pkdp_pipeline").rglob("*.py"))
@@ -71,42 +73,43 @@ DRAWS = {("extras/report", "extras/assurance")}
 #: assurance and cli 30); perturbation tables are read from CSV (extras/connect 50, model and jobs 25); what Coq
 #: checked of theorems R, S, I and F (theorems 38); a total with small counts hidden beside noised (ledger, report 35).
 LINES = {
-    # Public names: rules of display, the catalogue, samples.
-    ".": 346,
-    "schemas": 23,
+    # Public names: rules of display, the catalogue, samples, code lists.
+    ".": 349,
+    # What files, flags and schemas say of a field is read from the docstring under it.
+    "schemas": 42,
     # Rules of display, read, written and checked once for every door; secret samples and their evidence.
-    "model": 2_814,
+    "model": 2_848,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
-    "theorems": 5_293,
-    "composition": 2_115,
-    "certificates": 1_592,
+    "theorems": 5_291,
+    "composition": 2_126,
+    "certificates": 1_601,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.
-    "ledger": 3_456,
+    "ledger": 3_454,
     "engines": 2_102,
     # Marks and displayed numbers in the public table; estimates, weighted totals.
-    "releases": 1_897,
-    "sql": 1_418,
+    "releases": 1_808,
+    "sql": 1_398,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
-    "jobs": 3_955,
-    "cli": 1_529,
+    "jobs": 3_952,
+    "cli": 1_515,
     "duckdb": 13,
     "extras": 2,
     # What an attacker sees is enumerated once for every ε, and one number by lists: `pkdp verify` takes a third (30).
-    "extras/assurance": 3_941,
+    "extras/assurance": 3_619,
     # Columns of public tables still become wider: what type a period's keys have, its values alone decide.
     "extras/connect": 1_551,
     "extras/gate": 1_693,
     # The catalogue of published rules and its command (140), and planning of noise below k.
-    "extras/plan": 2_351,
-    "extras/report": 3_817,
+    "extras/plan": 2_350,
+    "extras/report": 3_841,
     # With the dialogue of `init`, the only one there is (175), which cli had.
     "extras/start": 854,
-    # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange.
-    "extras/tables": 520,
+    # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange. Code lists.
+    "extras/tables": 669,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_929,
 }
@@ -344,6 +347,104 @@ def test_names_say_what_they_hold():
     assert set(bound_names(example)) == {"one", "other", "at", "told", "seen"}
 
 
+#: Rooms and modules that write sentences. What is said is passed between them as values, and rendered last.
+SAYING = (
+    *("certificates", "composition", "extras/assurance/verification", "extras/plan/planning", "extras/report"),
+    *("ledger/account.py", "ledger/history.py", "ledger/totals.py", "ledger/words.py"),
+    *("model/context.py", "model/evidence.py", "model/leakage.py", "model/wording.py", "releases/explain.py"),
+    *("releases/printed.py", "theorems"),
+)
+#: Methods that search a text or cut it up, and the module that does.
+CUTS = {
+    *("endswith", "partition", "removeprefix", "removesuffix", "replace", "rpartition", "rsplit", "split"),
+    *("splitlines", "startswith", "translate"),
+}
+#: Functions of theirs that read texts of others, or change letters and no words.
+READS = {
+    "certificates/sentences.py": {"in_words": "declarations become clauses of one sentence, without their full stops"},
+    "composition/part.py": {"_overlapping": "periods, as users name them"},
+    "extras/assurance/verification/claims.py": {
+        "<module>": "names and predicates of a file",
+        "_is_about_units": "what older versions wrote as caveats of a file",
+        "_own_texts": "names and predicates of a file",
+        "words": "keys of claims",
+    },
+    "extras/assurance/verification/files.py": {"opened": "a file"},
+    "extras/report/commands.py": {"_own_files": "names of files", "report": "names of files"},
+    "extras/report/explanation.py": {"text_of": "blanks at which no line may end"},
+    "extras/report/figures/plots.py": {
+        "<module>": "pictures of matplotlib",
+        "_legend_name": "names of cells",
+        "_of_page": "pictures of matplotlib",
+        "inline_svg": "pictures of matplotlib",
+    },
+    "extras/report/figures/style.py": {
+        "_dates": "dates",
+        "in_figures": "numbers",
+        "literal": "names of cells",
+        "put_ticks": "numbers",
+        "shortened": "names of cells",
+    },
+    "extras/report/ledger/explaining.py": {"found_entry": "the start of a key, as it is typed"},
+    "extras/report/ledger/registry.py": {
+        "<module>": "characters that YAML escapes",
+        "_written": "names of data sets",
+        "number": "numbers",
+    },
+    "extras/report/pages/forms.py": {
+        "<module>": "numbers of a page, within which no line may end",
+        "_environment": "numbers, and names of templates",
+        "_tidied": "empty lines",
+        "carried": "a file",
+        "carrying": "characters that JSON escapes",
+    },
+    "extras/report/pages/officer.py": {"_checking": "names of files"},
+    "extras/report/verification/pages.py": {
+        "_page": "the lines of a file",
+        "_table_faults": "a question, in which a filter of the job's own stands between two texts",
+    },
+    "model/context.py": {"_named": "periods, as users name them"},
+    "model/evidence.py": {"_short": "numbers"},
+    "model/wording.py": {
+        "<module>": "what others write",
+        "with_arguments": "names of arguments in messages become those of a command's options",
+    },
+}
+
+
+def cuts(path: Path, tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield each module and function in which a text is searched or cut up."""
+
+    def walk(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
+        if isinstance(node, ast.FunctionDef):
+            function = node.name
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_pattern = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+            is_array = isinstance(node.func.value, ast.Name) and node.func.value.id in ("np", "dataclasses")
+            if is_pattern or (node.func.attr in CUTS and not is_array):
+                yield inside(path), function
+        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant | ast.JoinedStr):
+            is_search = isinstance(node.ops[0], ast.In | ast.NotIn)
+            if is_search and " " in ast.unparse(node.left):  # a name among names has no blank
+                yield inside(path), function
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, function)
+
+    return walk(tree, "<module>")
+
+
+def test_no_module_reads_a_sentence():
+    saying = [path for path in MODULES if inside(path).startswith(SAYING)]
+    cutting = {place for path in saying for place in cuts(path, parsed(path))}
+    listed = {(module, function) for module, functions in READS.items() for function in functions}
+    assert cutting - listed == set(), "pass the value, and render the text where it is shown"
+    assert listed - cutting == set(), "these cut nothing up any more"
+    example = ast.parse(
+        "def f(text):\n    return text.partition(', given ')[2] or 'a b' in text or re.sub('a', '', text)"
+    )
+    assert list(cuts(Path(ROOT, "pkdp_pipeline", "x.py"), example)) == [("x.py", "f")] * 3
+
+
 def test_mathematics_sees_no_data_and_no_world():
     for path in MODULES:
         if room(path) in MATHEMATICS:
@@ -498,6 +599,7 @@ def test_the_public_names_are_these(public):
         "DisjointUnits",
         "Explanation",
         "GeometricNoise",
+        "Hierarchy",
         "Histogram",
         "IndependentDraws",
         "IndependentGivenHabits",
@@ -629,6 +731,33 @@ def test_a_module_says_what_it_is_for_and_a_room_what_it_offers(path):
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             defined |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
     assert set(declared[0]) <= defined
+
+
+def spelled(path: Path) -> set[str]:
+    """Return the names that a module declares as fields or parameters, or has as texts."""
+    texts = {node.value for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    parameters = {node.arg for node in nodes(path) if isinstance(node, ast.arg)}
+    declared = {getattr(node.target, "id", "") for node in nodes(path) if isinstance(node, ast.AnnAssign)}
+    return texts | parameters | declared
+
+
+def test_a_declaration_is_spelled_once():
+    """Files, flags, SQL and schemas read the fields of a declared value: few modules name many of an attacker's."""
+    names = {field.name for field in fields(pkdp.AttackerModel)}
+    naming = {inside(path) for path in MODULES if len(names & spelled(path)) >= 5}
+    assert naming >= {"model/attacker.py"}
+    assert len(naming) <= 5, naming
+    package = [*(ROOT / "pkdp_pipeline").rglob("*.py"), *(ROOT / "pkdp_pipeline").rglob("*.toml")]
+    assert {inside(path) for path in package if "once_per_unit" in path.read_text(encoding="utf-8")} == {
+        "cli/questions.toml",
+        "model/evidence.py",
+    }
+
+
+@pytest.mark.parametrize("kind", [pkdp.AttackerModel, pkdp.Leakage, pkdp.Budget, pkdp.Target, pkdp.GeometricNoise])
+def test_a_declared_field_says_what_it_is(kind):
+    assert {field.name for field in fields(kind)} == field_texts(kind).keys()
+    assert all(text[0].isupper() or text[0] in '"δε' for text in field_texts(kind).values())
 
 
 def test_the_tests_of_a_file_run_in_one_process(request):

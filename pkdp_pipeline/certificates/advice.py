@@ -51,7 +51,9 @@ def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, o
         else f"this histogram hides {aim}"
     )
     why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
-    return advised(why, mechanism, attacker, protects)
+    message = advised(why, mechanism, attacker, protects)
+    message.obstacles = obstacles
+    return message
 
 
 def advised(

@@ -5,29 +5,28 @@ from __future__ import annotations
 import functools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed
+from pkdp_pipeline.certificates.codec import LIBRARY, READERS, SCHEMA, is_ours, parsed, points
 from pkdp_pipeline.certificates.differences import Difference, Steps, differences, is_word, refuse_altered
-from pkdp_pipeline.certificates.sentences import anyone, implies, stated_pair
+from pkdp_pipeline.certificates.sentences import OfSome, anyone, implies, known_exactly, stated_pair
+from pkdp_pipeline.composition.part import Total
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import Worded, rounded_up
+from pkdp_pipeline.model.wording import Worded, joined_texts, rounded_up
 from pkdp_pipeline.plugins import view
-from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
+from pkdp_pipeline.theorems import THEOREMS, Applicable, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed, coarsest, epsilon_points
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LIBRARY = {"name": "pkdp_pipeline", "version": VERSION}
 _GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
 
@@ -54,16 +53,17 @@ class Certificate(ABC):
     protects: Protects = "presence"
     caveats: tuple[str, ...] = ()
     _stored: str | None = field(default=None, init=False, repr=False, compare=False)
+    _promise: Applicable | Total = field(init=False, repr=False, compare=False)
 
     @property
-    @abstractmethod
     def partial_bounds(self) -> tuple[Applied, ...]:
         """The bounds that rest on the attacker model."""
+        return self._promise.partial
 
     @property
-    @abstractmethod
     def worst_case_bound(self) -> WorstCase | None:
-        """The bound that holds against any attacker."""
+        """The bound that holds against any attacker, given what leaks beside it."""
+        return self._promise.worst
 
     @property
     @abstractmethod
@@ -71,9 +71,24 @@ class Certificate(ABC):
         """Everything known exactly, or leaked, about the same people beside the releases."""
 
     @property
+    def if_declared(self) -> bool:
+        """Whether the worst case rests on declarations."""
+        return False
+
+    @property
+    def apart(self) -> Literal["", "release", "period"]:
+        """The part that is protected, one at a time; empty where all of it is protected together."""
+        return ""
+
+    @property
     def anyone(self) -> str:
-        """The attackers that the worst case covers, in words."""
-        return anyone(self.leakage)
+        """The attackers that the worst case covers, in words; where it rests on declarations, if they are true."""
+        return anyone(known_exactly(self.leakage), if_declared=self.if_declared)
+
+    @property
+    @abstractmethod
+    def attackers(self) -> tuple[OfSome, ...]:
+        """The attackers that it rests on, each with the number of releases that it is about."""
 
     @property
     @abstractmethod
@@ -86,8 +101,12 @@ class Certificate(ABC):
         """The limits of the statement, in plain sentences."""
 
     @abstractmethod
+    def extent(self, delta: float = 1e-6) -> tuple[str, ...]:
+        """Return the sentences of `protection`; the first is a `Protection`, where something is protected."""
+
     def protection(self, delta: float = 1e-6) -> str:
-        """Return what the statement at `delta` protects and what it does not, as one sentence."""
+        """Return what the statement at `delta` protects and what it does not, in plain English."""
+        return joined_texts(self.extent(delta))
 
     @abstractmethod
     def sentence(self, delta: float = 1e-6) -> Worded:
@@ -249,9 +268,10 @@ class Certificate(ABC):
         return self
 
     def _document(self) -> dict[str, Any]:
+        attained, certified = self._bracket(np.array(_GRID))
         return {
             "schema": SCHEMA,
-            "library": _LIBRARY,
+            "library": LIBRARY,
             **self._subject(),
             "protects": self.protects,
             "theorems": [
@@ -259,26 +279,17 @@ class Certificate(ABC):
             ],
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
-            "grid": self._grid(_GRID),
-            "worst_case": self._worst_case_document(_GRID),
+            "grid": points(epsilon=_GRID, attained=attained.tolist(), delta=certified.tolist()),
+            "worst_case": self._worst_case_document(),
             "sentence": self.sentence(),
         }
 
-    def _grid(self, epsilons: Sequence[float]) -> list[dict[str, float]]:
-        """Return attained and certified δ at each ε, as a document states them."""
-        lower, upper = self._bracket(np.array(epsilons))
-        return [
-            {"epsilon": e, "attained": low, "delta": high}
-            for e, low, high in zip(epsilons, lower.tolist(), upper.tolist(), strict=True)
-        ]
-
-    def _worst_case_document(self, epsilons: Sequence[float]) -> dict[str, Any] | None:
+    def _worst_case_document(self) -> dict[str, Any] | None:
         """Return the guarantee against any attacker, with its δ at each ε; None where there is none."""
         if self.worst_case_bound is None:
             return None
         epsilon, delta = self.worst_case_bound.parameters
-        curve = self.worst_case.delta(np.array(epsilons))
-        grid = [{"epsilon": e, "delta": d} for e, d in zip(epsilons, curve.tolist(), strict=True)]
+        grid = points(epsilon=_GRID, delta=self.worst_case.delta(np.array(_GRID)).tolist())
         return {"epsilon": epsilon, "delta": delta, "grid": grid}
 
     @staticmethod
@@ -325,7 +336,7 @@ class Certificate(ABC):
             another version.
         """
         stored = json.loads(self.to_json())
-        foreign = stored["library"] != _LIBRARY
+        foreign = not is_ours(stored)
         if foreign and not any_version:
             raise ArgumentError(
                 "the certificate was written by another version of pkdp_pipeline, whose wording this one cannot check: "

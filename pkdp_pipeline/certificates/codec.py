@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model import VERSION
 
 Reader = Callable[[Mapping[str, Any]], Any]
 
@@ -15,6 +16,20 @@ READERS: dict[str, Reader] = {}
 
 SCHEMA = "pkdp-certificate/1"
 """Name and version of the JSON form; `pkdp_pipeline/schemas/certificate.v1.json` describes it."""
+
+
+LIBRARY = {"name": "pkdp_pipeline", "version": VERSION}
+"""The version that writes documents here."""
+
+
+def is_ours(document: Mapping[str, Any]) -> bool:
+    """Return whether a certificate's document says that this version wrote it, whose words can be compared."""
+    return bool(document.get("library") == LIBRARY)
+
+
+def points(**columns: Sequence[float]) -> list[dict[str, float]]:
+    """Return columns of numbers as a list of points."""
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def reads(field: str) -> Callable[[Reader], Reader]:

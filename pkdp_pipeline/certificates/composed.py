@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -28,8 +28,8 @@ from pkdp_pipeline.model.evidence import (
     read_evidence,
 )
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import Worded, joined_texts
-from pkdp_pipeline.theorems import Applied, Protects, WorstCase
+from pkdp_pipeline.model.wording import WITHIN, Worded, joined_texts, spoken
+from pkdp_pipeline.theorems import Protects
 
 _MAX_TIMES = 10**9
 
@@ -96,7 +96,7 @@ class ComposedCertificate(Certificate):
     parts: tuple[tuple[Certificate, int], ...]
     evidence: tuple[Evidence, ...] = ()
     _facts: tuple[Part, ...] = field(init=False, repr=False, compare=False)
-    _total: Total = field(init=False, repr=False, compare=False)
+    _promise: Total = field(init=False, repr=False, compare=False)
     _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -114,19 +114,19 @@ class ComposedCertificate(Certificate):
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
-        parts, one_histogram = self.parts, any(item.key == "once_per_unit" for item in self.evidence)
+        parts, one_histogram = self.parts, any(item.makes_one_histogram for item in self.evidence)
         if one_histogram and self.releases > 1 and any(release.cells is not None for release in releases_in(self)):
             parts = tuple((among_others(part), times) for part, times in parts)
         # Of one table each certificate counts with all that it says, though some may protect more than the whole.
         facts = tuple(part_of(part, times, part.protects if self.is_table else self.protects) for part, times in parts)
         object.__setattr__(self, "_facts", facts)
         object.__setattr__(self, "_leakage", leakage_of(facts, self.evidence))
-        object.__setattr__(self, "_total", total_beside(facts, self.evidence))
+        object.__setattr__(self, "_promise", total_beside(facts, self.evidence))
 
     @property
     def rule(self) -> str:
         """The key of the rule by which the parts add up."""
-        return self._total.rule
+        return self._promise.rule
 
     @property
     def is_table(self) -> bool:
@@ -136,9 +136,7 @@ class ComposedCertificate(Certificate):
     @property
     def releases(self) -> int:
         """How many releases were added up, those in parts that are totals themselves included."""
-        if self.is_table:
-            return 1
-        return sum(n * (part.releases if isinstance(part, ComposedCertificate) else 1) for part, n in self.parts)
+        return sum(times for _, times in tables_in(self))
 
     @property
     def whole(self) -> bool:
@@ -148,51 +146,48 @@ class ComposedCertificate(Certificate):
     @property
     def limits(self) -> tuple[str, ...]:
         """The limits of the statement: who a person is and which rows count, the parts' caveats, the total's own."""
-        _, own = self._of_releases()
-        return tuple(dict.fromkeys((*sentences.given(self.leakage), *map(str, own), *self._caveats(), *self.caveats)))
+        own = map(str, self._said(lambda leaf: leaf.own_limits, self.releases))
+        return tuple(dict.fromkeys((*sentences.given(self.leakage), *own, *self._caveats(), *self.caveats)))
 
     @property
     def of_some(self) -> tuple[OfSome, ...]:
         """The assumptions and limits that are true of some of the releases only."""
-        return tuple(text for said in self._of_releases() for text in said if isinstance(text, OfSome))
+        listed = (*self._assumed(lambda leaf: leaf.assumed), *self._said(lambda leaf: leaf.own_limits, self.releases))
+        return tuple(item for item in listed if item.number < item.releases)
 
-    def _of_releases(self) -> tuple[list[str | OfSome], list[str | OfSome]]:
-        """Return the releases' assumptions and their limits."""
+    @property
+    def attackers(self) -> tuple[OfSome, ...]:
+        """The attackers that it rests on, each with the number of releases that it is about."""
+        whom = self._assumed(lambda leaf: [item.text for item in leaf.attackers])
+        return tuple(whom) if self.has_partial_knowledge else ()
+
+    def _assumed(self, about: Callable[[ReleaseCertificate], Iterable[str]]) -> list[OfSome]:
+        """Return what is said of the releases that assume something of an attacker."""
         # Exact totals, and what only noise protects, assume nothing of their own beside the others.
         assuming = sum(times for table, times in tables_in(self) if any(leaf.has_partial_knowledge for leaf in table))
-        assumed = self._said(lambda leaf: leaf.assumed if leaf.has_partial_knowledge else (), assuming)
-        return assumed, self._said(lambda leaf: leaf.own_limits, self.releases)
+        return self._said(lambda leaf: about(leaf) if leaf.has_partial_knowledge else (), assuming)
 
     def _caveats(self) -> Iterator[str]:
         """Yield the limits of parts that are totals themselves."""
         for part, _ in self.parts:
             if isinstance(part, ComposedCertificate):
                 if part.rule == "bounded_sensitivity":
-                    yield f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}"
+                    yield f"Where a bounded sensitivity was declared, {spoken(part._promise.protection, WITHIN)}"
                 yield from (*part._caveats(), *part.caveats)
 
-    def _said(self, about: Callable[[ReleaseCertificate], Iterable[str]], among: int) -> list[str | OfSome]:
-        """Return what is said of the releases: of all of `among` as it stands, else with how many it is true of."""
+    def _said(self, about: Callable[[ReleaseCertificate], Iterable[str]], among: int) -> list[OfSome]:
+        """Return what is said of the releases, and of how many of them; what is true of all of `among`, of all."""
         often: dict[str, int] = {}
         for table, times in tables_in(self):
             for text in dict.fromkeys(text for release in table for text in about(release)):
                 often[text] = often.get(text, 0) + times
-        return [OfSome(text, times, self.releases) if times < among else text for text, times in often.items()]
+        every = self.releases
+        return [OfSome(text, times if times < among else every, every) for text, times in often.items()]
 
     @property
     def reason(self) -> str:
         """Why there is no partial-knowledge total; empty where there is one."""
-        return "" if self.has_partial_knowledge else self._total.reason
-
-    @property
-    def partial_bounds(self) -> tuple[Applied, ...]:
-        """The bounds on the whole that rest on the attacker models."""
-        return self._total.partial
-
-    @property
-    def worst_case_bound(self) -> WorstCase | None:
-        """The bound on the whole that holds against any attacker."""
-        return self._total.worst
+        return "" if self.has_partial_knowledge else self._promise.reason
 
     @property
     def leakage(self) -> tuple[Leakage, ...]:
@@ -200,10 +195,20 @@ class ComposedCertificate(Certificate):
         return self._leakage
 
     @property
-    def anyone(self) -> str:
-        """The attackers that the worst case covers; where it rests on declarations, if they are true."""
-        whom = sentences.anyone(self.leakage)
-        return f"{whom}, if what was declared is true" if _declared(self, numbers=False) else whom
+    def if_declared(self) -> bool:
+        """Whether the worst case rests on declarations."""
+        return bool(_declared(self, numbers=False))
+
+    @property
+    def apart(self) -> Literal["", "release", "period"]:
+        """The part that is protected, one at a time; empty where all of it is protected together."""
+        if self.rule == "single":
+            return self.parts[0][0].apart
+        if self.whole or self.releases == 1:
+            return ""
+        # A part that is a total is protected as one: all that was published about the period.
+        nested = any(isinstance(part, ComposedCertificate) and not part.is_table for part, _ in self.parts)
+        return "period" if nested else "release"
 
     @property
     def theorems(self) -> tuple[str, ...]:
@@ -224,12 +229,12 @@ class ComposedCertificate(Certificate):
         if self.releases > 1:
             conditional = (leaf.attacker for leaf in releases_in(self) if leaf.attacker.secret == "conditional")
             listed += map(sentences.same_in_all, conditional)
-        assumed, _ = self._of_releases()
-        return tuple(dict.fromkeys((*listed, *map(str, assumed), *sentences.leaking(self.leakage))))
+        assumed = map(str, self._assumed(lambda leaf: leaf.assumed))
+        return tuple(dict.fromkeys((*listed, *assumed, *sentences.leaking(self.leakage))))
 
-    def protection(self, delta: float = 1e-6) -> str:
-        """Return what the statement at `delta` protects and what it does not, in plain English."""
-        return self.parts[0][0].protection(delta) if self.rule == "single" else self._total.protection
+    def extent(self, delta: float = 1e-6) -> tuple[str, ...]:
+        """Return the sentences of `protection`; the first is a `Protection`, where something is protected."""
+        return self.parts[0][0].extent(delta) if self.rule == "single" else (self._promise.protection,)
 
     def sentence(self, delta: float = 1e-6, *, below: Iterable[Certificate] = ()) -> Worded:
         """Return the guarantee at `delta`, what was declared and its limits, but for what those say it is `below`."""
@@ -243,27 +248,28 @@ class ComposedCertificate(Certificate):
             others = "Other numbers of this certificate rest on all that was declared."
             return joined_texts((replace(stated, caveats=()).sentence(target), others, *self.caveats))
         said = {text for certificate in below for text in (*certificate.assumptions, *certificate.limits)}
-        statements, subject = list[str](), self._subject_in_words()
+        one_of = {"": "", "release": "Any one of ", "period": "Any one period of "}[self.apart]
+        releases = f"{self.releases} releases{'' if one_of else ' together'}"
+        subject, statements = "1 release" if self.releases == 1 else f"{one_of}{releases}", list[str]()
         declared = sentences.in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
             whom = self._against()
-            if f"The attacker is {whom}." in said:
+            if sentences.the_attacker_is(whom) in said:
                 whom = "the attacker described above"
             promise = sentences.promised(self, self._partial.epsilon(target), target, whom)
             statements += [joined_texts((f"{subject}:", promise)), *declared]
-        noise = self.against_anyone(target)
+        noise, whom = self.against_anyone(target), f"against {self.anyone}."
+        pair = None if noise is None else Worded(lambda say: say.pair(*noise))
         if not statements:
-            private = "no protection is certified"
-            if noise is not None:
-                private = Worded(lambda say: f"private at {say.pair(*noise)}")
-            statements += [joined_texts((f"{subject}:", private, f"against {self.anyone}.")), *declared]
-            if self._total.reason:
-                statements.append(f"No part of it rests on what an attacker does not know: {self._total.reason}.")
-        elif noise is not None:
-            statements.append(Worded(lambda say: f"The noise alone gives {say.pair(*noise)} against {self.anyone}."))
+            private = ("no protection is certified",) if pair is None else ("private at", pair)
+            statements += [joined_texts((f"{subject}:", *private, whom)), *declared]
+            if self.reason:
+                statements.append(f"No part of it rests on what an attacker does not know: {self.reason}.")
+        elif pair is not None:
+            statements.append(joined_texts(("The noise alone gives", pair, whom)))
         of_each = {str(item): item.text for item in self.of_some}
         limits = (text for text in self.limits if of_each.get(text, text) not in said)
-        return joined_texts((*statements, self._total.protection, *limits))
+        return joined_texts((*statements, self._promise.protection, *limits))
 
     def against_anyone(self, delta: float = 1e-6) -> tuple[float, float] | None:
         """Return the pair (ε, δ) that is named at `delta` against any attacker; None where nothing is promised."""
@@ -276,14 +282,6 @@ class ComposedCertificate(Certificate):
     def _by_noise(self) -> ComposedCertificate:
         parts = [(part._by_noise(), times) for part, times in self.parts if part.worst_case_bound is not None]
         return compose(parts, self.evidence).with_caveats(*self.caveats)
-
-    def _subject_in_words(self) -> str:
-        if self.releases == 1:
-            return "1 release"
-        # A part that is a total is protected as one: all that was published about the period.
-        nested = any(isinstance(part, ComposedCertificate) and not part.is_table for part, _ in self.parts)
-        one_of = "Any one period of" if nested else "Any one of"
-        return f"{self.releases} releases together" if self.whole else f"{one_of} {self.releases} releases"
 
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""

@@ -210,34 +210,23 @@ def _is_near(stored: float, fresh: float, steps: Steps, rounding: Rounding) -> b
     return bool(fresh) and apart <= Fraction(rounding(steps)) * size + Fraction(TINY)
 
 
-class _Recorded(Speech):
-    """Notes the numbers of a text, each as processors may print it."""
+class _Printing(Speech):
+    """Prints the numbers of a text as they were chosen, and notes how processors may print each."""
 
-    def __init__(self) -> None:
-        self.printed: list[list[str]] = []
+    def __init__(self, chosen: tuple[str, ...] = ()) -> None:
+        self._chosen, self.choices = iter(chosen), list[list[str]]()
 
     def number(self, value: float) -> str:
         ends = (value, value * (1.0 - SEARCHED), value * (1.0 + SEARCHED))
-        self.printed.append(list(dict.fromkeys(map(rounded_up, ends))))
-        return self.printed[-1][0]
-
-
-class _Chosen(Speech):
-    """Prints the numbers of a text as they were chosen."""
-
-    def __init__(self, numbers: tuple[str, ...]) -> None:
-        self._numbers = iter(numbers)
-
-    def number(self, value: float) -> str:
-        return next(self._numbers)
+        self.choices.append(list(dict.fromkeys(map(rounded_up, ends))))
+        return next(self._chosen, self.choices[-1][0])
 
 
 def _printings(text: Worded) -> Iterator[str]:
     """Yield a text as processors may print it: a number changes its last digit where it lies near to the end of it."""
-    recorded = _Recorded()
-    text.spoken(recorded)
-    for numbers in product(*recorded.printed):
-        yield text.spoken(_Chosen(numbers))
+    first = _Printing()
+    text.spoken(first)
+    return (text.spoken(_Printing(chosen)) for chosen in product(*first.choices))
 
 
 def _is_number(value: Any) -> bool:

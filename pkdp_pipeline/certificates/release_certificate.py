@@ -15,6 +15,7 @@ from pkdp_pipeline.certificates.advice import refusal
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import SCHEMA, reads
 from pkdp_pipeline.certificates.sentences import (
+    OfSome,
     against,
     assumptions,
     declared_cells,
@@ -43,7 +44,7 @@ from pkdp_pipeline.model.mechanisms import (
     within_table,
 )
 from pkdp_pipeline.model.wording import Worded, capital, joined_texts, rounded_up
-from pkdp_pipeline.theorems import Applicable, Applied, WorstCase
+from pkdp_pipeline.theorems import Applied
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 from pkdp_pipeline.theorems.worst_case import Leaked
@@ -84,7 +85,6 @@ class ReleaseCertificate(Certificate):
     cells: int | None = None
     context: Context | None = None
     derived_from: Mechanism | None = field(default=None, repr=False)
-    _applicable: Applicable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.cells is not None:
@@ -103,7 +103,7 @@ class ReleaseCertificate(Certificate):
                 "decide whether she is counted. Count everybody, without where; or leave the total out of the leakage, "
                 "where it is not known, and use protects='presence'."
             )
-        object.__setattr__(self, "_applicable", applicable)
+        object.__setattr__(self, "_promise", applicable)
         object.__setattr__(self, "cells", applicable.cells)
 
     @property
@@ -120,16 +120,6 @@ class ReleaseCertificate(Certificate):
         return replace(self, mechanism=self.certified_mechanism, derived_from=None) if self.derived_from else self
 
     @property
-    def partial_bounds(self) -> tuple[Applied, ...]:
-        """The bounds that rest on the attacker model."""
-        return self._applicable.partial
-
-    @property
-    def worst_case_bound(self) -> WorstCase | None:
-        """The bound that noise gives against any attacker, given what leaks beside it."""
-        return self._applicable.worst
-
-    @property
     def leakage(self) -> tuple[Leakage, ...]:
         """Everything known, or leaked, beside the release: the attacker's."""
         return self.attacker.leakage
@@ -138,6 +128,12 @@ class ReleaseCertificate(Certificate):
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions about the attacker, then about leakages, in words."""
         return (*self.assumed, *leaking(self.leakage))
+
+    @property
+    def attackers(self) -> tuple[OfSome, ...]:
+        """The attackers that it rests on, each with the number of releases that it is about."""
+        whom = (against(applied.bound.theorem, self.attacker) for applied in self.partial_bounds)
+        return tuple(OfSome(text, 1, 1) for text in dict.fromkeys(whom))
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -156,7 +152,7 @@ class ReleaseCertificate(Certificate):
     def limits(self) -> tuple[str, ...]:
         """The limits of the statement: the facts of its publication, then the caveats."""
         beside = (*given(self.leakage), *filter(None, [self._derivation]))
-        if len({against(applied.bound.theorem, self.attacker) for applied in self.partial_bounds}) > 1:
+        if len(self.attackers) > 1:
             beside = (_ALL_DECLARED, *beside)
         if self.context is None:
             return (*beside, *self.caveats)
@@ -191,8 +187,8 @@ class ReleaseCertificate(Certificate):
         """
         return replace(self, attacker=self.attacker.against_anyone())
 
-    def protection(self, delta: float = 1e-6) -> str:
-        """Return what the statement at `delta` protects and what it does not, in plain English."""
+    def extent(self, delta: float = 1e-6) -> tuple[str, ...]:
+        """Return the sentences of `protection`; the first is a `Protection`, where something is protected."""
         target, theorem = probability("delta", delta), self.theorems[-1]
         if self.partial_bounds:
             _, theorem = self._partial_statement(target, self._partial.epsilon(target))
@@ -217,8 +213,8 @@ class ReleaseCertificate(Certificate):
                 parts.insert(0, Worded(lambda say: f"Private at {say.pair(*noise)} against {self.anyone}."))
             else:
                 parts.append(Worded(lambda say: f"Against {self.anyone}, the noise alone gives {say.pair(*noise)}."))
-        parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
-        return joined_texts((*parts, *self.limits))
+        extent = protection(self.mechanism, self.protects, theorem, self.attacker)
+        return joined_texts((*parts, *extent, *self.limits))
 
     def _least_delta(self) -> float:
         """Return the δ that is left at an ε beyond any use."""

@@ -11,7 +11,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
-from pkdp_pipeline.model.wording import Worded, capital, listed, rounded_up
+from pkdp_pipeline.model.wording import ELSEWHERE, Protection, Worded, capital, listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
 _AS_DECLARED = (
@@ -23,6 +23,8 @@ FIXED_BEFOREHAND = (
     "Which releases are made, and with which parameters, was fixed before the first of them; where later ones were "
     "chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
 )
+BEFORE_LOOKING = "These numbers were declared before looking at the data, and not estimated from them."
+CELLS_DECLARED = "This holds for cells that are declared beforehand, not taken from the data."
 NOTHING_ASSUMED = "Nothing is assumed about what the attacker knows."
 OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
 _MAX_NAMED = 3
@@ -49,12 +51,11 @@ def stated_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[fl
 def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> Worded:
     """Return what is certified at `delta`, where `epsilon` is, against whom; to follow what is private."""
     pair = stated_pair(certified, epsilon, delta)
-    if epsilon < math.inf:
-        return Worded(lambda say: f"private at {say.pair(*pair)} against {whom}.")
-    unreached = f"No ε reaches δ = {rounded_up(delta)}."
-    if rounded_up(pair[1]) == "1":
-        return Worded(lambda say: f"no protection is certified at ε = 1 against {whom}. {unreached}")
-    return Worded(lambda say: f"private at {say.pair(*pair)} against {whom}. {unreached}")
+    nothing = epsilon == math.inf and rounded_up(pair[1]) == "1"
+    unreached = f" No ε reaches δ = {rounded_up(delta)}." if epsilon == math.inf else ""
+    if nothing:
+        return Worded(lambda say: f"no protection is certified at ε = 1 against {whom}.{unreached}")
+    return Worded(lambda say: f"private at {say.pair(*pair)} against {whom}.{unreached}")
 
 
 def implies(stronger: tuple[float, float], weaker: tuple[float, float]) -> bool:
@@ -63,15 +64,23 @@ def implies(stronger: tuple[float, float], weaker: tuple[float, float]) -> bool:
     return delta <= least and (epsilon <= most or least >= 1.0)
 
 
-def anyone(leakage: tuple[Leakage, ...]) -> str:
+def known_exactly(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
+    """Return the names of what is known exactly, whatever noise there is."""
+    return tuple(leak.name for leak in leakage if not leak.is_private)
+
+
+def anyone(
+    given: tuple[str, ...], *, if_declared: bool = False, whom: str = "anyone at all", short: bool = False
+) -> str:
     """Return against whom noise holds: everybody, given what is known exactly beside it."""
-    exact = [leak.name for leak in leakage if not leak.is_private]
-    return f"anyone at all, given {listed(exact)}" if exact else "anyone at all, whatever they know"
+    if given or not short:
+        whom += f", given {listed(given)}" if given else ", whatever they know"
+    return f"{whom}, if what was declared is true" if if_declared else whom
 
 
 def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     """Return what a statement beside these leakages means and does not mean, as plain sentences."""
-    exact = [leak.name for leak in leakage if not leak.is_private]
+    exact = known_exactly(leakage)
     sentences = []
     groups = list(dict.fromkeys(column for leak in leakage for column in leak.by))
     if groups:
@@ -100,7 +109,7 @@ def _columns(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OfSome:
-    """A sentence that is true of some releases only; as text it is true of all of them.
+    """A sentence, or the description of an attacker, that is true of so many of the releases.
 
     Attributes
     ----------
@@ -115,7 +124,11 @@ class OfSome:
     releases: int
 
     def __str__(self) -> str:
-        return f"In {self.number} of the {self.releases} releases: {self.text}"
+        return (
+            self.text
+            if self.number == self.releases
+            else f"In {self.number} of the {self.releases} releases: {self.text}"
+        )
 
 
 def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
@@ -133,10 +146,9 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
                 who = f"who is in the table at all and from everybody's {_columns(leak.by)}, and nothing else"
             sentences.append(f"{name} follows from {who}.")
         if leak.epsilon is not None:
-            sentences.append(
-                f"{name} is itself differentially private at ε = {rounded_up(leak.epsilon)}, "
-                f"δ = {rounded_up(leak.delta)} when one record is replaced by any other, absence included."
-            )
+            when = " when one record is replaced by any other, absence included"
+            private = f"{name} is itself differentially private at"
+            sentences.append(_numbered(private, leak.epsilon, leak.delta, when))
         elif leak.tells != "people_present" or leak.is_shared("presence"):
             lives = {"presence": "in the table or absent from it", "value": "in one cell or in another"}
             ways = [lives[aim] for aim in leak.shared_by]
@@ -146,20 +158,23 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
                 else f"{name} may be different for any two lives of a person."
             )
         if leak.is_dependent:
-            sentences.append(
-                f"{name} depends on the release's noise by at most ε = {rounded_up(leak.dependence_epsilon)}, "
-                f"δ = {rounded_up(leak.dependence_delta)}."
-            )
+            depends = f"{name} depends on the release's noise by at most"
+            sentences.append(_numbered(depends, leak.dependence_epsilon, leak.dependence_delta))
         else:
             sentences.append(f"{name} does not depend on the release's noise: it has no randomness, or its own.")
     return tuple(sentences)
+
+
+def _numbered(before: str, epsilon: float, delta: float, after: str = "") -> Worded:
+    numbers = rounded_up(epsilon), rounded_up(delta)
+    return Worded(lambda say: f"{before} {say.named(*numbers)}{after}.")
 
 
 def against(theorem: str, attacker: AttackerModel) -> str:
     """Return whom the guarantee holds against, for the theorem with this key."""
     described = THEOREMS[theorem].against
     if described is None:
-        return anyone(attacker.leakage)
+        return anyone(known_exactly(attacker.leakage))
     whom = described(attacker)
     if attacker.secret == "conditional":
         whom += f". The attacker may also know the records of all but one of each {attacker.dependent}"
@@ -182,8 +197,10 @@ def against_several(described: Mapping[str, int], *, one_of: bool) -> str:
     return f"anyone who fits all of these descriptions. {'. '.join(each)}"
 
 
-def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
-    """Return what the statement protects and what it does not, in plain English."""
+def protection(
+    mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None
+) -> tuple[str, ...]:
+    """Return what the statement protects and what it does not, in plain English: first the `Protection`, if any."""
     sentences = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
     if attacker is not None:
         sentences += [following(mechanism, attacker), depending(attacker)]
@@ -193,14 +210,14 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker:
             f"Counts of at least {mechanism.k} are {'exact' if mechanism.display is None else 'without noise'} and "
             "protected by what the attacker does not know; smaller ones are protected by noise.",
         )
-    return " ".join(filter(None, sentences))
+    return tuple(filter(None, sentences))
 
 
 def declared_cells(mechanism: Mechanism) -> str:
     """Return that cells were declared, where noise alone would not hide which cells the data have; else nothing."""
     if isinstance(mechanism, Count) or mechanism.noise is None or mechanism.k is not None:
         return ""
-    return "This holds for cells that are declared beforehand, not taken from the data."
+    return CELLS_DECLARED
 
 
 def following(mechanism: Mechanism, attacker: AttackerModel) -> str:
@@ -242,15 +259,22 @@ def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker
     cells = "published cells"
     if attacker is not None and attacker.groups:
         cells += f" with the same {_columns(attacker.groups)}"
-    hidden = f"in which {cells} a person is" if several else f"which of two {cells} a person is in"
-    shown = "whether she is included, nor "
     if isinstance(mechanism, Count):
-        hidden, shown = "whether a person is counted in this release", ""
-    elif protects == "presence":
-        which = "in which cells she is" if several else "which cell she is in"
-        hidden, shown = "whether a person is included in this release", f"{which} once that is known, nor "
-    others = "what several releases, or other people's records, tell about her"
-    return f"Protects {hidden}; it does not protect {shown}{others}."
+        return Protection("whether a person is counted in this release", ELSEWHERE)
+    if protects == "presence":
+        which, person = ("in which cells she is", "in which cells a person is") if several else _WHICH_CELL
+        cell = f"{which} once that is known", f"{person} once it is known that she is there"
+        return Protection("whether a person is included in this release", cell, ELSEWHERE)
+    hidden = f"in which {cells} a person is" if several else f"which of two {cells} a person is in"
+    return Protection(hidden, ("whether she is included", "whether she is included"), ELSEWHERE)
+
+
+_WHICH_CELL = "which cell she is in", "which cell a person is in"
+
+
+def the_attacker_is(whom: str) -> str:
+    """Return who the attacker is, as a sentence."""
+    return f"The attacker is {whom}."
 
 
 def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
@@ -258,11 +282,11 @@ def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
     if THEOREMS[theorem].against is None:
         return (NOTHING_ASSUMED,)
     if attacker.sampled is not None:
-        return (f"The attacker is {against(theorem, attacker)}.", *THEOREMS[theorem].assumes)
+        return (the_attacker_is(against(theorem, attacker)), *THEOREMS[theorem].assumes)
     return (
         _independence(attacker),
-        f"The attacker is {against(theorem, attacker)}.",
-        "These numbers were declared before looking at the data, and not estimated from them.",
+        the_attacker_is(against(theorem, attacker)),
+        BEFORE_LOOKING,
         *THEOREMS[theorem].assumes,
     )
 

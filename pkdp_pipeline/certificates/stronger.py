@@ -137,13 +137,16 @@ def knows_more(
 
 
 def surer(factor: Fraction | None, *names: str) -> Change:
-    """Return the change to attackers whose odds are `factor` times the declared ones, in the probabilities `names`."""
+    """Return the change to attackers whose odds are `factor` times the declared ones.
+
+    `names`: of the probabilities in which they are; without names in all that are about one person's record.
+    """
 
     def change(leaf: ReleaseCertificate) -> AttackerModel:
         attacker = leaf.attacker
         least = {"p_max": attacker.p_min or 0.0, "p_max_between": 0.5}
         fields: dict[str, float] = {}
-        for name in names:
+        for name in names or (*least, "p_min"):
             value = getattr(attacker, name)
             if value is not None:
                 by = 1 / factor if factor and name == "p_min" else factor

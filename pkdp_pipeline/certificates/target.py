@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.certificates.advice import advised
@@ -36,7 +36,9 @@ class Target:
     """
 
     epsilon: float | None = None
-    delta: float = 1e-6
+    """The largest ε at this delta; any when left out."""
+    delta: float = field(default=1e-6, metadata={"examples": [1e-6]})
+    """The delta at which it is measured."""
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:

@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import Speech
+from pkdp_pipeline.schemas import field_texts
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -41,11 +42,7 @@ JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.
 Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of a count: its total is declared known.")]
 
 
-EVIDENCE = {
-    key: tuple(field.name for field in fields(kind))
-    for key, kind in KINDS.items()
-    if key not in ("same_people", "same_table", "bounded_sensitivity")  # they are about the releases of one period
-}
+EVIDENCE = {key: tuple(field.name for field in fields(kind)) for key, kind in KINDS.items() if kind.holds}
 """Evidence that may be declared about several releases, and its numbers, as in ``bounded_participation:5``."""
 
 
@@ -78,28 +75,6 @@ class _Command(Speech):
 
 
 COMMAND: Speech = _Command()
-
-_HELP = {
-    "p_max": "How sure the attacker can be, at most; for a histogram: told that it is that cell or absence.",
-    "p_min": "How sure the attacker is, at least, that another person counts.",
-    "p_max_between": "Told that a person is in one of two cells of a histogram, how sure which, at most.",
-    "unknown": "At least this many people are unknown to the attacker.",
-    "unknown_max": "At most this many people are unknown to the attacker.",
-    "sampled": "A secret sample: everybody was drawn independently with at most this chance.",
-    "known": "People the attacker knows or controls.",
-    "influence": "passive: known for other reasons; active: known to be there, or put there.",
-    "dependent": "The larger unit whose records depend on one another, such as household.",
-    "independent_cells": "Without noise: a person's cells say nothing about one another, given her habits.",
-    "secret": "record, or conditional: a person's record given those of all on whom it depends.",
-    "k": "Published only when the count is at least this.",
-    "k_complement": "Published only when the rest is at least this.",
-    "noise": "The epsilon of two-sided geometric noise.",
-    "release_threshold": "Published only when the noisy count reaches this.",
-    "below": "A count below k: hidden, or noised and marked, while counts from k on are exact.",
-    "display": "How published counts are shown: rounding=5, rounding=5,down (or midpoint), bands=0,10,20, "
-    "random_rounding=3, or JSON.",
-    "cells_per_unit": "The most cells a person may be in; with noise, that many of hers are counted.",
-}
 
 
 def flag(
@@ -143,8 +118,8 @@ _DECLARED: Options = {
     "evidence": flag(
         list[str] | None,
         None,
-        "The evidence by which several releases add up, such as once_per_unit; one that takes a number has it behind "
-        "a colon. Again for a second kind.",
+        "The evidence by which several releases add up, such as disjoint_units; one that takes a number has it "
+        "behind a colon. Again for a second kind.",
         "KIND",
     ),
 }
@@ -240,12 +215,7 @@ def mechanism_options(kind: type[Count | Histogram], more: Options | None = None
 
     `more`: `CELLS_FROM_DATA` where no data say whether the cells are declared.
     """
-    own = {
-        "noise": flag(float | None, None, _HELP["noise"]),
-        "display": flag(str | None, None, _HELP["display"], "RULE"),
-    }
-    options = _of_fields(kind) | own | (more or {})
-    return taking("mechanism", options, partial(_mechanism, kind))
+    return taking("mechanism", _of_fields(kind) | (more or {}), partial(_mechanism, kind))
 
 
 def evidence_option(command: Command) -> Command:
@@ -390,19 +360,40 @@ def attacker_flags(attacker: AttackerModel) -> list[str]:
     return words
 
 
+#: Fields that are no number, word or truth value, as they are typed; None where options of their own stand for them.
+_TYPED: dict[str, Flag | None] = {
+    "noise": flag(float | None, None, "The epsilon of two-sided geometric noise."),
+    "display": flag(
+        str | None,
+        None,
+        "How published counts are shown: rounding=5, rounding=5,down (or midpoint), bands=0,10,20, random_rounding=3, "
+        "or JSON.",
+        "RULE",
+    ),
+    "leakage": None,
+    "totals": None,
+}
+
+
 def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
+    """Return an option for each field, which says what the field's docstring does."""
     options: Options = {}
+    texts = field_texts(Histogram) | field_texts(kind)
     for field, hint in zip(fields(kind), get_type_hints(kind).values(), strict=True):
-        choices = "|".join(get_args(hint)) if get_origin(hint) is Literal else None
-        default = None if field.default is MISSING else field.default
-        if field.name in _HELP:
-            if field.name.startswith("p_"):
-                options[field.name] = Annotated[float | None, of_share(_HELP[field.name])], None
-            else:
-                name = f"--{field.name.replace('_', '-')}" if hint is bool else None
-                # Longer ones leave no room for names, and what cells from the data imply is not to be asked for.
-                words = {"secret": "KIND", "below": "suppress|noise"}.get(field.name, choices)
-                options[field.name] = flag(hint if choices is None else str, default, _HELP[field.name], words, name)
+        name, text = field.name, texts.get(field.name, "")
+        if name in _TYPED:
+            if (option := _TYPED[name]) is not None:
+                options[name] = option
+        elif hint == float | None:
+            options[name] = Annotated[float | None, of_share(text)], None
+        elif get_origin(hint) is Literal:
+            # Longer ones leave no room for names, and what cells from the data imply is not to be asked for.
+            metavar = {"secret": "KIND", "below": "suppress|noise"}.get(name, "|".join(get_args(hint)))
+            options[name] = flag(str, field.default, text, metavar)
+        else:
+            options[name] = flag(
+                hint, field.default, text, name=f"--{name.replace('_', '-')}" if hint is bool else None
+            )
     return options
 
 

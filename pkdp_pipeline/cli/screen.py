@@ -127,9 +127,8 @@ class Screen:
             if use.epsilon == math.inf:
                 words = "OVER BUDGET" if use.at_one is not None else "OVER BUDGET: the releases do not add up"
             else:
-                words = spent_words(allowed, use.epsilon)
-            if not use.complete:  # windows that were not looked at may hold more
-                words = words.partition(", left")[0].replace("spent", "spent at least", 1)
+                # Windows that were not looked at may hold more.
+                words = spent_words(allowed, use.epsilon, complete=use.complete)
             share = min(1.0, use.epsilon / allowed) if allowed > 0.0 else 1.0
             self.lines([f"  {self.bar(share)} {words}"])
             if use.epsilon == math.inf and use.at_one is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
+from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.theorems import emptied_by
 
@@ -87,24 +88,32 @@ class Part:
         return (*own, *(context for part in self.inside for context in part.contexts))
 
 
-def what_is_hidden(parts: Sequence[Part], where: str) -> str:
-    """Return what the parts hide about a person in one of them, and what they do not, as one sentence."""
-    return in_words(
+_WHICH = "which cell she is in once that is known", "which cell a person is in once it is known that she is there"
+
+
+def what_is_hidden(parts: Sequence[Part], where: str, last: tuple[str, str] | None = None) -> Protection:
+    """Return what the parts hide about a person in one of them, and what they do not."""
+    clauses = in_words(
         parts,
         counted=f"whether a person is counted in {where}",
         included=f"whether a person is included in {where}",
         both=f"whether a person is included, and in which cell, in {where}",
-        cell=f"in which cell a person is, in {where}; it does not protect whether she is included",
+        cell=(f"in which cell a person is, in {where}", "whether she is included"),
     )
+    return Protection(*clauses, last=last)
 
 
-def in_words(parts: Sequence[Part], *, counted: str, included: str, both: str, cell: str) -> str:
-    """Return the sentence that fits parts without cells, parts that hide presence, both, or the cell alone."""
+Clauses = tuple[str] | tuple[str, tuple[str, str]]
+"""The clause on what is hidden, and that on what is not."""
+
+
+def in_words(parts: Sequence[Part], *, counted: str, included: str, both: str, cell: tuple[str, str]) -> Clauses:
+    """Return what fits parts without cells, parts that hide presence, both, or the cell alone; and what that shows."""
     if not has_cells(parts):
-        return f"Protects {counted}."
+        return (counted,)
     if parts[0].aim == "presence":
-        return f"Protects {included}; it does not protect which cell she is in once that is known."
-    return f"Protects {both if hides_presence(parts) else cell}."
+        return included, _WHICH
+    return (both,) if hides_presence(parts) else (cell[0], (cell[1], cell[1]))
 
 
 def has_cells(parts: Iterable[Part]) -> bool:

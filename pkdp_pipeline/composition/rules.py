@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.same_people import bounded_sensitivity, once_per_unit, same_people, same_table
+from pkdp_pipeline.composition.same_people import bounded_sensitivity, in_one_part, same_people, same_table
 from pkdp_pipeline.composition.schedule import (
     bounded_dependence,
     bounded_participation,
@@ -20,7 +20,7 @@ from pkdp_pipeline.composition.schedule import (
 )
 from pkdp_pipeline.composition.sums import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
+from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence, OncePerUnit
 from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import Speech, Worded, listed
@@ -41,7 +41,7 @@ _REGISTRY: dict[frozenset[str], Rule] = {
     frozenset({"bounded_participation"}): bounded_participation,
     frozenset({"same_people"}): same_people,
     frozenset({"same_table"}): same_table,
-    frozenset({"once_per_unit"}): once_per_unit,
+    frozenset({OncePerUnit.key}): in_one_part,
     frozenset({"bounded_sensitivity"}): bounded_sensitivity,
 }
 RULES: Mapping[frozenset[str], Rule] = MappingProxyType(_REGISTRY)

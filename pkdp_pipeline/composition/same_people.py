@@ -13,8 +13,9 @@ from pkdp_pipeline.composition.part import Part, Total, has_cells, what_is_hidde
 from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
+from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence, OncePerUnit
 from pkdp_pipeline.model.mechanisms import Count, Histogram, cells_per_unit
+from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
@@ -205,23 +206,26 @@ def _not_above_the_sum(few: NoiseTotal, parts: tuple[Part, ...], declared: Bound
     return SmallerTotal(theorem=_SENSITIVITY, few=few, everything=everything)
 
 
-def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> str:
+def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> Protection:
     limit = f"as far as one record changes these counts, added up, by at most {declared.changes}"
     if declared.protects == "presence":
-        return (
-            f"Protects whether a person's record is there in these releases, {limit}; it does not protect what the "
-            "record says once it is known that it is there."
+        return Protection(
+            f"whether a person's record is there in these releases, {limit}",
+            (
+                "what the record says once it is known that it is there",
+                "what a person's record says once it is known that there is one",
+            ),
         )
-    says = "Protects what a person's record says in these releases"
+    says = "what a person's record says in these releases"
     if any(part.leaks_presence for part in parts):
-        return f"{says}, {limit}; it does not protect whether it is there."
-    return f"{says}, and whether it is there, {limit}."
+        return Protection(f"{says}, {limit}", ("whether it is there", "whether a person's record is there"))
+    return Protection(f"{says}, and whether it is there, {limit}")
 
 
-_RULE = "once_per_unit"
+_RULE = OncePerUnit.key
 
 
-def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
+def in_one_part(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     """Take the worst cell (presence), or the worst pair of cells (value), of the one histogram that all parts are."""
     # Where she may be in several cells, that she is in one period only links her cells.
     others = [part for part in parts if not isinstance(part.mechanism, Histogram) or part.mechanism.cells_per_unit > 1]
@@ -232,9 +236,10 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
     if parts[0].aim == "presence":
         # Their noise holds told anything; their numbers are not about being in none of several releases.
         told_apart = sum(part.times for part in parts) == 1 or not any(part.partial for part in others)
-        hidden = (
-            "Protects whether a person is included in any of these releases; it does not protect in which release "
-            f"{'or cell ' if has_cells(parts) else ''}she is once that is known."
+        which = f"in which release {'or cell ' if has_cells(parts) else ''}"
+        hidden = Protection(
+            "whether a person is included in any of these releases",
+            (f"{which}she is once that is known", f"{which}a person is once it is known that she is there"),
         )
         reason = "only the numbers of histograms are about being in a cell of a release or in none"
         whole = largest(_RULE, parts, hidden)
@@ -264,7 +269,7 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
         if any(part.partial for part in parts)
         else ""
     )
-    hidden = f"Protects in which release, and in which cell of it, a person is{while_unknown}."
+    hidden = Protection(f"in which release, and in which cell of it, a person is{while_unknown}")
     partial = (total,) if bounds else ()
     return Total(rule=_RULE, partial=partial, worst=_worst_pair(parts), protection=hidden, reason=reason)
 

@@ -15,6 +15,7 @@ from pkdp_pipeline.composition.loss_laws import Directions, ProfileLosses, direc
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
 from pkdp_pipeline.composition.sums import GroupPrivacy, Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
+from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
@@ -76,18 +77,18 @@ def _most(evidence: Sequence[Evidence]) -> int | None:
     return next((item.times for item in evidence if isinstance(item, BoundedParticipation)), None)
 
 
-def trajectory(parts: Parts, participation: int | None = None) -> str:
-    """Return what is protected of everything a person did, as one sentence."""
+def trajectory(parts: Parts, participation: int | None = None) -> Protection:
+    """Return what is protected of everything a person did."""
     periods = "1 period" if participation == 1 else f"{participation} periods"
     these = "these releases" if participation is None else f"these releases (of at most {periods})"
-    return in_words(
+    clauses = in_words(
         parts,
         counted=f"in which of {these} a person is counted, all of them together",
         included=f"in which of {these} a person is included, all of them together",
         both=f"in which of {these} a person is included, and in which cells, all of them together",
-        cell=f"in which cells of {these} a person is, all of them together; it does not protect in which releases she "
-        "is included",
+        cell=(f"in which cells of {these} a person is, all of them together", "in which releases she is included"),
     )
+    return Protection(*clauses)
 
 
 def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Applied, ...]:
@@ -199,8 +200,9 @@ def _of_parts(bound: Bound, parts: Parts) -> tuple[Applied, ...]:
 
 def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Take the largest guarantee; with `BoundedParticipation`, that of all the releases in which lives can differ."""
-    hidden = what_is_hidden(parts, "any one of these releases, whatever her other records are")
-    hidden += " It does not protect what several releases together tell about her."
+    together = "what several releases together tell about"
+    one = "any one of these releases, whatever her other records are"
+    hidden = what_is_hidden(parts, one, (f"{together} her", f"{together} a person"))
     single, most = largest("one_day_protected", parts, hidden), _most(evidence)
     if most is None:
         return single

@@ -24,7 +24,6 @@ from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
 from pkdp_pipeline.jobs.tables import (
     ChecksTable,
-    OneCell,
     OutputTable,
     PeriodTable,
     RecordsTable,
@@ -36,7 +35,7 @@ from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
-from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.question import MissingUnit, OneCell, Question, Spelling
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication
@@ -88,10 +87,10 @@ class Job(Declarations):
     )
     period: PeriodTable = Field(description="One release for each day of a column, or for each week, month or more.")
     unit: Columns = Field(description="The people protected: the columns that name a person.", examples=["tailnum"])
-    missing_unit: Literal["error", "drop"] = Field(
+    missing_unit: MissingUnit = Field(
         default="error", description="Rows without a unit: the job stops, or they are not counted."
     )
-    units: Literal["checked", "exact"] = Field(
+    units: Spelling = Field(
         default="checked",
         description="Whether names of people that differ only by spaces around them stop the job, or say exactly who "
         "they are.",
@@ -152,7 +151,7 @@ class Job(Declarations):
 
     def attacker_of(self, release: ReleaseTable) -> AttackerModel:
         """Return the attacker one release is certified against: its own, or the job's."""
-        return self.attacker_model() if release.attacker is None else release.attacker.model()
+        return self.attacker_model() if release.attacker is None else release.attacker.value
 
     def kind(self, release: ReleaseTable) -> Kind:
         """Return how a release stands beside others about the same people; see `kind_of`."""
@@ -219,7 +218,7 @@ class Job(Declarations):
         for whose, table, releases in [*used, ("[attacker]", self.attacker, shared)]:
             if table is None or any(map(self.claims, releases)):
                 continue
-            model, why = table.model(), "every release has its own"
+            model, why = table.value, "every release has its own"
             if releases:
                 why = _TOTAL if all(self.kind(release) == "total" for release in releases) else _NOISED
             if not releases or not model.leakage:
@@ -250,7 +249,7 @@ class Job(Declarations):
         """
         target: Asked = "default"
         if self.target is not None:
-            target = None if self.target == "none" else self.target.target()
+            target = None if self.target == "none" else self.target.value
         return tuple(
             Publication(
                 question=self._question(release, day),
@@ -317,7 +316,7 @@ class Job(Declarations):
 
     def attacker_model(self) -> AttackerModel:
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""
-        return AttackerModel() if self.attacker is None else self.attacker.model()
+        return AttackerModel() if self.attacker is None else self.attacker.value
 
     def read_from(self, file: Path, digest: str) -> Job:
         """Return the same job as read from `file`."""
@@ -388,7 +387,7 @@ def _without_news(content: Any) -> Any:
 def _digest(said: dict[str, Any], job: Job) -> str:
     """Return the hash of what a job says, its paths as written, and of its suite and its perturbation tables."""
     written = [
-        table if release.display is None else {**table, "display": release.display.rule.to_dict()}
+        table if release.display is None else {**table, "display": release.display.value.to_dict()}
         for table, release in zip(said["release"], job.release, strict=True)
     ]
     content = _without_news(Job.model_validate({**said, "release": written}).model_dump(mode="json", by_alias=True))

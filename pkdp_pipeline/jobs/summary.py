@@ -62,7 +62,7 @@ def describe(job: Job, declared: ReleaseTable) -> str:
 
 def noise_line(release: Release) -> str:
     """Return a sentence on how far noise may have moved the counts; nothing without noise."""
-    return "" if release.certificate.mechanism.noise is None else noise_sentence(release.error)
+    return "" if (rules := release.certificate.mechanism).noise is None else noise_sentence(release.error, rules)
 
 
 def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> tuple[list[str], list[list[str]], int]:

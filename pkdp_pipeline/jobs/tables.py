@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -13,6 +14,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationInfo,
+    create_model,
     field_validator,
     model_validator,
 )
@@ -21,11 +23,22 @@ from pkdp_pipeline.clock import today, zones
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName, PluginText, local, placed
 from pkdp_pipeline.jobs.outputs.files import FORMATS
-from pkdp_pipeline.model.display import Display, PerturbationTable, read_display
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.model.display import Display, Mode, PerturbationTable, read_display
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.period import Every, Period
+from pkdp_pipeline.model.question import OneCell, Undeclared
 from pkdp_pipeline.plugins import hooks
-from pkdp_pipeline.releases.options import AttackerTable, Cells, ColumnKind, Columns, FileName, Name, Table
+from pkdp_pipeline.releases.options import (
+    AttackerTable,
+    Cells,
+    ColumnKind,
+    Columns,
+    FileName,
+    Name,
+    Table,
+    TableOf,
+    keys_of,
+)
 
 if TYPE_CHECKING:
     FormatName = str
@@ -311,16 +324,6 @@ class RecordsTable(Table):
         return self
 
 
-OneCell = Literal["error", "most_frequent", "first", "hash"]
-"""Which of its own cells a person with rows in several is counted in."""
-
-
-class NoiseTable(Table):
-    """``noise``: two-sided geometric noise."""
-
-    epsilon: float = Field(description="The smaller, the more noise; one person changes a cell by 1.", examples=[0.5])
-
-
 def _rows_of_file(value: Any, info: ValidationInfo) -> Any:
     """Return the rows of the CSV file that is named, as they would be written; anything else as it is."""
     if not isinstance(value, str):
@@ -328,11 +331,11 @@ def _rows_of_file(value: Any, info: ValidationInfo) -> Any:
     return PerturbationTable.read_csv(placed(str(local(value)), info)).to_dict()["perturbation"]
 
 
-class DisplayTable(Table):
+class DisplayTable(TableOf[Any]):
     """``display``: how every published count is shown; one rule."""
 
     rounding: int | None = Field(default=None, description="As multiples of this number.", examples=[5])
-    mode: Literal["nearest", "down", "midpoint"] | None = Field(
+    mode: Mode | None = Field(
         default=None, description="Of rounding: to the nearest multiple (default), down, or the middle between two."
     )
     bands: list[int] | None = Field(
@@ -353,18 +356,36 @@ class DisplayTable(Table):
         examples=["table.csv"],
     )
 
-    @model_validator(mode="after")
-    def _is_a_rule(self) -> Self:
-        self.rule  # noqa: B018 - its rules are checked when it is made
-        return self
-
-    @cached_property
-    def rule(self) -> Display:
-        """The rule of display."""
-        return read_display(self.model_dump(exclude_none=True))
+    @staticmethod
+    def _made(**given: Any) -> Display:
+        return read_display({name: value for name, value in given.items() if value is not None})
 
 
-class ReleaseTable(Table):
+_STEPS: dict[str, Any] = {
+    **keys_of(Count, {"noise": None, "display": None}),
+    **keys_of(
+        Histogram,
+        {
+            "noise": TableOf[GeometricNoise] | None,
+            "below": Literal["suppress", "noise"],
+            "cells_per_unit": int | None,
+            "display": DisplayTable | None,
+            "totals": None,
+        },
+    ),
+}
+"""The steps of a mechanism, as keys; those of a count and of a histogram together."""
+
+if TYPE_CHECKING:
+
+    class _StepsTable(Table):
+        display: DisplayTable | None
+
+else:
+    _StepsTable = create_model("_StepsTable", __base__=Table, **_STEPS)
+
+
+class ReleaseTable(_StepsTable):
     """``[[release]]``: a histogram when it has ``by``, a count otherwise."""
 
     name: FileName = Field(
@@ -381,37 +402,12 @@ class ReleaseTable(Table):
         description="The public cells, in the order in which they are published; without it, only cells that reach k "
         "appear.",
     )
-    undeclared: Literal["error", "absent"] = Field(
+    undeclared: Undeclared = Field(
         default="error", description="People whose cell is not in the domain: the job stops, or they count as absent."
     )
     one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
     order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
-    cells_per_unit: int | None = Field(
-        default=None,
-        description="The most cells a person may be in. With noise a hash draws that many of hers; without it nobody "
-        "may be in more, and the attacker needs independent_cells.",
-        examples=[3],
-    )
-    k: int | None = Field(default=None, description="Published only when the count is at least k.", examples=[50])
-    k_complement: int | None = Field(
-        default=None, description="A count: published only when at least this many people are not counted."
-    )
-    noise: NoiseTable | None = Field(default=None, description="Noise that is added before anything is published.")
-    release_threshold: int | None = Field(
-        default=None, description="With noise: published only when the noisy count is at least this.", examples=[80]
-    )
-    below: Literal["suppress", "noise"] = Field(
-        default="suppress",
-        description='A count below k is hidden, or with "noise" published with noise and marked in a '
-        "column exact, while counts from k on are exact. Needs k and noise; release_threshold acts on noised ones.",
-    )
-    display: DisplayTable | None = Field(
-        default=None,
-        description="How every published count is shown, after k or in its place: without k and noise, counts before "
-        "the first boundary look alike.",
-        examples=[{"rounding": 5}],
-    )
-    protects: Literal["presence", "value"] = Field(
+    protects: Protects = Field(
         default="presence",
         description='Whether a person is there, or which cell she is in. With "value", a count of '
         "everybody is an exact total; [[attacker.leakage]] has to declare that attackers know it.",
@@ -426,28 +422,28 @@ class ReleaseTable(Table):
             for key in ("domain", "one_cell", "order_by", "cells_per_unit"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
-            if self.protects == "value" and not self._counts_everybody():
+            if self.protects == "value" and (self.where is not None or self.mechanism != Count()):
                 raise ValueError(
                     'protects = "value" is about the cells of a histogram: add by, or remove protects. A count has it '
                     "where it is the exact number of all people: without where, k, k_complement, noise and "
                     "release_threshold."
                 )
-        elif self.k_complement is not None:
+        elif "k_complement" in self._steps:
             raise ValueError("k_complement is for counts: remove it, or remove by.")
         self.mechanism  # noqa: B018 - its rules are checked when it is made
         return self
 
-    def _counts_everybody(self) -> bool:
-        rules = (self.where, self.k, self.k_complement, self.noise, self.release_threshold, self.display)
-        return all(rule is None for rule in rules)
-
     @cached_property
     def mechanism(self) -> Mechanism:
         """The mechanism this release runs."""
-        noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
-        same: dict[str, Any] = {"k": self.k, "noise": noise, "release_threshold": self.release_threshold}
-        same |= {"below": self.below, "display": None if self.display is None else self.display.rule}
-        if self.by is not None:
-            histogram = Histogram(**same, cells_per_unit=1 if self.cells_per_unit is None else self.cells_per_unit)
-            return histogram.of_found_cells() if self.domain is None else histogram
-        return Count(k_complement=self.k_complement, **same)
+        kind: type[Count | Histogram] = Count if self.by is None else Histogram
+        own = {field.name for field in fields(kind)}
+        mechanism: Mechanism = kind(**{name: step for name, step in self._steps.items() if name in own})
+        found_cells = isinstance(mechanism, Histogram) and self.domain is None
+        return mechanism.of_found_cells() if found_cells else mechanism  # type: ignore[union-attr]
+
+    @property
+    def _steps(self) -> dict[str, Any]:
+        """The steps that are written, as values."""
+        steps = ((name, getattr(self, name)) for name in _STEPS)
+        return {name: step.value if isinstance(step, TableOf) else step for name, step in steps if step is not None}

@@ -247,7 +247,7 @@ def add_up(
         if not isinstance(message, Worded):
             raise
         # Without the advice to declare SamePeople: a ledger finds out itself which releases are about the same people.
-        raise NoEvidenceError(Worded(lambda say: message.spoken(say).replace(say.same_people, ""))) from None
+        raise NoEvidenceError(Worded(lambda say: message.spoken(say.in_ledger()))) from None
 
 
 # The same job holds the same releases of every period, so totals are remembered by all that they depend on.

@@ -38,29 +38,29 @@ def no_epsilon(delta: float, at_one: float) -> str:
     return f"no ε reaches δ = {exactly(delta)}; {instead}"
 
 
-def alone_words(certificate: Certificate, delta: float) -> str:
-    """Return what one certificate promises: its ε at `delta`, or its δ at ε = 1 where it has none."""
+def alone_words(certificate: Certificate, delta: float, start: str = "ε = ") -> str:
+    """Return what one certificate promises: its ε at `delta`, after `start`, or its δ at ε = 1 where it has none."""
     epsilon = certificate.epsilon(delta)
-    return f"ε = {amount(epsilon)}" if epsilon < math.inf else f"δ = {amount(certificate.delta(1.0))} at ε = 1"
+    return f"{start}{amount(epsilon)}" if epsilon < math.inf else f"δ = {amount(certificate.delta(1.0))} at ε = 1"
 
 
-def spent_words(allowed: float, spent: float) -> str:
+def spent_words(allowed: float, spent: float, *, complete: bool = True) -> str:
     """Return what is spent, of how much, and what is left: all with as many decimals, so that they add up.
 
-    Spending is rounded up, and the rest down.
+    Spending is rounded up, and the rest down. Where it is not `complete`, it is at least what is spent.
     """
     exactly_so = Context(prec=2000)
     most, used = Decimal(repr(allowed)), Decimal(repr(spent))
     left = exactly_so.subtract(most, used)
-    written = len(f"{most.normalize():f}".partition(".")[2])
+    written = max(0, -int(most.normalize().as_tuple().exponent))
     # Three digits of the smallest number, as long as what is allowed has no more than six for it.
     digits = 2 - min((abs(number) for number in (used, left) if number), default=most.normalize()).adjusted()
     decimals = max(written, min(digits, 5 - most.adjusted()) if most else digits, 0)
     used = used.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING, context=exactly_so)
+    words = f"spent{'' if complete else ' at least'} {used:.{decimals}f} of {most:.{decimals}f}"
     if used > most:
-        return f"spent {used:.{decimals}f} of {most:.{decimals}f}, OVER BUDGET"
-    left = exactly_so.subtract(most, used)
-    return f"spent {used:.{decimals}f} of {most:.{decimals}f}, left {left:.{decimals}f}"
+        return f"{words}, OVER BUDGET"
+    return f"{words}, left {exactly_so.subtract(most, used):.{decimals}f}" if complete else words
 
 
 def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
@@ -93,9 +93,7 @@ def noise_words(mechanism: Mechanism) -> str:
 
 def attacker_words(attacker: AttackerModel) -> str:
     """Return what is declared about the attacker, as it is written."""
-    names = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "sampled")
-    stated = [(name, getattr(attacker, name)) for name in names]
-    listed = [f"{name} = {exactly(value)}" for name, value in stated if value is not None]
+    listed = [f"{name} = {exactly(value)}" for name, value in attacker.numbers.items()]
     if attacker.known:
         listed.append(f"known = {attacker.known} ({attacker.influence})")
     if attacker.independent_cells:

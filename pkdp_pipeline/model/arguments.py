@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -32,16 +32,31 @@ def check_types(value: Any, of: str = "") -> None:
             raise ArgumentError(f"{field.name}{of} must be {said}, not {type(given).__name__}.")
 
 
-def written(value: Any, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a dataclass's fields as a JSON-ready dictionary; one that is as in `usual` is left out."""
-    content = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return {name: entry for name, entry in content.items() if not usual or name not in usual or entry != usual[name]}
+RARE: dict[str, Any] = {"rare": True}
+"""Metadata of a field that documents leave out where it is as by default."""
+
+
+def written(value: Any) -> dict[str, Any]:
+    """Return a dataclass's fields as a JSON-ready dictionary, without those that are rare and as by default."""
+    content = ((field, getattr(value, field.name)) for field in fields(value))
+    return {
+        field.name: _plain(entry)
+        for field, entry in content
+        if not field.metadata.get("rare") or entry != field.default
+    }
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return value.to_dict() if hasattr(value, "to_dict") else value
+    return value.to_dict() if hasattr(value, "to_dict") else written(value) if is_dataclass(value) else value
+
+
+def in_python(value: Any) -> str:
+    """Return a dataclass as it is written in Python: what is not as by default."""
+    given = ((field, getattr(value, field.name)) for field in fields(value))
+    stated = ", ".join(f"{field.name}={entry!r}" for field, entry in given if entry != field.default)
+    return f"{type(value).__name__}({stated})"
 
 
 def known_fields(kind: type[Any], content: object, what: str) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, known_fields, probability, whole_number, written
+from pkdp_pipeline.model.arguments import RARE, choice, in_python, known_fields, probability, whole_number, written
 from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects
 
@@ -77,28 +77,40 @@ class AttackerModel:
     "Differential privacy with partial knowledge", Definitions 12 and 13.
     """
 
-    p_max: float | None = None
-    p_min: float | None = None
-    p_max_between: float | None = None
-    unknown: int | None = None
-    unknown_max: int | None = None
-    known: int = 0
+    p_max: float | None = field(default=None, metadata={"examples": [0.1]})
+    """A histogram: the largest probability that a person is in a cell, told that she is in that cell or absent. A
+    count: that a person satisfies the predicate."""
+    p_min: float | None = field(default=None, metadata={"examples": [0.01]})
+    """The smallest such probability."""
+    p_max_between: float | None = field(default=None, metadata={"examples": [0.7]})
+    """The largest probability that a person is in one cell, told that she is in that cell or one other."""
+    unknown: int | None = field(default=None, metadata={"examples": [1000]})
+    """At least this many people of whom the attacker knows nothing more."""
+    unknown_max: int | None = field(default=None, metadata={"examples": [100000]})
+    """At most this many such people."""
+    known: int = field(default=0, metadata={"examples": [10]})
+    """People the attacker knows, or controls."""
     influence: Influence = "passive"
-    leakage: tuple[Leakage, ...] = ()
-    dependent: str | None = None
-    secret: Secret = "record"
-    independent_cells: bool = False
-    sampled: float | None = None
+    """ "active": the attacker chooses what the known people do."""
+    leakage: tuple[Leakage, ...] = field(default=(), metadata=RARE)
+    """Facts published exactly, or known to leak, about the same people; a table, or a list of them."""
+    dependent: str | None = field(default=None, metadata=RARE | {"examples": ["household"]})
+    """The larger unit whose records depend on one another, as the attacker sees it: a household, say."""
+    secret: Secret = field(default="record", metadata=RARE)
+    """ "conditional": the secret is a person's record given those of all on whom it depends."""
+    independent_cells: bool = field(default=False, metadata=RARE)
+    """For people in several cells without noise: given everybody's habits, a person's cells are independent of one
+    another, and p_max holds told all her other cells."""
+    sampled: float | None = field(default=None, metadata=RARE | {"examples": [0.1]})
+    """The data are a secret sample: everybody was drawn independently, with at most this chance. Excludes the numbers
+    above; known counts drawn people."""
+
+    __repr__ = in_python
 
     def __post_init__(self) -> None:
-        for name in ("p_max", "p_min", "p_max_between", "sampled"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, probability(name, value))
-        for name in ("unknown", "unknown_max"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, whole_number(name, value, least=0))
+        for name, number in self.numbers.items():
+            checked = whole_number(name, number, least=0) if "unknown" in name else probability(name, number)
+            object.__setattr__(self, name, checked)
         object.__setattr__(self, "known", whole_number("known", self.known, least=0))
         choice("influence", self.influence, ("passive", "active"))
         if self.p_min is not None and self.p_max is not None and self.p_min > self.p_max:
@@ -124,8 +136,8 @@ class AttackerModel:
     def _check_sample(self) -> None:
         if self.sampled is None:
             return
-        for name in ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "dependent"):
-            if getattr(self, name) is not None:
+        for name in (*self.numbers, *(["dependent"] if self.dependent is not None else [])):
+            if name != "sampled":
                 raise ArgumentError(
                     f"sampled beside {name}: somebody who does not know the draw may know every record, and nothing "
                     f"else is assumed. Leave {name} out, or sampled where the draw is no secret."
@@ -151,6 +163,12 @@ class AttackerModel:
                 "dependent must name the larger unit whose members' records depend on one another, on one line: "
                 "dependent='household'."
             )
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The probabilities and numbers of people that are declared, by their fields, but for those who are known."""
+        declared = ((field.name, getattr(self, field.name)) for field in fields(self) if field.default is None)
+        return {name: number for name, number in declared if number is not None and name != "dependent"}
 
     @property
     def total_is_known(self) -> bool:
@@ -191,11 +209,6 @@ class AttackerModel:
             and (self.dependent, self.secret) == (other.dependent, other.secret)
         )
 
-    def __repr__(self) -> str:
-        """Return what is declared, as it is written in Python."""
-        every = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
-        return f"AttackerModel({', '.join(f'{name}={value!r}' for name, value, plain in every if value != plain)})"
-
     def among(self, cells: int | None) -> AttackerModel:
         """Return the attacker of a table of `cells` declared cells; None where the data say which cells there are.
 
@@ -219,9 +232,7 @@ class AttackerModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; what is rarely declared only where it is set."""
-        return written(
-            self, {"leakage": [], "dependent": None, "secret": "record", "independent_cells": False, "sampled": None}
-        )
+        return written(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
@@ -38,11 +38,15 @@ class Budget:
     within it.
     """
 
-    epsilon: float
-    delta: float
+    epsilon: float = field(metadata={"examples": [1.0]})
+    """The most that ε may add up to, at this delta."""
+    delta: float = field(metadata={"examples": [1e-6]})
+    """The delta at which it is measured."""
     _: KW_ONLY
     part: Literal["partial_knowledge", "worst_case"] | None = None
+    """Which total is held to it; both when left out."""
     window_days: int | None = None
+    """Hold every run of this many days to it, instead of the whole history."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", loss("epsilon of a budget", self.epsilon, limit=True))

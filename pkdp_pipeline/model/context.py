@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import check_types, choice, known_fields, written
+from pkdp_pipeline.model.arguments import RARE, check_types, choice, known_fields, written
 from pkdp_pipeline.model.mechanisms import (
     NOISELESS,
     Kind,
@@ -57,8 +57,8 @@ class Facts:
     where: str | None = None
     opaque: bool = False
     protects: str = "presence"
-    table: str | None = None
-    time_zone: str | None = None
+    table: str | None = field(default=None, metadata=RARE)
+    time_zone: str | None = field(default=None, metadata=RARE)
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -95,7 +95,7 @@ class Facts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; `table` and `time_zone` only where there is one."""
-        return written(self, dict.fromkeys(_OPTIONAL_FIELDS)) | {"mechanism": mechanism_to_dict(self.mechanism)}
+        return written(self) | {"mechanism": mechanism_to_dict(self.mechanism)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Facts:
@@ -122,6 +122,9 @@ _CHOSEN: Mapping[str, str] = MappingProxyType(
         "hash": "one of them, drawn by a hash",
     }
 )
+
+
+_EVERY_ROW = "Every row counts as one person: somebody with several rows is protected in only one of them."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,14 +165,14 @@ class Context:
     where: str | None = None
     missing_unit: str = "error"
     one_cell: str = "error"
-    cells_per_unit: int = 1
+    cells_per_unit: int = field(default=1, metadata=RARE)
     undeclared: str | None = None
     cells: str | None = None
     period: str | None = None
     dataset: str | None = None
-    table: str | None = None
-    units: str = "checked"
-    checks: bool = False
+    table: str | None = field(default=None, metadata=RARE)
+    units: str = field(default="checked", metadata=RARE)
+    checks: bool = field(default=False, metadata=RARE)
     beside: bool = False
     head: str | None = None
 
@@ -224,13 +227,28 @@ class Context:
 
     def facts(self) -> tuple[str, ...]:
         """Return who a person is and which rows count, as plain sentences."""
-        listed = ["Every row counts as one person: somebody with several rows is protected in only one of them."]
-        if self.unit:
-            listed = [f"A person is one value of {', '.join(map(repr, self.unit))}."]
+        listed = [*(self.unit_words() or (_EVERY_ROW,))]
         if self.table is not None:
             listed.append(f"The rows are those of table {self.table!r}.")
         if self.where is not None:
             listed.append(f"Only rows with {self.where} count.")
+        listed += self._rows_of_people()
+        if conditions := self._conditions():
+            *others, last = conditions
+            together = f"{', '.join(others)} and {last}" if others else last
+            listed.append(f"A release appears only when {together}: that this holds is public.")
+        return tuple(listed)
+
+    def unit_words(self) -> tuple[str, ...]:
+        """Return who a person is; nothing where every row is one."""
+        return (f"A person is one value of {', '.join(map(repr, self.unit))}.",) if self.unit else ()
+
+    def rows(self) -> tuple[str, ...]:
+        """Return which rows change the numbers of a table, and how, as plain sentences."""
+        return (*(() if self.unit else (_EVERY_ROW,)), *self._rows_of_people())
+
+    def _rows_of_people(self) -> tuple[str, ...]:
+        listed = []
         if self.missing_unit == "drop":
             listed.append("Rows that name no person are left out.")
         if self.cells_per_unit > 1 and self.one_cell == "hash":
@@ -240,10 +258,6 @@ class Context:
             listed.append("A person with rows in several cells counts in each of them.")
         elif self.one_cell in _CHOSEN:
             listed.append(f"A person with rows in several cells counts once, in {_CHOSEN[self.one_cell]}.")
-        if conditions := self._conditions():
-            *others, last = conditions
-            together = f"{', '.join(others)} and {last}" if others else last
-            listed.append(f"A release appears only when {together}: that this holds is public.")
         return tuple(listed)
 
     def _conditions(self) -> list[str]:
@@ -267,8 +281,7 @@ class Context:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; what is rarely said only where it says something."""
-        rare = {"table": None, "units": "checked", "checks": False, "cells_per_unit": 1}
-        return written(self, rare)
+        return written(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:

@@ -6,12 +6,12 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, whole_number
+from pkdp_pipeline.model.arguments import RARE, choice, whole_number, written
 from pkdp_pipeline.plugins import view
 
 Mode = Literal["nearest", "down", "midpoint"]
@@ -22,8 +22,24 @@ _SUM_TOLERANCE = 1e-9
 """The probabilities of a row may miss 1 by this much, as decimals do."""
 
 
+class _Rule:
+    """A rule of display as JSON has it, and in tables, where most show plain numbers."""
+
+    __slots__ = ()
+    key: ClassVar[str]
+
+    def text(self, value: int) -> str:
+        """Return what is read in a table for `value`."""
+        return str(value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        (_, first), *others = written(self).items()
+        return {self.key: first, **dict(others)}
+
+
 @dataclass(frozen=True, slots=True)
-class Rounding:
+class Rounding(_Rule):
     """Counts are shown as multiples of `base`, or as midpoints between two of them.
 
     Parameters
@@ -44,8 +60,10 @@ class Rounding:
     The first count that is shown apart from 0 takes the place of `k`: `docs/mathematics.md`, theorem R.
     """
 
+    key: ClassVar[str] = "rounding"
+
     base: int
-    mode: Mode = "nearest"
+    mode: Mode = field(default="nearest", metadata=RARE)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base", _base("Rounding's base", self.base))
@@ -67,10 +85,6 @@ class Rounding:
         below = {"nearest": self.base // 2, "down": 0, "midpoint": self.base // 2}[self.mode]
         return max(0, value - below), value - below + self.base - 1
 
-    def text(self, value: int) -> str:
-        """Return what is read in a table for `value`."""
-        return str(value)
-
     @property
     def words(self) -> str:
         """The words for it, after "shown"."""
@@ -79,14 +93,9 @@ class Rounding:
             self.mode
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        usual = {} if self.mode == "nearest" else {"mode": self.mode}
-        return {"rounding": self.base, **usual}
-
 
 @dataclass(frozen=True, slots=True)
-class Bands:
+class Bands(_Rule):
     """Counts are shown in bands: "0–9", "10–19", …, "100 or more".
 
     Parameters
@@ -100,6 +109,8 @@ class Bands:
     ArgumentError
         If the edges are not increasing whole numbers from 0 on, at least two.
     """
+
+    key: ClassVar[str] = "bands"
 
     edges: tuple[int, ...]
 
@@ -139,13 +150,9 @@ class Bands:
         """The words for it, after "shown"."""
         return f"in the bands {', '.join(map(self.text, self.edges))}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {"bands": list(self.edges)}
-
 
 @dataclass(frozen=True, slots=True)
-class RandomRounding:
+class RandomRounding(_Rule):
     """Counts are shown as a neighbouring multiple of `base`, drawn so that the mean is the count.
 
     Parameters
@@ -163,6 +170,8 @@ class RandomRounding:
     Without `k` a count of 1 is shown as `base` with a chance of 1 in `base`, where a count of 0 never is: that is no
     promise. Behind `k` it is theorem A's: `docs/mathematics.md`, theorem R.
     """
+
+    key: ClassVar[str] = "random_rounding"
 
     base: int
 
@@ -183,22 +192,14 @@ class RandomRounding:
         """Return the smallest and the largest count that is shown as `value`."""
         return max(0, value - self.base + 1), value + self.base - 1
 
-    def text(self, value: int) -> str:
-        """Return what is read in a table for `value`."""
-        return str(value)
-
     @property
     def words(self) -> str:
         """The words for it, after "shown"."""
         return f"as one of the neighbouring multiples of {self.base}, drawn at random"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {"random_rounding": self.base}
-
 
 @dataclass(frozen=True, slots=True)
-class PerturbationTable:
+class PerturbationTable(_Rule):
     """The number that stands for a count is drawn from a public table of probabilities, independently for every count.
 
     Parameters
@@ -220,6 +221,8 @@ class PerturbationTable:
     The same people counted in several tables are perturbed anew in each: "same people, same noise" (cell keys) is not
     certified.
     """
+
+    key: ClassVar[str] = "perturbation"
 
     table: tuple[tuple[int, int, float], ...]
 
@@ -302,18 +305,10 @@ class PerturbationTable:
         possible = counts + beyond or [0]
         return min(possible), max(possible)
 
-    def text(self, value: int) -> str:
-        """Return what is read in a table for `value`."""
-        return str(value)
-
     @property
     def words(self) -> str:
         """The words for it, after "shown"."""
         return "as drawn from a public perturbation table"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {"perturbation": [list(row) for row in self.table]}
 
 
 Display = Rounding | Bands | RandomRounding | PerturbationTable
@@ -321,12 +316,7 @@ Display = Rounding | Bands | RandomRounding | PerturbationTable
 
 def read_display(content: object) -> Display:
     """Return the rule that is written as JSON, or its text, in SQL or in a job file, or raise `ArgumentError`."""
-    kinds: dict[str, Any] = {
-        "rounding": Rounding,
-        "bands": Bands,
-        "random_rounding": RandomRounding,
-        "perturbation": PerturbationTable,
-    }
+    kinds: dict[str, Any] = {kind.key: kind for kind in get_args(Display)}
     if isinstance(content, str):
         try:
             content = json.loads(content)

@@ -7,7 +7,7 @@ conditions are spelled out, with the examples that break them, in `docs/composit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
@@ -34,6 +34,8 @@ class Evidence:
     """The kinds that a rule takes together with it."""
     sentence: ClassVar[str] = ""
     """The declaration; fields stand in braces."""
+    makes_one_histogram: ClassVar[bool] = False
+    """Whether the parts are one histogram, whose cells are those of all of them."""
     is_for_noise: ClassVar[bool] = False
     """Whether a total against any attacker rests on all of it."""
 
@@ -91,7 +93,7 @@ class IndependentGivenHabits(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class IndependentDraws(Evidence):
-    """Every release is of a sample of its own, drawn independently of all others.
+    """Every release is of a secret sample of its own, drawn independently of all others.
 
     Of attackers with `sampled`, who know every record and not who was drawn. Nothing is needed about people: their
     losses add up as those of independent mechanisms. A panel, whose people are asked again, is one draw: it is false.
@@ -107,7 +109,7 @@ class IndependentDraws(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class OneDayProtected(Evidence):
-    """The declared numbers hold for a person's record in one release given all her others, past and future.
+    """The declared numbers hold for a person's record of one day given all her others, past and future.
 
     Past alone is not enough: of twelve people who repeat yesterday's answer with probability 0.8, one day meets
     its bound given the past, and δ(1) is 0.0424 where it promises 0.0206. Nothing accumulates, and only one
@@ -128,7 +130,7 @@ class OneDayProtected(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class BoundedDependence(Evidence):
-    """Every added release depends on all earlier ones together by at most (ε′, δ′).
+    """Every added release depends on all earlier ones together by at most this much.
 
     Evidence about pairs of releases, or about consecutive ones, is not enough: where the third day is the
     exclusive or of the first two, every two days are independent and three exact counts have δ = 1.
@@ -152,8 +154,10 @@ class BoundedDependence(Evidence):
     written: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
     covers_periods: ClassVar[bool] = True
 
-    epsilon: float
+    epsilon: float = field(metadata={"examples": [0.1]})
+    """ε of the bound."""
     delta: float = 0.0
+    """δ of the bound."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", loss("epsilon of BoundedDependence", self.epsilon))
@@ -162,13 +166,13 @@ class BoundedDependence(Evidence):
     @property
     def declares(self) -> str:
         """The declaration, as one plain sentence."""
-        numbers = f"ε = {_short(self.epsilon)}, δ = {_short(self.delta)}"
-        return f"Each release depends on all earlier ones together by at most {numbers}."
+        numbers, start = (_short(self.epsilon), _short(self.delta)), "Each release depends on all earlier ones together"
+        return Worded(lambda say: f"{start} by at most {say.named(*numbers)}.")
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedParticipation(Evidence):
-    """Nobody takes part in more than `times` of the periods that the releases are about.
+    """Nobody takes part in more than this many of the periods.
 
     Two lives of a person then differ in at most ``2·times`` periods, and what is published about one period counts
     together. Certificates whose context names a period are added up by it. Of those without one, equal certificates
@@ -198,7 +202,8 @@ class BoundedParticipation(Evidence):
         "that overlap count as one."
     )
 
-    times: int
+    times: int = field(metadata={"examples": [7]})
+    """At most this many of them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", whole_number("times of BoundedParticipation", self.times, least=1))
@@ -206,7 +211,7 @@ class BoundedParticipation(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class OncePerUnit(Evidence):
-    """Every person appears in at most one of the parts: registrations, first diagnoses, deaths, votes.
+    """Everybody appears in at most one of the parts: registrations, first diagnoses, votes.
 
     The whole schedule is then one histogram whose cells are (part, cell), and a year costs one release. The
     declared numbers must be about that histogram: ``p_max`` bounds the probability of this cell of this part,
@@ -219,6 +224,7 @@ class OncePerUnit(Evidence):
     if_false: ClassVar[str] = "somebody appears in several of the releases"
     holds: ClassVar[str] = "everybody appears once"
     covers_periods: ClassVar[bool] = True
+    makes_one_histogram: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "Every person appears in at most one of the releases, and the declared numbers are about the cells of all "
         "releases together: two cells may be of different releases, and absent means in none of them."

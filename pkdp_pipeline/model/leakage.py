@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, cast
 
 from pkdp_pipeline.errors import ArgumentError
@@ -60,15 +60,23 @@ class Leakage:
     `docs/leakage.md`.
     """
 
-    name: str
+    name: str = field(metadata={"examples": ["the number of people present"]})
+    """The leaked fact, in public words: a noun phrase."""
     _: KW_ONLY
     tells: Literal["people_present", "anything"] = "anything"
-    by: tuple[str, ...] = ()
-    shared_by: tuple[Lives, ...] = ()
-    epsilon: float | None = None
+    """ "people_present": it follows from who is in the table at all, whichever cells they are in."""
+    by: tuple[str, ...] = field(default=(), metadata={"examples": [["region"]]})
+    """Columns by which it counts people exactly: it tells everybody's value of these."""
+    shared_by: tuple[Lives, ...] = field(default=(), metadata={"examples": [["value"]]})
+    """Between which lives of one person it can be the same: present or absent, in one cell or another."""
+    epsilon: float | None = field(default=None, metadata={"examples": [0.5]})
+    """Where it is differentially private itself: its ε when one record is replaced by any other."""
     delta: float = 0.0
+    """The δ that belongs to epsilon."""
     dependence_epsilon: float = 0.0
+    """The most that the releases' noise may depend on it; 0 for randomness of its own."""
     dependence_delta: float = 0.0
+    """The δ that belongs to dependence_epsilon."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -168,8 +176,10 @@ class Leakage:
 
     def to_dict(self) -> dict[str, Any]:
         """Return its name, what it tells and what else is not as by default, as a JSON-ready dictionary."""
-        plain = type(self)(self.name, tells=self.tells)
-        return written(self, {name: value for name, value in written(plain).items() if name not in ("name", "tells")})
+        usual = written(type(self)(self.name, tells=self.tells))
+        return {
+            name: entry for name, entry in written(self).items() if name in ("name", "tells") or entry != usual[name]
+        }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Leakage:

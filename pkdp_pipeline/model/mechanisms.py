@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, known_fields, positive_real, whole_number
+from pkdp_pipeline.model.arguments import (
+    RARE,
+    choice,
+    in_python,
+    known_fields,
+    positive_real,
+    whole_number,
+    written,
+)
 from pkdp_pipeline.model.display import Display, check_display, read_display
 
 
@@ -36,7 +44,8 @@ class GeometricNoise:
     Desfontaines et al., Definition 19; `docs/mathematics.md`, section "Two-sided geometric noise".
     """
 
-    epsilon: float
+    epsilon: float = field(metadata={"examples": [0.5]})
+    """The smaller, the more noise; one person changes a cell by 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive_real("noise epsilon", self.epsilon))
@@ -54,51 +63,32 @@ Below = Literal["suppress", "noise", "noise_from_1"]
 
 
 def check_steps(mechanism: Any) -> None:
-    """Store the checked thresholds and noise of a mechanism."""
-    for name in ("k", "k_complement"):
-        if hasattr(mechanism, name):
-            object.__setattr__(mechanism, name, _threshold(name, getattr(mechanism, name)))
-    noise = _noise(mechanism.noise)
+    """Store the checked thresholds, noise and rule of display of a mechanism."""
+    noise = mechanism.noise
+    if noise is not None and not isinstance(noise, GeometricNoise):
+        raise ArgumentError(
+            f"noise must be a GeometricNoise or None, not {type(noise).__name__}: write noise=pkdp.GeometricNoise(0.5)."
+        )
+    if mechanism.release_threshold is not None and noise is None:
+        raise ArgumentError(
+            "release_threshold acts on the noisy count and needs noise; without noise, use k (published only "
+            "when count >= k)."
+        )
+    # A suppression threshold of 0 would hide nothing.
+    for name, least in (("k", 1), ("k_complement", 1), ("release_threshold", 0)):
+        if (given := getattr(mechanism, name, None)) is not None:
+            threshold = whole_number(name, given, least=least)
+            if threshold > _MAX_PEOPLE:
+                raise ArgumentError(
+                    f"{name} must be at most {_MAX_PEOPLE}: there are fewer people; choose a smaller one."
+                )
+            object.__setattr__(mechanism, name, threshold)
     object.__setattr__(mechanism, "display", check_display(mechanism.display))
-    object.__setattr__(mechanism, "release_threshold", _release_threshold(mechanism.release_threshold, noise))
     if choice("below", mechanism.below, get_args(Below)) != "suppress" and (mechanism.k is None or noise is None):
         raise ArgumentError(
             f"below={mechanism.below!r} publishes counts from k on exactly and smaller ones with noise: give k and "
             "noise as well, or leave below out."
         )
-
-
-def _threshold(name: str, value: object) -> int | None:
-    """Return a suppression threshold (published only when ``count >= value``) or None."""
-    return None if value is None else _at_most(name, whole_number(name, value, least=1))
-
-
-def _noise(value: object) -> GeometricNoise | None:
-    """Return the noise or None; anything but a `GeometricNoise` is an error that shows how to write it."""
-    if value is None or isinstance(value, GeometricNoise):
-        return value
-    raise ArgumentError(
-        f"noise must be a GeometricNoise or None, not {type(value).__name__}: write noise=pkdp.GeometricNoise(0.5)."
-    )
-
-
-def _release_threshold(value: object, noise: GeometricNoise | None) -> int | None:
-    """Return the threshold that acts after the noise; it needs noise to act after."""
-    if value is None:
-        return None
-    if noise is None:
-        raise ArgumentError(
-            "release_threshold acts on the noisy count and needs noise; without noise, use k (published only "
-            "when count >= k)."
-        )
-    return _at_most("release_threshold", whole_number("release_threshold", value, least=0))
-
-
-def _at_most(name: str, value: int) -> int:
-    """Return the threshold, unless no count of people could reach it."""
-    if value > _MAX_PEOPLE:
-        raise ArgumentError(f"{name} must be at most {_MAX_PEOPLE}: there are fewer people; choose a smaller one.")
-    return value
 
 
 #: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
@@ -152,14 +142,6 @@ def noise_scale(noise: GeometricNoise) -> float:
     return scale
 
 
-def _written(mechanism: Any) -> str:
-    """Return a mechanism as it is written in Python, without rules for small counts and display where it has none."""
-    rare = {"below": "suppress", "display": None}
-    stated = ((field.name, getattr(mechanism, field.name)) for field in fields(mechanism))
-    written = (f"{name}={value!r}" for name, value in stated if name not in rare or value != rare[name])
-    return f"{type(mechanism).__name__}({', '.join(written)})"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     """A count, published exactly, thresholded, noised, or both.
@@ -193,12 +175,13 @@ class Count:
 
     k: int | None = None
     k_complement: int | None = None
+    """A count: published only when at least this many people are not counted."""
     noise: GeometricNoise | None = None
     release_threshold: int | None = None
-    below: Below = "suppress"
-    display: Display | None = None
+    below: Below = field(default="suppress", metadata=RARE)
+    display: Display | None = field(default=None, metadata=RARE)
 
-    __repr__ = _written
+    __repr__ = in_python
 
     def __post_init__(self) -> None:
         check_steps(self)
@@ -244,15 +227,24 @@ class Histogram:
         noise or beside `cells_per_unit`, or `totals` beside anything else.
     """
 
-    k: int | None = None
+    k: int | None = field(default=None, metadata={"examples": [50]})
+    """Published only when the count is at least k."""
     noise: GeometricNoise | None = None
-    release_threshold: int | None = None
-    below: Below = "suppress"
-    cells_per_unit: int = 1
-    totals: bool = False
-    display: Display | None = None
+    """Noise that is added before anything is published."""
+    release_threshold: int | None = field(default=None, metadata={"examples": [80]})
+    """With noise: published only when the noisy count is at least this."""
+    below: Below = field(default="suppress", metadata=RARE)
+    """A count below k is hidden, or with "noise" published with noise and marked in a column exact, while counts from k
+    on are exact. Needs k and noise; release_threshold acts on noised ones."""
+    cells_per_unit: int = field(default=1, metadata=RARE | {"examples": [3]})
+    """The most cells a person may be in. With noise a hash draws that many of hers; without it nobody may be in more,
+    and the attacker needs independent_cells."""
+    totals: bool = field(default=False, metadata=RARE)
+    display: Display | None = field(default=None, metadata=RARE | {"examples": [{"rounding": 5}]})
+    """How every published count is shown, after k or in its place: without k and noise, counts before the first
+    boundary look alike."""
 
-    __repr__ = _written
+    __repr__ = in_python
 
     def __post_init__(self) -> None:
         check_steps(self)
@@ -309,14 +301,8 @@ def mechanism_name(mechanism: Mechanism) -> str:
 
 
 def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``.
-
-    `cells_per_unit`, `totals`, `below` and `display` are there only where they are not as usual.
-    """
-    fields = {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
-    fields["display"] = None if mechanism.display is None else mechanism.display.to_dict()
-    rare = {"cells_per_unit": 1, "totals": False, "below": "suppress", "display": None}
-    return {name: value for name, value in fields.items() if name not in rare or value != rare[name]}
+    """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``."""
+    return {"mechanism": mechanism_name(mechanism), **written(mechanism)}
 
 
 def cells_per_unit(mechanism: Mechanism) -> int:
@@ -375,6 +361,13 @@ def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
     if arguments.get("display") is not None:
         arguments["display"] = read_display(arguments["display"])
     return kind(**arguments)
+
+
+def mechanism_of_steps(name: str, steps: Mapping[str, Any]) -> Mechanism:
+    """Return a mechanism from its steps as SQL has them, where noise is its ε; what is no step is left alone."""
+    names = {field.name for kind in MECHANISMS.values() for field in fields(kind)}
+    content = {step: {"epsilon": value} if step == "noise" else value for step, value in steps.items() if step in names}
+    return mechanism_from_dict({"mechanism": name, **content})
 
 
 def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from pkdp_pipeline.model.spelling import exactly
 
@@ -22,9 +22,27 @@ class Speech:
         """Return a number that was computed: rounded up."""
         return rounded_up(value)
 
+    epsilon, delta, deltas = "ε", "δ", "δ"
+
+    def named(self, epsilon: str, delta: str) -> str:
+        """Return a pair (ε, δ), whose numbers are written already."""
+        return f"{self.epsilon} = {epsilon}, {self.delta} = {delta}"
+
     def pair(self, epsilon: float, delta: float) -> str:
-        """Return a pair (ε, δ)."""
-        return f"ε = {self.number(epsilon)}, δ = {self.number(delta)}"
+        """Return a pair (ε, δ) that was computed."""
+        return self.named(self.number(epsilon), self.number(delta))
+
+    def threshold(self, k: int) -> str:
+        """Return the threshold k."""
+        return f"k = {k}"
+
+    def of_threshold(self, k: int | None) -> str:
+        """Return the threshold, of which a share is named; None is that of each release."""
+        return "its threshold k" if k is None else self.threshold(k)
+
+    def added(self, epsilon: float) -> str:
+        """Return that noise is added; a clause goes on."""
+        return f"two-sided geometric noise with epsilon = {epsilon!r} is added"
 
     def setting(self, name: str, value: object) -> str:
         """Return how an argument is given."""
@@ -47,10 +65,17 @@ class Speech:
         return f"{self.declaring}: evidence={self.evidence(kind)}"
 
     declaring = "when you open the ledger"
+    protects = "Protects"
 
     def budget_of_part(self, part: str) -> str:
         """Return how a budget is written that holds one total only."""
         return f'pkdp.Budget(…, part="{part}")'
+
+    def in_ledger(self) -> Speech:
+        """Return the speech for a ledger, which finds out itself which releases are about the same people."""
+        speech = type(self)()
+        speech.same_people = ""
+        return speech
 
     names_releases = True
     """Whether releases that stand already may be named: their labels and periods are the curator's words."""
@@ -132,21 +157,23 @@ JOB_FILE: Speech = _JobFile()
 class Worded(str):
     """A text over values, for Python, that can be rendered in another speech: a message or a sentence.
 
-    `say` returns the text in a speech. `reason`: the problem, without the way out; None: the whole text.
+    `say` returns the text in a speech. `reason`: the problem, without the way out; None: the whole text. `obstacles`:
+    why nothing is certified, one clause each.
 
     Notes
     -----
     A copy in another process, or what is made from it as from any text, speaks Python alone.
     """
 
-    __slots__ = ("_say", "reason")
+    __slots__ = ("_say", "obstacles", "reason")
     _say: Callable[[Speech], str]
     reason: str | None
+    obstacles: tuple[str, ...]
 
-    def __new__(cls, say: Callable[[Speech], str], reason: str | None = None) -> Worded:
+    def __new__(cls, say: Callable[[Speech], str], reason: str | None = None) -> Self:
         """Make the text that it is in Python."""
         text = super().__new__(cls, say(PYTHON))
-        text._say, text.reason = say, reason
+        text._say, text.reason, text.obstacles = say, reason, ()
         return text
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
@@ -171,6 +198,41 @@ def joined_texts(texts: Iterable[str]) -> Worded:
 def capital(text: str) -> Worded:
     """Return a text with a capital first letter."""
     return Worded(lambda say: spoken(text, say)[:1].upper() + spoken(text, say)[1:])
+
+
+class Protection(Worded):
+    """A text on the protection: `hides`, a clause; and `shows`, the clauses on the rest, as they stand alone."""
+
+    __slots__ = ("hides", "shows")
+    hides: str
+    shows: tuple[str, ...]
+
+    def __init__(self, hides: str, *shows: tuple[str, str], last: tuple[str, str] | None = None) -> None:
+        self.hides, self.shows = hides, tuple(alone for _, alone in (*shows, *filter(None, (last,))))
+
+    def __new__(cls, hides: str, *shows: tuple[str, str], last: tuple[str, str] | None = None) -> Self:
+        """Make the text of clauses; those of what is not protected as a sentence has them, and alone.
+
+        `last` has a sentence of its own.
+        """
+        words = f"; it does not protect {', nor '.join(clause for clause, _ in shows)}" if shows else ""
+        text = f"{hides}{words}.{'' if last is None else f' It does not protect {last[0]}.'}"
+        return super().__new__(cls, lambda say: f"{say.protects} {text}")
+
+
+ELSEWHERE = (
+    "what several releases, or other people's records, tell about her",
+    "what several releases, or other people's records, tell about a person",
+)
+"""No release by itself protects it."""
+
+
+class _Within(Speech):
+    protects = "it protects"
+
+
+WITHIN: Speech = _Within()
+"""For a text that goes on a sentence."""
 
 
 def worded_for(error: BaseException, speech: Speech) -> str:
@@ -208,9 +270,15 @@ def _rewritten(write: Callable[[str, str], str], name: str, match: re.Match[str]
     return write(name, match[1])
 
 
-def reason_of(error: BaseException) -> str:
-    """Return what is wrong, without what to do about it, where an error tells them apart."""
-    return getattr(error.args[0], "reason", None) or str(error)
+def reason_of(error: BaseException | str) -> str:
+    """Return what is wrong, without what to do about it, where an error, or a text, tells them apart."""
+    message = error if isinstance(error, str) else error.args[0]
+    return getattr(message, "reason", None) or str(error)
+
+
+def obstacles_of(error: BaseException) -> tuple[str, ...]:
+    """Return why nothing is certified, one clause each, where an error says so; else what is wrong."""
+    return getattr(error.args[0], "obstacles", ()) or (reason_of(error),)
 
 
 INSTALLED = "pip install '.[{}]' in the checkout"
@@ -236,12 +304,9 @@ def rounded_up(value: float, digits: int = 3) -> str:
         return "infinity"
     if value == 0.0:
         return "0"
-    mantissa, _, exponent = (
-        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(value)))):e}".partition("e")
-    )
-    if -4 <= int(exponent) < 6:
-        return f"{float(mantissa + 'e' + exponent):g}"
-    return f"{float(mantissa):g}e{int(exponent)}"
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(value))))
+    exponent = rounded.adjusted()
+    return f"{float(rounded):g}" if -4 <= exponent < 6 else f"{float(rounded.scaleb(-exponent)):g}e{exponent}"
 
 
 def rounded_down(value: float | Fraction, digits: int = 3) -> str:

@@ -1,7 +1,7 @@
 """The questions on a frame: `count` and `histogram`, and ``df.pkdp``, which asks them of its own; and `explain`.
 
-What an option of these means is written in the docstring of `histogram`, once. This module is loaded with the package,
-so it loads the others when something is asked.
+The docstring of `histogram` describes every option, once. This module is loaded with the package, so it loads the
+others when something is asked.
 """
 
 from __future__ import annotations

@@ -213,6 +213,34 @@ class Derivations:
             totals = totals.sealed.frame
         return self._derived(within_totals, totals)
 
+    def along(self, hierarchy: Any, column: str | None = None, *, by: str | Sequence[str] = ()) -> pd.DataFrame:
+        """Return sums of the table along a hierarchy of codes, derived from what is public, as `rollup` is.
+
+        Parameters
+        ----------
+        hierarchy : Hierarchy
+            It lists every code of the table.
+        column : str, optional
+            The by-column that has the codes; needed where there are several.
+        by : str or sequence of str, optional
+            Other by-columns to keep; over the rest is added up.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each code that is in the table or above one of its codes, each before those below it, with
+            ``level`` (0 at the top), the code, the columns of `by`, and ``count``, ``error``, ``least`` and ``most`` as
+            of `rollup`.
+
+        Raises
+        ------
+        ArgumentError
+            If the table has a code that is not listed, or one together with a code above it; or as of `rollup`.
+        """
+        table: pd.DataFrame = view("tables.along")(self, hierarchy, column, by)
+        table.attrs = {"release_id": self.id}
+        return table
+
     def crosstab(
         self,
         rows: str | Sequence[str],

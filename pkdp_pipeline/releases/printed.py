@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from pkdp_pipeline.model.mechanisms import (
     noised_below,
 )
 from pkdp_pipeline.model.spelling import key_text
-from pkdp_pipeline.model.wording import fitting
+from pkdp_pipeline.model.wording import Speech, Worded, fitting
 from pkdp_pipeline.releases.release import Release, count_text
 from pkdp_pipeline.releases.within import check_same_people, hidden_bounds
 
@@ -145,43 +144,43 @@ def _adds_up(mechanism: Mechanism, context: Context | None) -> bool:
     return exact and declared and cells_per_unit(mechanism) == 1
 
 
-def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> str:
+def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> Worded:
     """Return one sentence on what is counted, and what its mechanism does before it is published."""
+    filtered = "" if where is None else f", where {where}"
+    return Worded(lambda say: f"{counted_words(unit, by)}{filtered}{steps_words(by, rules, say)}")
+
+
+def counted_words(unit: str, by: Sequence[str] | None) -> str:
+    """Return what is counted, to be followed by a filter."""
+    return f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "")
+
+
+def steps_words(by: Sequence[str] | None, rules: Mechanism, say: Speech) -> str:
+    """Return what a mechanism does before anything is published, to follow what is counted."""
     subject, steps = "a cell" if by else "the count", []
     if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
         steps.append(f"a person is counted in at most {cells} cells")
     marked = noised_below(rules)
     if marked:
-        steps.append(f"{subject} of at least k = {rules.k} is exact, and a smaller one is marked")
+        steps.append(f"{subject} of at least {say.threshold(rules.k or 0)} is exact, and a smaller one is marked")
     elif rules.k is not None:
-        steps.append(f"{subject} is published only when it is at least k = {rules.k}")
+        steps.append(f"{subject} is published only when it is at least {say.threshold(rules.k)}")
     if (complement := getattr(rules, "k_complement", None)) is not None:
         steps.append(f"{subject} is published only when the rest is at least {complement}")
     if rules.noise is not None:
-        where_added = " to marked ones" if marked else ""
-        steps.append(f"two-sided geometric noise with epsilon = {rules.noise.epsilon!r} is added{where_added}")
+        steps.append(f"{say.added(rules.noise.epsilon)}{' to marked ones' if marked else ''}")
     if rules.release_threshold is not None:
         shown = "a marked one" if marked else "it"
         steps.append(f"{shown} is shown only when the noisy number is at least {rules.release_threshold}")
     if rules.display is not None:
         steps.append(f"every published number is shown {rules.display.words}")
-    counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
-    return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
+    return f": {'; '.join(steps)}." if steps else "."
 
 
-_SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")
-
-
-def selected_from(error: ExpectedError) -> int | None:
-    """Return the noisy value from which on a count is published; None where noise decides nothing."""
-    match = _SELECTED.search(error.suppression)
-    return None if match is None else int(match[1])
-
-
-def noise_sentence(error: ExpectedError) -> str:
+def noise_sentence(error: ExpectedError, mechanism: Mechanism) -> str:
     """Return how far noise may have moved the published counts."""
-    least = selected_from(error)
-    which = "Numbers with ≈ have noise" if "a smaller one is marked" in error.suppression else "With noise"
+    least = mechanism.release_threshold
+    which = "Numbers with ≈ have noise" if noised_below(mechanism) else "With noise"
     if least is None:
         return f"{which}: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
     return (

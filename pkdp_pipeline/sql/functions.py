@@ -7,13 +7,13 @@ import json
 import math
 import re
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args, get_type_hints
 
 import pandas as pd
 
@@ -23,7 +23,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_from_dict, noised_below
+from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_of_steps, noised_below
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.sql.spec import Spec, spelled
 
@@ -45,27 +45,20 @@ _ENTRY = {
     "sentence": "VARCHAR",
     "certificate": "VARCHAR",
 }
+
+
+def _sql_types(*kinds: type[Any], others: Mapping[str, str], without: Collection[str]) -> dict[str, str]:
+    """Return the fields of declared values as parameters of SQL; `others`: those of fields with values of their own."""
+    plain = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
+    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items() if name not in without}
+    return {
+        name: others.get(name) or plain.get((get_args(hint) or (hint,))[0], "VARCHAR") for name, hint in hints.items()
+    }
+
+
 #: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
-_MECHANISM = {
-    "k": "BIGINT",
-    "k_complement": "BIGINT",
-    "noise": "DOUBLE",
-    "release_threshold": "BIGINT",
-    "below": "VARCHAR",
-    "cells_per_unit": "BIGINT",
-    "display": "VARCHAR",
-}
-_ATTACKER = {
-    "p_max": "DOUBLE",
-    "p_min": "DOUBLE",
-    "p_max_between": "DOUBLE",
-    "unknown": "BIGINT",
-    "unknown_max": "BIGINT",
-    "known": "BIGINT",
-    "influence": "VARCHAR",
-    "independent_cells": "BOOLEAN",
-    "sampled": "DOUBLE",
-}
+_MECHANISM = _sql_types(*MECHANISMS.values(), others={"noise": "DOUBLE", "display": "VARCHAR"}, without=("totals",))
+_ATTACKER = _sql_types(AttackerModel, others={}, without=("leakage", "dependent", "secret"))
 _CERTIFIED = (
     {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}
     | _MECHANISM
@@ -305,13 +298,10 @@ def _certified(*row: Any) -> float:
             f"{argument} is needed, and may not be NULL: pkdp_{quantity}('histogram', …, {argument} := …)."
         )
     target = float(given["target"])
-    content = {field: given[field] for field in ("mechanism", *_MECHANISM) if field in given}
-    choice("mechanism", content.get("mechanism"), MECHANISMS)
-    if "noise" in content:
-        content["noise"] = {"epsilon": content["noise"]}
-    if "display" in content:
-        content["display"] = json.loads(content["display"])  # which holds text where text was given
-    mechanism = mechanism_from_dict(content)
+    name = choice("mechanism", given.get("mechanism"), MECHANISMS)
+    if "display" in given:
+        given["display"] = json.loads(given["display"])  # which holds text where text was given
+    mechanism = mechanism_of_steps(name, {step: given[step] for step in _MECHANISM if step in given})
     attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
     if given.get("total_known"):
         attacker = replace(attacker, leakage=(Leakage.total(),))

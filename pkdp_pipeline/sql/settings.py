@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -13,6 +13,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.question import MissingUnit, OneCell
 from pkdp_pipeline.releases.complaints import complaints
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name
 
@@ -73,8 +74,8 @@ class Settings(LedgerSettings):
 
     unit: Columns
     ledger: Name = Field(repr=False)
-    missing_unit: Literal["error", "drop"] = "error"
-    one_cell: Literal["error", "most_frequent", "first", "hash"] = "error"
+    missing_unit: MissingUnit = "error"
+    one_cell: OneCell = "error"
     order_by: Columns | None = None
 
     @classmethod

@@ -17,7 +17,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, positive_real
 from pkdp_pipeline.model.display import read_display
 from pkdp_pipeline.model.keys import canonical_key, json_key
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_of_steps
 from pkdp_pipeline.releases.options import Table
 from pkdp_pipeline.sql.constants import SqlConstant, key_of, type_of_keys, words_of
 from pkdp_pipeline.sql.tables import lowered, type_name
@@ -179,15 +179,9 @@ class Spec(Table):
         return self.model_copy(update={"database": None, "schema_": None, "schemas": None})
 
     @property
-    def mechanism(self) -> Count | Histogram:
+    def mechanism(self) -> Mechanism:
         """Return the mechanism that is asked for."""
-        noise = None if self.noise is None else GeometricNoise(self.noise)
-        steps: dict[str, Any] = {"k": self.k, "noise": noise, "release_threshold": self.release_threshold}
-        steps["below"] = self.below or "suppress"
-        steps["display"] = None if self.display is None else read_display(self.display)
-        if self.histogram is not None:
-            return Histogram(**steps, cells_per_unit=1 if self.cells_per_unit is None else self.cells_per_unit)
-        return Count(**steps, k_complement=self.k_complement)
+        return mechanism_of_steps("histogram" if self.count is None else "count", self.to_dict())
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from functools import partial
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
 from pkdp_pipeline.theorems.counting import Counting
@@ -49,11 +50,14 @@ def _in_a_cell(mechanism: Histogram, attacker: AttackerModel, left: frozenset[st
     return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if alone else None)
 
 
-_SHOWS_WHO_IS_THERE = (
+_WHO_IS_THERE = (
     "a histogram without k publishes how many people are present, and gives away whether one more person is there "
     "unless enough others might be in her cell, or absent: that takes p_min > 0 (each unknown person is in each cell "
     "with at least this probability), p_max < 1 (how sure the attacker can be, at most, of a cell when told that a "
-    "person is either in it or absent) and unknown; protects='value' asks whether it hides which cell a person is in"
+    "person is either in it or absent) and unknown"
+)
+_SHOWS_WHO_IS_THERE = Worded(
+    lambda say: f"{_WHO_IS_THERE}; protects='value' asks whether it hides which cell a person is in", _WHO_IS_THERE
 )
 
 

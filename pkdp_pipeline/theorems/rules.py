@@ -11,6 +11,7 @@ import flint
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
+from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX
@@ -101,10 +102,9 @@ def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str
             "that a person is either in it or absent"
         )
     if p == 1.0:
-        return (
-            "p_max = 1 says that nobody is ever absent, and then presence is no secret; protects='value' with "
-            "p_max_between asks whether the table hides which cell a person is in"
-        )
+        absent = "p_max = 1 says that nobody is ever absent, and then presence is no secret"
+        asks = "p_max_between asks whether the table hides which cell a person is in"
+        return Worded(lambda say: f"{absent}; protects='value' with {asks}", absent)
     bound = Thresholding(theorem="histogram_presence", k=k, p=p, **_facing(attacker))
     attained = mechanism.noise is None and not attacker.p_min
     return _hides_nothing("k", "p_max", bound) or Applied(bound=bound, attack=bound if attained else None)

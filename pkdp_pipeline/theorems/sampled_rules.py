@@ -6,6 +6,7 @@ from functools import partial
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, noised_below
+from pkdp_pipeline.model.wording import ELSEWHERE, Protection
 from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import Applied, Bound
 from pkdp_pipeline.theorems.noised_rules import exact_from_k
@@ -54,10 +55,7 @@ _DRAWN = (
     "who was drawn is secret. That is false for samples of a fixed size, quotas, clusters and systematic draws, and "
     "where the number of those drawn is published."
 )
-_PROTECTS = (
-    "Protects {what}, from somebody who does not know who was drawn; it does not protect from somebody who knows "
-    "that she was drawn, nor what several releases, or other people's records, tell about her."
-)
+_KNOWN_TO_BE_DRAWN = "from somebody who knows that she was drawn", "somebody who is known to have been drawn"
 _PRESENT = "whether a person is in the population"
 
 _ROWS: tuple[tuple[str, str, str, type[Sampled | SampledValue], tuple[type[Count | Histogram], Protects]], ...] = (
@@ -80,7 +78,7 @@ SAMPLED = tuple(
         formal=formal.SAMPLED_VALUE if kind is SampledValue else formal.SAMPLED,
         against=whom.sampled,
         assumes=(_DRAWN,),
-        protection=_PROTECTS.format(what=what),
+        protection=Protection(f"{what}, from somebody who does not know who was drawn", _KNOWN_TO_BE_DRAWN, ELSEWHERE),
         rests_on=("sampled",),
         noised_below=True,
         hides_presence_too=kind is SampledValue,

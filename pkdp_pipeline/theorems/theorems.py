@@ -11,6 +11,7 @@ import flint
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import OncePerUnit
 from pkdp_pipeline.model.leakage import Leakage, Lives
 from pkdp_pipeline.model.mechanisms import (
     Count,
@@ -33,7 +34,7 @@ from pkdp_pipeline.theorems.rules import RECORDS
 from pkdp_pipeline.theorems.whom import counting
 from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
 
-_DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
+_DWORK = '; sharpens Theorems 4 and 5 of C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (
     ("disjoint_units", "Rule 1", "parts about different people", f"; Proposition 9 of {PAPER}"),
     ("independent_given_habits", "Rule 2", "independent given habits, losses convolved", ""),
@@ -42,13 +43,8 @@ _RULES = (
     ("bounded_dependence", "Rule 4", "bounded dependence on all earlier releases", f"; sharpens Theorem 6 of {PAPER}"),
     ("worst_case_parts", "Rules 5 and 6", "guarantees against any attacker add up", ""),
     ("same_people", "Rule 7", "an exact count beside noised releases about the same people", ""),
-    ("once_per_unit", "Rule 8", "everybody appears once", ""),
-    (
-        "bounded_sensitivity",
-        "Rule 9",
-        "noised counts that one record changes little",
-        f"; sharpens Theorems 4 and 5 of {_DWORK}",
-    ),
+    (OncePerUnit.key, "Rule 8", "everybody appears once", ""),
+    ("bounded_sensitivity", "Rule 9", "noised counts that one record changes little", _DWORK),
     ("same_table", "Rule 11", "one table, certified for several attackers", ""),
 )
 """Key, number, what is said, and where else it can be read."""

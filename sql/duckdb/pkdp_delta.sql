@@ -32,7 +32,7 @@ CREATE OR REPLACE MACRO pkdp_delta(
 -- Whole numbers stand within coalesce, which makes a text of a quoted one: DuckDB would round '20.7' to a k of 21.
 pkdp_certified(
     'delta', epsilon, mechanism, coalesce(k, NULL), coalesce(k_complement, NULL), noise,
-    coalesce(release_threshold, NULL), below, coalesce(cells_per_unit, NULL), to_json(display)::VARCHAR,
+    coalesce(release_threshold, NULL), below, to_json(display)::VARCHAR, coalesce(cells_per_unit, NULL),
     protects, p_max, p_min, p_max_between, coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL),
     influence, independent_cells, sampled, total_known
 );

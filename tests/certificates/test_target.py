@@ -38,6 +38,7 @@ def refusal(ask) -> str:
     return str(caught.value)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "asked",
     one_in(

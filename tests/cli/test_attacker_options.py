@@ -118,7 +118,7 @@ def test_a_plan_says_what_is_known_in_json_command_and_job_file(arguments):
     assert json.loads(again.stdout) == document
     fragment = document["choices"][0]["job"] if "job" in document["choices"][0] else document["job"]
     read = tomllib.loads(fragment)["attacker"]
-    assert AttackerTable.model_validate(read).model().leakage == tuple(map(pkdp.Leakage.from_dict, known))
+    assert AttackerTable.model_validate(read).value.leakage == tuple(map(pkdp.Leakage.from_dict, known))
 
 
 def test_a_plan_holds_against_anyone_only_given_what_is_known():

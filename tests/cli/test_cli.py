@@ -259,7 +259,7 @@ def _commands(app, words=()):
         yield from _commands(group.typer_instance, (*words, group.name))
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("words", [*_commands(cli.app)], ids=" ".join)
 def test_help_shows_every_option_and_word_whole_on_a_narrow_terminal(words):
     done = CliRunner().invoke(cli.app, [*words, "--help"], env={"COLUMNS": "80"})

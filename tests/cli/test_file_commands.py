@@ -182,7 +182,7 @@ def test_a_parquet_file_is_read_as_it_is(tmp_path):
     assert "50" in done.stdout
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -264,7 +264,7 @@ WRONG = [
 ]
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(("words", "code", "told"), WRONG)
 def test_what_is_wrong_is_one_clear_error_and_writes_nothing(visits, tmp_path, monkeypatch, words, code, told):
     monkeypatch.chdir(tmp_path)

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from moved_clock import clock_at
 from rich.console import Console
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import job_commands
@@ -192,6 +193,7 @@ def unread(folder):
         return subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_days_are_caught_up_with_where_nobody_reads_what_is_printed(folder, unread):
     done = unread
     assert (done.returncode, "shown" in done.stderr) == (0, False), done.stderr
@@ -216,6 +218,7 @@ def test_a_backfill_whose_log_is_on_a_full_disk_ends_with_the_code_of_what_it_di
     assert periods(folder) == ["2013-01-01"]
 
 
+@thinned(2)
 @pytest.mark.parametrize("command", [["run", "--date", "2013-01-03"], ["backfill", *FROM_TO]])
 def test_a_signal_while_a_locked_ledger_is_waited_for_is_not_to_be_tried_again(folder, monkeypatch, command):
     assert pkdp("run", folder / "daily_flights.toml", "--date", "2013-01-02").exit_code == 0

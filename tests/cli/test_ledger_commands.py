@@ -735,6 +735,7 @@ def test_releases_that_do_not_add_up_are_exit_code_4_and_can_be_looked_at(tmp_pa
     assert [point["epsilon"] for point in spending] == [None, None]
 
 
+@thinned(2)
 @pytest.mark.parametrize("width", [60, 120])
 def test_where_no_epsilon_reaches_the_delta_that_is_said(path, facts, width):
     least = rounded_up(facts["total"].delta(1.0))
@@ -939,6 +940,7 @@ def process(made, tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 def test_help_loads_nothing_of_the_ledger(process):
     _, loaded = process["--help!"]
     assert [name for name in loaded if name.startswith("pkdp_pipeline.ledger.")] == []

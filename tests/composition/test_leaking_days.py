@@ -36,7 +36,7 @@ def between(rng, most):
     return [there * share, there * (1 - share)]
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("seed", range(15))
 def test_days_that_are_independent_given_habits_beside_each_days_total(seed):
     rng = np.random.default_rng([seed, 9])

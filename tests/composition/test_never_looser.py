@@ -73,7 +73,7 @@ def test_independent_days(kind, times):
         assert pkdp.compose(parts, HABITS).epsilon(delta) <= plain_sum(parts, delta) * GRID
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("kind", sorted(PARTS))
 @pytest.mark.parametrize(
     "evidence",
@@ -213,7 +213,7 @@ EVIDENCE = {
 }
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(("kind", "evidence"), spread(7, sorted(KINDS), sorted(EVIDENCE)))
 def test_one_release_has_one_number(kind, evidence):
     part, points = KINDS[kind], [0.0, 0.1, 0.7, 2.0]

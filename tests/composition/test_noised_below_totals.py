@@ -38,7 +38,7 @@ def attained(crowds: tuple[int, ...], epsilon: float) -> float:
     return max(float(np.maximum(0.0, p - ratio * q).sum()) for p, q in ((first, second), (second, first)))
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("kind", [pkdp.Count, pkdp.Histogram])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, NOISE, 1.0, 2.0 * NOISE, 2.5])
 def test_a_total_of_days_is_at_least_what_is_attained_and_not_far_above(kind, epsilon):

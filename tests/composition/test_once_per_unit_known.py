@@ -37,7 +37,7 @@ def divergence(k: int, known: tuple[int, int], people: int, p: Fraction, epsilon
     )
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("influence", ["active", "passive"])
 @pytest.mark.parametrize(("k", "known", "p"), [(5, 3, 0.1), (5, 3, 0.3), (8, 2, 0.2), (6, 1, 0.5)])
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.0])

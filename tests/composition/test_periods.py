@@ -7,7 +7,7 @@ import math
 
 import pytest
 from oracle.joint import Day, worst
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.context import Context
@@ -34,6 +34,7 @@ def true_delta(epsilon, days=3):
     return max(worst([], releases, pair, epsilon) for pair in itertools.permutations(lives, 2))
 
 
+@thinned(2)
 @pytest.mark.parametrize("epsilon", one_in(2, [0.0, 0.5, 1.0, 1.5]))
 def test_a_daily_count_beside_a_daily_histogram_costs_both(epsilon):
     parts = [(noised(NOISES[0]), 3), (noised(NOISES[1], histogram=True), 3)]

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from oracle.joint import Day, worst
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.evidence import IndependentGivenHabits, SamePeople
@@ -63,6 +63,7 @@ def test_all_else_is_refused_with_three_ways_out(parts):
     assert all(way in str(refused.value) for way in ("cross-tabulated", "noise on all", "BoundedDependence"))
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("beside", "cost"),
     one_in(

@@ -60,6 +60,7 @@ def test_no_attacker_tells_more_than_is_certified(protects, data):
     assert truth <= delta(mechanism, APART, protects, epsilon) * (1 + 1e-12)
 
 
+@thinned(2)
 @pytest.mark.parametrize("influence", ["active", "passive"])
 @given(data=st.data())
 def test_nor_one_who_knows_people(influence, data):
@@ -105,7 +106,7 @@ def test_a_table_has_no_more_cells_than_are_declared(k, release_threshold, epsil
         assert certified == pytest.approx(truth, rel=1e-9, abs=1e-12)
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("protects", ["presence", "value"])
 @pytest.mark.parametrize(("cells", "most"), TABLES)
 @pytest.mark.parametrize("epsilon", [0.0, 0.7])
@@ -214,7 +215,7 @@ def cell_laws(noise, appears_at, change):
     return kinds if change > 0 else [(absent, there) for there, absent in kinds]
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("appears_at", one_in(2, [None, 0, 3, 12, -2]))
 @pytest.mark.parametrize(("cells", "moves"), [(1, False), (2, False), (3, False), (5, False), (1, True), (2, True)])
 @pytest.mark.parametrize(

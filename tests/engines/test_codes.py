@@ -95,7 +95,7 @@ RELATIONS = {
 }
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("unit", "by", "relation"),
     spread(
@@ -183,6 +183,7 @@ def test_a_stream_of_people_with_names_of_text_is_no_empty_table(connection, nam
 HASHES = ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT")
 
 
+@thinned(2)
 @pytest.mark.parametrize("hashed", HASHES)
 def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch, hashed):
     """With the same hash for all cells, or hashes that are part of each other, the same is found."""
@@ -205,7 +206,7 @@ def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch, hash
         assert engine.cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("where", "unit", "table", "rows"),
     spread(

@@ -86,7 +86,7 @@ def answered(frame, question):
     return (None if cells.several_cells else dict(zip(keys, cells.counts.tolist(), strict=True))), cells.missing_unit
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("one_cell", "by", "unit"),
     spread(5, RULES, [("c 1",), ('d"2',), ("c 1", 'd"2')], [("p",), ("q",), ("p", "q")]),

@@ -73,14 +73,14 @@ def table(name: str) -> pd.DataFrame:
     return pd.DataFrame(columns | {name: ["right"] * 6 + ["rest"] * 3})
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(("build", "name"), spread(3, FRAMES, NAMES))
 def test_a_cell_is_named_by_the_column_that_is_named(build, name):
     release = pkdp.histogram(build(table(name)), name, unit="person", k=2, attacker=ATTACKER)
     assert release.table.to_dict("list") == {name: ["rest", "right"], "count": [3, 6]}
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(("build", "name"), spread(2, FRAMES, ["^oth.*$", "*", "a.b", "a b"]))
 def test_predicates_units_and_orders_read_the_column_that_is_named(build, name):
     frame = build(table(name).assign(**{"^fl.*$": [True] * 4 + [False] * 5}))

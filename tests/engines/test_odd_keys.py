@@ -48,6 +48,7 @@ def collated(request):
 PLACES = {"Oslo": 40, "OSLO": 10, "Ösló": 10}
 
 
+@thinned(2)
 def test_a_collation_makes_no_two_people_one(collated):
     for rule in ("error", "most_frequent", "hash", "first"):
         more = {"order_by": "c"} if rule == "first" else {}
@@ -59,7 +60,7 @@ def test_a_collation_makes_no_two_people_one(collated):
     assert dict(zip(of_each.keys["e"], of_each.counts.tolist(), strict=True)) == {"X": 40, "x": 20}
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(
     ("where", "people"),
     [
@@ -92,7 +93,7 @@ def test_one_person_s_spelling_names_no_cell(connection, rule):
     assert table.to_dict("list") == {"c": ["secret"], "count": [99]}
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(("kind", "end"), spread(2, TIMES, ["infinity", "-infinity"]))
 def test_a_time_without_end_is_missing_and_never_fails(connection, kind, end):
     connection.execute("SET TimeZone = 'UTC'")
@@ -117,6 +118,7 @@ def test_a_date_that_python_cannot_name_is_missing_in_other_engines_too():
     assert table["count"].tolist() == [50, 50]
 
 
+@thinned(2)
 @pytest.mark.parametrize("rule", ["error", "most_frequent", "hash"])
 def test_the_session_s_time_zone_changes_nothing(connection, rule):
     said = []

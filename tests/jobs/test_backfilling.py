@@ -200,6 +200,7 @@ def test_a_span_is_checked_before_anything_is_opened(job_file, evident, tmp_path
     assert os.listdir(tmp_path) == ["job.toml"]
 
 
+@pytest.mark.slow
 def test_a_hundred_years_are_not_too_many_and_a_closed_end_is_passed_over(job_file, evident):
     text = evident.replace('"day"', '"day", closed = ["saturday", "sunday"]')
     job = load_job(job_file(text, visits()))

@@ -137,7 +137,7 @@ def test_a_column_whose_file_gives_it_no_type_holds_nothing(job_file, basic):
     assert outcome(job_file, basic, frame(town=[None, None])).counted["people_by_town"].counts == [2]
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("checks", "told"),
     [
@@ -356,6 +356,7 @@ def without_expectations(job_file, basic):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_runs_without_expectations_do_not_load_great_expectations(without_expectations):
     ran = without_expectations
     assert (ran.returncode, ran.stdout) == (0, "refused\n"), ran.stderr

@@ -68,7 +68,7 @@ def test_what_is_as_asked_for_passes(keys, table, rows):
     check_output(sealed(table, release.mechanism), release, rows=rows)
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(
     ("keys", "table", "rows", "words"),
     [
@@ -126,7 +126,7 @@ def test_metadata_beside_the_certificate_are_found():
         check_output(altered, asked(**TOWNS))
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("column", "domain"),
     [

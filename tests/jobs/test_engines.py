@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from local_spark import local_spark
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import main as cli
@@ -79,6 +80,7 @@ def test_spark_publishes_the_same_bytes(tmp_path, spark, rule, day):
 CSV_TYPES = "date = 'date', dep_delay = 'real', distance = 'number'"
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("form", "engine"),
     [

@@ -44,7 +44,7 @@ FAILURES = {
 }
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("failure", sorted(FAILURES))
 @pytest.mark.parametrize("place", ["file", pytest.param("database", marks=pytest.mark.postgres)])
 def test_a_first_run_that_fails_leaves_nothing(job_file, basic, tmp_path, request, place, failure):

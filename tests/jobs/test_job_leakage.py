@@ -140,7 +140,7 @@ def test_what_an_attacker_says_is_what_a_job_file_reads(tells, shared, epsilon, 
     model = AttackerModel(known=3, leakage=leakage, dependent="club")
     fields = {name: value for name, value in model.to_dict().items() if value is not None}
     written = tomllib.loads(tomlkit.dumps({"attacker": fields}))["attacker"]
-    assert AttackerTable.model_validate(written).model() == model
+    assert AttackerTable.model_validate(written).value == model
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.expectations import read_expectations
@@ -72,6 +72,7 @@ def changed(content: dict[str, object], place: tuple[str | int, ...], value: obj
     return content
 
 
+@thinned(2)
 @pytest.mark.parametrize("content", [COMPLETE, MORE], ids=["complete", "more"])
 def test_any_value_in_any_place_is_read_or_refused(content, tmp_path, monkeypatch):
     path = tmp_path / "job.toml"

@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from moved_clock import clock_at
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, InputCheckError
@@ -177,6 +178,7 @@ def test_openlineage_url_gets_what_the_file_has(job, monkeypatch, server):
     assert [event for _, _, event in server.asked] == events(job)
 
 
+@thinned(2)
 @pytest.mark.parametrize("what", ["no server", "a server that refuses", "no address"])
 def test_a_job_is_not_stopped_by_a_server_of_lineage(job, monkeypatch, server, what):
     server.status = 403

@@ -145,7 +145,7 @@ def _naive(row):
     return tuple(pd.Timestamp(value) if hasattr(value, "hour") else value for value in row)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("first", "then", "kind", "held"),
     [
@@ -179,7 +179,7 @@ def test_a_column_becomes_wider_where_another_days_keys_need_it(job, ask, first,
     check_outputs(job)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("first", "then"),
     [

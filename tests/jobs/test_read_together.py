@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from interrupted_backfill import ten_o_clock
 from test_kill_campaign import public_files, whole_ledger
-from thorough import one_in
+from thorough import one_in, thinned
 
 from pkdp_pipeline import clock
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
@@ -119,6 +119,7 @@ FOLDERS = '{ files = "data/*/*.parquet", hive = { day = "date" } }'
 FILE = "{ table = 'visits', duckdb = 'visits.duckdb' }"
 
 
+@thinned(2)
 @pytest.mark.parametrize("source", one_in(2, [PARQUET, FOLDERS, FILE]))
 def test_days_that_fail_and_days_without_anybody(tmp_path, asked, source):
     failed, last = ["2020-03-27", "2020-03-31"], LAST
@@ -134,6 +135,7 @@ def test_days_of_csv_are_counted_together_as_well(tmp_path, asked):
     assert len(asked) == 3
 
 
+@pytest.mark.slow
 def test_rules_expectations_retention_and_freshness(tmp_path, asked):
     checks = """
         missing_unit = "drop"
@@ -150,6 +152,7 @@ def test_rules_expectations_retention_and_freshness(tmp_path, asked):
     assert [file.read_bytes() for file in copies[0]] == [file.read_bytes() for file in copies[1]]
 
 
+@thinned(2)
 @pytest.mark.parametrize("every", ["week", "quarter"])
 def test_longer_periods_of_which_some_are_closed(tmp_path, asked, every):
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"
@@ -160,6 +163,7 @@ def test_longer_periods_of_which_some_are_closed(tmp_path, asked, every):
     assert len(asked) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("column", "zone"), one_in(2, [("moment", ', time_zone = "Europe/Oslo"'), ("at", "")]))
 def test_times_and_instants_over_a_change_of_clocks(tmp_path, asked, column, zone):
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"

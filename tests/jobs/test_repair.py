@@ -14,7 +14,7 @@ import pytest
 import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few, one_in
+from thorough import few, one_in, thinned
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.target import Target
@@ -262,6 +262,7 @@ def test_days_that_are_published_stay_and_count(tmp_path, few_kinds):
     assert smallest.plan.before.epsilon(1e-6) < smallest.plan.after.epsilon(1e-6) <= 1.2
 
 
+@pytest.mark.slow
 def test_windows_are_looked_at_one_by_one(tmp_path, few_kinds):
     terms = "budget = { epsilon = 1.0, delta = 0.0, window_days = 2 }\n"
     path = written(tmp_path, job(ADULTS + "noise = { epsilon = 0.6 }\n", attacker="", terms=terms))
@@ -352,6 +353,7 @@ def test_where_nothing_helps_nothing_is_offered(tmp_path):
     assert found.change is None
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("releases", "attacker", "terms", "days"),
     [
@@ -376,13 +378,13 @@ def refusable(draw):
         table: dict[str, object] = {"name": f"r{number}"}
         histogram = rng.random() < 0.6
         if histogram:
-            table["by"] = rng.choice(["town", "sex"])
+            table["by"] = ("town", "sex")[number]  # to ask twice for the same is refused
             if rng.random() < 0.5:
                 table["domain"] = ["a", "b"]
             if rng.random() < 0.3:
                 table["protects"] = "value"
         else:
-            table["where"] = rng.choice(["adult", "town == 'x'"])
+            table["where"] = ("adult", "town == 'x'")[number]
         if rng.random() < 0.7 or (histogram and "domain" not in table):
             table["k"] = rng.choice([1, 5, 40, 70])
         if rng.random() < 0.3:

@@ -211,6 +211,7 @@ def test_a_day_without_rows_is_published_like_one_that_reaches_nothing(job_file,
     assert [entry.state for entry in entries(job)] == ["published", "published"]
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", ["csv", "duckdb"])
 def test_so_it_is_with_other_sources(job_file, basic, tmp_path, kind):
     file = job_file('evidence = { kind = "one_day_protected" }\n' + basic.replace("k = 5", "k = 100"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -155,6 +156,7 @@ def test_a_ledger_that_does_not_hold_what_was_written_is_refused(job_file):
     assert not run_job(load_job(job_file(asked.replace("1.25", "2.0"))), DAY).replayed
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("known", "kept"),
     [(1, ("certificate.json",)), (3, ("certificate.json", "md"))],
@@ -246,6 +248,7 @@ def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
     assert run_job(renamed, DAY).replayed
 
 
+@thinned(2)
 @pytest.mark.parametrize("release", ["people", "persons"])
 def test_two_job_files_of_one_name_do_not_share_an_output_folder(tmp_path, release):
     first, second = (job_below(tmp_path / "project" / name) for name in ("a", "b"))

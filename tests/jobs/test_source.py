@@ -154,7 +154,7 @@ def test_a_file_that_may_not_be_read_is_named_so(tmp_path, engine, monkeypatch):
         open_source(job_of(str(path), engine))
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
@@ -303,6 +303,7 @@ def imported():
     return subprocess.run([sys.executable, "-c", program], check=True, text=True, stdout=subprocess.PIPE).stdout.split()
 
 
+@pytest.mark.slow
 def test_importing_the_sources_loads_no_engine(imported):
     assert imported == []
 

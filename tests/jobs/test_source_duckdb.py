@@ -42,7 +42,7 @@ def numbers(source, day=DAY):
     return sorted(n for (n,) in found)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
@@ -76,7 +76,7 @@ def test_a_table_says_its_newest_day_and_gives_frames(warehouse):
         source.close()
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("what", "words"),
     [

@@ -347,7 +347,7 @@ def test_what_is_no_csv_file_is_an_error_without_its_content(opened, tmp_path, c
     assert caught.value.__context__ is None
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     "content",
     [

@@ -99,7 +99,7 @@ def refused(folder, basic, source: str, told: str, more: str = "") -> None:
             assert list(ledger.entries()) == []
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(("source", "told"), REFUSED)
 def test_what_is_wrong_in_the_file_is_refused_before_anything_is_opened(folder, basic, source, told):
     refused(folder, basic, source, told)

@@ -11,7 +11,7 @@ import pytest
 from accounts_book import ATTACKER, Book, certified, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
@@ -312,6 +312,7 @@ def test_bounded_dependence_is_held_to_the_budget():
 # Work -----------------------------------------------------------------------------------------------------------------
 
 
+@thinned(2)
 @pytest.mark.parametrize("order", [list(range(26)), list(range(26))[::-1], sorted(range(26), key=lambda n: n % 7)])
 def test_windows_that_add_up_from_the_same_are_added_up_once(order, monkeypatch):
     counted, nothing = [], compose([certified(noised(1e-9), AttackerModel(), "presence")])

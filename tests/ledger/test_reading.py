@@ -21,7 +21,7 @@ def run(command, url):
     return CliRunner().invoke(cli.app, ["ledger", command[0], url, *command[1:]])
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_database_without_a_ledger_stays_empty(postgres_url, command):
     import psycopg

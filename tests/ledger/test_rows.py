@@ -9,7 +9,7 @@ import pytest
 from accounts_book import Book, certified
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import BudgetExceededError, LedgerError, NotCertifiableError
@@ -116,6 +116,7 @@ def test_a_total_is_the_largest_promise_in_any_order(mechanism, attackers, chanc
     assert profile(charged(mechanism, attackers).total()) == pytest.approx(before, rel=1e-8)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("protects", "evidence"),
     [

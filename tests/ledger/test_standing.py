@@ -15,7 +15,7 @@ NOISE = GeometricNoise(0.5)
 FIELDS = {"unit": ("tailnum",), "period": "2013", "label": "x", "mechanism": Histogram(k=5), "by": ("carrier",)}
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("mechanism", "kind"),
     [

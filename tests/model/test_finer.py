@@ -44,7 +44,7 @@ def check(finer, coarser, numbers):
     return determined
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("display", DISPLAYS, ids=str)
 def test_every_rule_against_every_rule(display):
     coarser = [(k, other) for k, other in product((None, 1, 3, 8), DISPLAYS[1::3]) if other is not None]

@@ -65,7 +65,7 @@ def test_every_kind_of_evidence_is_named_as_job_files_and_python_know_it(key):
     for name, number in numbers.items():
         toml = toml.replace(f"{name} = …", f"{name} = {number!r}")
     table = tomllib.loads(f"evidence = {toml}")["evidence"]
-    assert pydantic.TypeAdapter(Declared).validate_python(table).evidence() == made
+    assert pydantic.TypeAdapter(Declared).validate_python(table).value == made
 
 
 def test_releases_that_do_not_add_up_are_told_in_both():

@@ -53,7 +53,7 @@ def test_propositions_2_and_4_causal_and_noiseless_privacy_agree_where_records_a
             assert one == causal_delta(model, mechanism, 0, known, growth, list(laws[0]))
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_proposition_3_more_acceptable_knowledge_is_stronger(seed):
     # Records are sums of parameters that several of them share: dependent, but normalised.
@@ -122,7 +122,7 @@ REDUCIBLE = {
 }
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("name", REDUCIBLE)
 @pytest.mark.parametrize("seed", one_in(2, range(2)))
 def test_proposition_6_active_and_passive_attackers_agree(name, seed):
@@ -199,6 +199,7 @@ def test_the_library_takes_both_attackers_for_the_same_where_they_are():
 # Proposition 8: who is known moves the threshold ----------------------------------------------------
 
 
+@thinned(2)
 @pytest.mark.parametrize(("people", "known", "k"), [(7, 2, 4), (7, 3, 5), (8, 1, 3)])
 def test_proposition_8_known_records_move_the_threshold(people, known, k):
     p = Fraction(1, 5)

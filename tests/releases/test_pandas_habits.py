@@ -55,7 +55,7 @@ def test_an_array_of_booleans_is_a_predicate(frame, form):
         frame.pkdp.count(form(frame["age"] > 30), ledger=ledger, period="2026", **K)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("period", "text"),
     [

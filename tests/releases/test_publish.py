@@ -68,7 +68,7 @@ def unread():
     pytest.fail("data were read")
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("size", [9, 10, 11])
 def test_a_cell_is_published_when_it_reaches_k_and_not_before(as_frame, size):
     frame = as_frame(people(a=size, b=20))
@@ -929,7 +929,7 @@ def test_a_file_without_rows_is_published_like_one_that_reaches_nothing(domain, 
     assert pkdp.count(empty, where, unit="person", k=50, attacker=ATTACKER).value is None
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     "values",
     [

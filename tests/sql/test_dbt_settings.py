@@ -12,7 +12,7 @@ CONFIG = {"unit": "uid", "ledger": "ledger.sqlite"}
 
 def test_what_is_left_out_has_the_defaults_of_histogram():
     settings = Settings.read(CONFIG)
-    assert settings.attacker.model() == pkdp.AttackerModel()
+    assert settings.attacker.value == pkdp.AttackerModel()
     assert (settings.unit, settings.dataset, settings.period) == (("uid",), "default", None)
     assert (settings.missing_unit, settings.one_cell, settings.order_by) == ("error", "error", None)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import duckdb
 import pandas as pd
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 from worker_inside import workers_inside
 
 import pkdp_pipeline as pkdp
@@ -49,6 +49,7 @@ def certificates(ledger):
     return [replace(one, context=replace(one.context, table=None, head=None)) for one in made]
 
 
+@thinned(2)
 @pytest.mark.parametrize("order", [(TOTAL, CELLS, SITES), (CELLS, TOTAL, SITES), (SITES, CELLS, TOTAL)])
 def test_an_exact_total_and_two_tables_have_the_certificates_of_python(people, ledgers, order):
     asked = {"unit": "id", "attacker": TOLD, "ledger": ledgers[1], "period": DAY, "protects": "value"}

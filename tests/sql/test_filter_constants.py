@@ -120,7 +120,7 @@ _MOMENTS = {
 }
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("kind", _MOMENTS)
 def test_dates_and_times_are_compared_to_the_last_digit(connection, kind):
     values = _MOMENTS[kind]

@@ -183,7 +183,7 @@ def test_types_that_cannot_name_cells_are_refused_when_bound(refusing, kind):
         pkdp.histogram(con.table("odd"), "A key", unit="uid", attacker=ATTACKER, k=2)
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("kind", "domain", "values"),
     [

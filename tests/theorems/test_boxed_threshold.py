@@ -177,7 +177,7 @@ def test_behind_noise_a_release_threshold_is_as_good_as_more_people(
     assert bound.bracket(np.array([noise]))[1][0] == 0.0
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("release", "known", "influence"), spread(4, [0, 1, 2, 9, 12], [0, 3, 9], ["active", "passive"])
 )
@@ -309,7 +309,7 @@ def test_no_number_of_people_tells_more_under_both_thresholds(
         assert both <= SLACK * pkdp.certify(mechanism, attacker).delta(epsilon) + 1e-280
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("way", [0, 1])
 @pytest.mark.parametrize(("k", "rest", "low", "high"), [(5, 9, 0.2, 0.6), (7, 3, 0.2, 0.4), (4, 4, 0.5, 0.9)])
 def test_under_both_thresholds_as_many_people_are_needed_as_under_either(

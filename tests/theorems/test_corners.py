@@ -145,7 +145,7 @@ def brackets(mechanism, attacker, epsilons):
     return [(applied.bound.slack, *applied.bound.bracket(epsilons)) for applied in bounds]
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("case", BUDGETED, ids=lambda case: f"{case[1]}-{case[2]}")
 def test_a_search_that_stops_early_certifies_no_less(case, monkeypatch):
     module, mechanism, attacker = case

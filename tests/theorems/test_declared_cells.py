@@ -52,7 +52,7 @@ def certificate(cells: int | None, box: tuple[float, float], people: int, noise:
     return pkdp.certify(mechanism, attacker, cells=cells)
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("box", [(0.125, 0.5), (0.125, 0.75), (0.25, 0.5)])
 @pytest.mark.parametrize(("cells", "people"), [(1, 1), (1, 5), (2, 4), (3, 2)])

@@ -61,7 +61,7 @@ def test_epsilon_at_the_ends(name):
     assert nothing == math.inf or certificate.delta(nothing) == 0.0
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_arrays_equal_scalars(name):
     points = np.array([[0.0, 1e-12, 0.05], [0.4, 1.0, 3.0]])
@@ -80,7 +80,7 @@ def test_arrays_equal_scalars(name):
         assert sides[0] <= sides[1] == pytest.approx(alone, rel=slack, abs=0.0)
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_delta_does_not_grow_with_epsilon(name):
     values = CERTIFICATES[name].delta(np.linspace(0.0, 6.0, 61))

@@ -171,7 +171,7 @@ CERTIFICATES = [
 ]
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(("mechanism", "attacker", "protects", "slack"), CERTIFICATES)
 def test_no_delta_grows_with_epsilon(mechanism: Any, attacker: dict[str, Any], protects: str, slack: float) -> None:
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(**attacker), protects=protects)

@@ -42,7 +42,7 @@ def test_merging_far_noise_loses_nothing() -> None:
     assert merged == pytest.approx(wide, rel=1e-12)
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(("k", "release"), [(1, 1), (2, 5), (4, 2), (3, 3)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.9, 1.0, 1.7, 2.0, 6.0])
 @pytest.mark.parametrize("protects", ["presence", "value"])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.laws import BITS, exact_exp, lower_end
 from oracle.releases import table_losses
-from thorough import few
+from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.noisy_between import NoisyBetween, _looks, _pairs
@@ -62,6 +62,7 @@ def test_no_attacker_learns_more(
         assert truth <= bound(p, k, noise, release, people=5, cap=5, known=number).bracket(np.array([epsilon]))[1][0]
 
 
+@thinned(2)
 @pytest.mark.parametrize("known", [1, 3])
 def test_controlled_people_lower_the_thresholds_of_the_cells_that_they_are_in(known: int) -> None:
     p, k, noise, release, epsilons = 0.6, 6, 1.0, 12, np.array([0.3, 2.2])
@@ -72,6 +73,7 @@ def test_controlled_people_lower_the_thresholds_of_the_cells_that_they_are_in(kn
     assert np.all((attained <= certified) & (certified <= 2.5 * attained))
 
 
+@thinned(2)
 @pytest.mark.parametrize(("p", "k", "noise", "release"), [(0.6, 5, 1.0, 12), (0.5, 4, 0.5, 4), (0.8, 3, 0.7, 10)])
 def test_any_number_of_equal_people_stays_below(p: float, k: int, noise: float, release: int) -> None:
     epsilons = np.array([0.0, 0.3, 1.0, 2.2])

@@ -173,7 +173,7 @@ def test_more_people_than_some_are_bounded_by_these(shape: Any, share: float, ot
         assert divergence(shape, others + more, likely + further, epsilon) <= most * (1.0 + 1e-9) + 1e-12
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("shape", "unknown", "epsilon"),
     [

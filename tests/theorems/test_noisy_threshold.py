@@ -101,7 +101,7 @@ def test_a_cap_is_exact_for_people_merely_known(shape: Any, epsilon: float, cap:
     assert all(truth(*shape, cap, epsilon, fewer) <= float(certified[0]) for fewer in range(known)) or k <= 2
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("p", [0.02, 0.2])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.5])
 def test_numbers_of_known_people_that_add_little_are_bounded_together(p: float, epsilon: float) -> None:
@@ -194,6 +194,7 @@ def test_no_number_of_people_beside_those_merely_known_exceeds_the_certificate(k
     assert attained <= max(exact) * (1.0 + 1e-12) <= certified <= 1.011 * max(exact)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("days", "shape"),
     [

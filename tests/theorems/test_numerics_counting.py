@@ -137,7 +137,7 @@ def test_no_noise_and_no_people_break_either_side(people, shares, at_high, noise
         assert_around(one(low, high, people - at_high, at_high, part * noise, noise), exact, math.inf)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("noise", one_in(3, [None, 0.5, 0.02, 0.005]))
 @pytest.mark.parametrize(("people", "low", "high"), [(10**6, 0.1, 0.9), (100, 0.05, 0.95), (10**6, 0.3, 0.3)])
 def test_an_inversion_ends_at_the_smallest_epsilon(people, low, high, noise):
@@ -151,7 +151,7 @@ def test_an_inversion_ends_at_the_smallest_epsilon(people, low, high, noise):
         assert epsilon == 0.0 or bound.certified(np.array([0.999 * epsilon]))[0] > 0.9999 * target
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("people", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("share", [0.5, 0.5 - 1e-9, 0.49, 0.51])
 def test_few_people_near_one_half(people, share):
@@ -198,7 +198,7 @@ BOXES = [
 ]
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize(
     ("people", "low", "high", "noise"),
     spread(3, [pytest.param(*box, id=" ".join(map(str, box))) for box in BOXES], [None, 0.3, 2.0]),

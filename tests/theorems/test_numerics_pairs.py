@@ -84,7 +84,7 @@ def test_pairs_nobody_can_reach_are_one_law(t, p, cap):
     assert product_above(pair, pair, 0.1) <= 1e-300
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize(("t", "p"), [(1, 0.5), (20, 0.1), (500, 0.01), (9_999, 0.5), (30, 0.999), (30, 1e-300)])
 @pytest.mark.parametrize("cap", [None, 0.9, 1.0, 1.3])
 def test_a_pair_is_made_of_two_laws(t, p, cap):
@@ -135,6 +135,7 @@ def direct(t1, t2, p, epsilon):
     return total
 
 
+@thinned(2)
 @pytest.mark.parametrize(("k", "p", "known"), [(12, 0.2, 0), (15, 0.3, 3), (9, 0.5, 4)])
 def test_value_takes_the_worst_way_to_spread_controlled_people(k, p, known):
     bound = ValueThroughAbsence(theorem="histogram_value", k=k, p=p, known=known, active=True)

@@ -105,7 +105,7 @@ def test_a_third_option_reaches_the_bound_of_options(least: float, people: int, 
     assert truth * (1 - 1e-15) <= certified <= truth * (1 + 1e-9)
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize(("least", "most", "people"), [(0.125, 0.5, 12), (0.0625, 0.25, 10), (0.25, 0.25, 14)])
 @pytest.mark.parametrize("noise", [None, 0.8])
@@ -143,7 +143,7 @@ def test_the_bracket_of_options_is_narrow(people: int, least: float) -> None:
     assert np.all((attained > 0.0) & (attained <= certified) & (certified <= 1.01 * attained))
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("people", [10, 3_000, 1_000_000, 10**9])
 @pytest.mark.parametrize("box", [(0.5, 0.5), (0.2, 0.8), (0.05, 0.3), (0.001, 0.999)])
 @pytest.mark.parametrize("width", [0.0, 1.0, 5.0])
@@ -154,7 +154,7 @@ def test_the_bracket_of_a_count_is_narrow(people: int, box: tuple[float, float],
     assert 0.0 < attained <= certified <= 1.01 * attained
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("noise", [None, 0.5, 2.0])
 @pytest.mark.parametrize(("people", "low", "high"), [(1, 0.3, 0.6), (7, 0.1, 0.9), (25, 0.02, 0.4), (40, 0.45, 0.55)])
 def test_what_is_attained_is_never_above_the_truth(people: int, low: float, high: float, noise: float | None) -> None:

@@ -108,7 +108,7 @@ def test_the_search_follows_a_ridge(k: int, p: float, epsilon: float) -> None:
     assert crowds_reach((k, k), p, None, epsilon) >= 0.97 * best > 0.0
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.2])
 @pytest.mark.parametrize(("k", "p", "most"), [(2, 0.5, 7), (3, 0.3, 9), (3, 0.6, 8), (4, 0.75, 9)])
 def test_nobody_reaches_more_than_two_crowds(k: int, p: float, most: int, epsilon: float) -> None:

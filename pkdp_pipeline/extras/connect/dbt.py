@@ -62,7 +62,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is not installed where ty
                 self.ledger = settings.open_ledger(":memory:" if self.creds is None else self.creds.path)
             install(
                 conn,
-                attacker=settings.attacker.model(),
+                attacker=settings.attacker.value,
                 unit=settings.unit,
                 ledger=self.ledger,
                 period=settings.period,

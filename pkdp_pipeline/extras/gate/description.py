@@ -32,7 +32,7 @@ def describe(policy: Policy, tables: Mapping[str, PermittedTable]) -> dict[str, 
 
     Nothing in it depends on data, and no path is in it. `tables`: its tables, as the database has them.
     """
-    attacker = policy.attacker.model()
+    attacker = policy.attacker.value
     return {
         "tables": {table.name: _table(policy, attacker, table) for table in tables.values()},
         "attacker": attacker.to_dict(),
@@ -129,7 +129,7 @@ def threshold_warnings(policy: Policy) -> list[str]:
     """Return for which tables the policy's k lets nothing be certified, one sentence each."""
     if _worst_case_budgets(policy):
         return []  # nothing is answered without noise
-    attacker = policy.attacker.model()
+    attacker = policy.attacker.value
     sentences = []
     for name, table in policy.tables.items():
         questions: tuple[tuple[Histogram | Count, Protects], ...] = (

@@ -243,7 +243,7 @@ class Gate:
 
             # What an attacker knows besides decides about columns, before anything is read.
             publication = Publication(
-                question=permitted_request, attacker=self.policy.attacker.model(), ledger=self._ledger, run=certified
+                question=permitted_request, attacker=self.policy.attacker.value, ledger=self._ledger, run=certified
             )
             request = publication.question
             job = Job(task="count", table=table.found.sql, requests=(request,))

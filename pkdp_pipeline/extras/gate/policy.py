@@ -22,8 +22,8 @@ from pkdp_pipeline.ledger import Budget, Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
-from pkdp_pipeline.model.mechanisms import Count, Histogram
-from pkdp_pipeline.model.question import EACH_ROW, EachRow, Question
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
+from pkdp_pipeline.model.question import EACH_ROW, EachRow, Question, Spelling
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.releases.complaints import text_of, toml_of
 from pkdp_pipeline.releases.options import Columns, Name, Table
@@ -83,8 +83,8 @@ class TablePolicy(Table):
         default_factory=dict, description="Public values of columns; always used where a column has them."
     )
     period: PeriodName = Field(default=None, description="Overrides the policy's period.")
-    protects: Literal["presence", "value"] = "presence"
-    units: Literal["checked", "exact"] = Field(
+    protects: Protects = "presence"
+    units: Spelling = Field(
         default="checked",
         description="Names of people that differ only by spaces around them make a gate refuse the table; with exact "
         "they are different people.",
@@ -331,7 +331,7 @@ def permitted(
 
 def answers_total(policy: Policy, table: TablePolicy) -> bool:
     """Return whether a gate tells the exact number of all people: where its attacker is declared to know it."""
-    return table.protects == "value" and _knows_total(policy.attacker.model())
+    return table.protects == "value" and _knows_total(policy.attacker.value)
 
 
 @lru_cache(maxsize=8)  # asked of every count, and a certificate takes its time

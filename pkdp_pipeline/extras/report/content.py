@@ -9,10 +9,14 @@ from pkdp_pipeline.extras.report.statement import GuaranteeCurve, KnowledgeCurve
 from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import budget_words
 from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict
 from pkdp_pipeline.releases.derived import ExpectedError
 from pkdp_pipeline.releases.printed import PublishedTable
 
 Audience = Literal["public", "auditor"]
+
+EVERYTHING = "everything published"
+"""Name of the promise about all releases of the ledger together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +287,10 @@ class Report:
     checks: tuple[CheckLine, ...]
     provenance: Provenance
     about: About | None = None
+
+    def mechanism(self, release: ReleaseView) -> Mechanism:
+        """Return the mechanism of one of the releases."""
+        return mechanism_from_dict(self.promises[release.promise].certificate["mechanism"])
 
     @property
     def heading(self) -> str:

@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
 from pkdp_pipeline.model.mechanisms import Histogram
-from pkdp_pipeline.model.wording import reason_of
+from pkdp_pipeline.model.wording import obstacles_of, reason_of
 
 Answered = TypeVar("Answered")
 
@@ -131,7 +131,7 @@ def ask_attacker(asker: Asker) -> AttackerModel:
         try:
             certify(Histogram(k=_LARGE_K), attacker)
         except NotCertifiableError as error:
-            why = reason_of(error).partition(", because ")[2].partition("; protects=")[0].rstrip(".")
+            why = "; and ".join(map(reason_of, obstacles_of(error)))
             raise ArgumentError(
                 f"Then no k hides anybody: {why}. Answer otherwise, or go back to allow noise."
             ) from None

@@ -8,6 +8,7 @@ _HERE = "pkdp_pipeline.extras.tables"
 
 plugin = Plugin(
     views={
+        "tables.along": f"{_HERE}.hierarchy:along",
         "tables.crosstab": f"{_HERE}.crosstab:crosstab",
         "tables.csv": f"{_HERE}.csvw:csv_files",
         "tables.json_stat": f"{_HERE}.json_stat:json_stat_bytes",

@@ -95,7 +95,7 @@ PAIRS = [
 ]
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(("adapter", "keys", "units", "one_cell"), spread(8, FRAMES, PAIRS, ["most_frequent", "hash"]))
 def test_every_engine_draws_the_same(adapter, keys, units, one_cell, references):
     rows = rows_of(keys, units)

@@ -34,19 +34,19 @@ ROWS = pa.table(
 )
 
 
-@thinned(2)
+@thinned(4)
 @pytest.mark.parametrize("door", EVERY)
 def test_every_door_counts_people_by_cell(door):
     assert door.count(ROWS, by="city", unit="person", k=2) == {"a": 2, "b": 2, None: 2}
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("door", spared(0))
 def test_every_door_counts_people_by_several_columns(door):
     assert door.count(ROWS, by=["city", "kept"], unit="person", k=2) == {("a", 1): 2, (None, 2): 2}
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("door", spared(1))
 def test_every_door_counts_the_people_chosen(door):
     assert door.count(ROWS, by="kept", unit="person", k=2, where="city in ['a', 'b']", sql="city IN ('a', 'b')") == {
@@ -54,7 +54,7 @@ def test_every_door_counts_the_people_chosen(door):
     }
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("door", spared(0))
 def test_every_door_drops_rows_without_a_unit(door):
     kept = {"where": "kept == 1", "sql": "kept = 1"}
@@ -86,7 +86,7 @@ def cases():
     ]
 
 
-@thinned(2)
+@thinned(6)
 @pytest.mark.parametrize(("door", "column"), cases())
 def test_a_type_means_the_same_through_every_door(door, column):
     values = column.column

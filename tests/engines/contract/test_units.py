@@ -142,7 +142,7 @@ SPACED = {
 }
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("adapter", "people"), spread(3, FRAMES, [pytest.param(people, id=name) for name, people in SPACED.items()])
 )
@@ -151,7 +151,7 @@ def test_names_that_differ_by_spaces_around_them_are_found(adapter, people):
         assert engine_for(frame).units(frame, ("person",)) == Units(alike=True)
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("adapter", FRAMES)
 @pytest.mark.parametrize(
     "people", [(), (None,), ("",), ("ann", "Ann", "an n"), ("ann ", " bob"), ("ann ", "ann "), ("\ufeffann", "ann")]

@@ -20,6 +20,7 @@ def run(*arguments: str):
     return CliRunner().invoke(app, ["audit", *arguments])
 
 
+@pytest.mark.slow
 def test_a_histogram_passes_and_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch):
     monkeypatch.setattr(assurance_commands, "_SECONDS", 0.0)
     found = run("histogram", "--k", "2", "--p-max", "0.1", *FEWER, "--json")
@@ -74,6 +75,7 @@ def test_what_is_not_certifiable_is_refused():
     assert run("histogram", "--k", "1", "--p-max", "0.1").exit_code == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", one_in(2, [(("count",),), (("histogram", "--p-max-between", "0.6", "--k", "3"),)])
 )

@@ -77,10 +77,10 @@ EVENTS = pd.DataFrame(
 )
 
 
-#: Imports dbt once, which takes most of a short run; each run is a process of its own, forked from there.
+#: Imports dbt once, which takes most of a short run, but no DuckDB: runs are processes of their own, forked from there.
 FORKING = """
 import json, os, sys
-import dbt.adapters.duckdb, dbt.cli.main, pkdp_pipeline.extras.connect.dbt
+import dbt.cli.main, pandas
 
 for line in sys.stdin:
     folder, arguments, printed = json.loads(line)

@@ -419,6 +419,7 @@ def test_a_unit_that_cannot_be_one_is_an_error_of_the_policy_and_condemns_no_tab
         assert gate.unreadable == ()
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("text", "again", "people"),
     [
@@ -451,6 +452,7 @@ def test_a_filter_is_not_asked_of_rows_that_a_view_leaves_out(tmp_path: Path) ->
         assert gate.unreadable == ()
 
 
+@thinned(2)
 @pytest.mark.parametrize("further", [{}, {"units": "exact"}])
 def test_people_who_would_be_counted_twice_are_looked_for_when_a_gate_opens(
     tmp_path: Path, further: dict[str, str]

@@ -29,7 +29,7 @@ def test_the_policy_of_the_interface_is_read() -> None:
     read = Policy.read(policy())
     assert read.tables["events"].k == 20
     assert read.tables["events"].domains == {"country": ("US", "NO", "DE")}
-    assert read.attacker.model() == pkdp.AttackerModel(p_max=0.1)
+    assert read.attacker.value == pkdp.AttackerModel(p_max=0.1)
     assert read.period_of(read.tables["events"]) == "all"
 
 
@@ -52,22 +52,22 @@ def test_a_file_says_the_same_as_a_dictionary(tmp_path: Path) -> None:
 def test_python_values_may_stand_in_a_dictionary() -> None:
     read = Policy.read({**table(unit=pkdp.EACH_ROW), "attacker": pkdp.AttackerModel(p_max=0.1)})
     assert read.tables["events"].unit == ()
-    assert read.attacker.model() == pkdp.AttackerModel(p_max=0.1)
+    assert read.attacker.value == pkdp.AttackerModel(p_max=0.1)
 
 
 def test_what_is_known_besides_may_stand_in_a_policy(tmp_path: Path) -> None:
     model = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total("the number of people"))
     known = {"name": "the number of people", "tells": "people_present"}
     for leakage in (known, [known]):
-        assert Policy.read(policy(attacker={"p_max_between": 0.6, "leakage": leakage})).attacker.model() == model
-    assert Policy.read(policy(attacker=model)).attacker.model() == model
+        assert Policy.read(policy(attacker={"p_max_between": 0.6, "leakage": leakage})).attacker.value == model
+    assert Policy.read(policy(attacker=model)).attacker.value == model
     file = tmp_path / "policy.toml"
     file.write_text(
         "[attacker]\np_max_between = 0.6\n[[attacker.leakage]]\nname = 'the number of people'\n"
         'tells = "people_present"\n[tables.events]\nunit = "uid"\ncolumns = ["country"]\nk = 20\n',
         encoding="utf-8",
     )
-    assert Policy.read(file).attacker.model() == model
+    assert Policy.read(file).attacker.value == model
     with pytest.raises(ConfigError, match="did you mean 'tells'"):
         Policy.read(policy(attacker={"leakage": [{"name": "n", "tels": "anything"}]}))
     with pytest.raises(ConfigError, match=r"attacker\.leakage: has another form"):
@@ -80,7 +80,7 @@ def test_a_gate_publishes_beside_what_is_known(tmp_path: Path) -> None:
     with Gate(database(tmp_path), policy=given) as gate:
         release = gate.ask(histogram(k=20))
         assert release.certificate.attacker.leakage == (pkdp.Leakage.total("the number of people"),)
-        assert gate.policy.attacker.model().to_dict()["leakage"] == known
+        assert gate.policy.attacker.value.to_dict()["leakage"] == known
         assert "the number of people" in gate.total("uid").sentence()
     assert threshold_warnings(Policy.read(given)) == []
     presence = {**table(domains={}), "attacker": given["attacker"]}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thorough import few
+from thorough import few, thinned
 
 from pkdp_pipeline import (
     ArgumentError,
@@ -42,7 +42,7 @@ def by_way(found):
     st.sampled_from([1, 1, 1, 7]),
     st.booleans(),
 )
-@settings(max_examples=few(16, 4), deadline=None)
+@settings(max_examples=few(16, 2), deadline=None)
 def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, declared):
     attacker, evidence = AttackerModel(p_max=p_max), IndependentGivenHabits()
     found = choices(
@@ -127,6 +127,7 @@ def test_the_words_of_each():
     )
 
 
+@thinned(2)
 @pytest.mark.parametrize("declared", [True, False])
 def test_noise_below_k_costs_nothing_for_one_release(declared):
     found = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS, declared_cells=declared))

@@ -17,7 +17,7 @@ ASKED = {
 }
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("name", KINDS)
 def test_the_answer_holds_and_its_neighbour_fails(name):
     found = answered(name, ASKED[name], 0)

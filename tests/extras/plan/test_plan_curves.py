@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 from rich.console import Console
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli.screen import Screen
@@ -25,6 +26,7 @@ QUARTER = Question(
 )
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "question",
     [

@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pandas as pd
 import pytest
+from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli.main import app
@@ -115,6 +116,7 @@ def test_as_json(tmp_path, without_threshold):
     assert told["target"] == {"epsilon": 1.0, "delta": 1e-6}
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("terms", "more", "refused", "offered"),
     [

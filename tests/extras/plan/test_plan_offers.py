@@ -10,7 +10,7 @@ import shlex
 import duckdb
 import pandas as pd
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -99,6 +99,7 @@ def check(certificate, name, place):
     assert whole.delta(asked["epsilon"]) == choice["delta_at_epsilon"]
 
 
+@thinned(2)
 @pytest.mark.default_target
 @pytest.mark.parametrize("name", one_in(6, PLANS))
 def test_what_is_printed_reaches_the_target(name, tmp_path):

@@ -77,7 +77,7 @@ def test_k_is_too_small_for_any_p_max_above_0():
     assert largest_p_max(Histogram(k=4), **TARGET) == 0.0
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("ask", "words"),
     [

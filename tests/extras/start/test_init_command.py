@@ -44,6 +44,7 @@ def run(*words):
     return CliRunner().invoke(cli.app, [str(word) for word in words])
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("how", "every"), [(EXACT, "day"), (NOISED, "week"), ([*NOISED[:4], "--noise", "0.5"], "year")]
 )
@@ -81,6 +82,7 @@ def test_what_is_given_is_read_as_one_job(folder, monkeypatch):
     assert len(texts) == 1
 
 
+@thinned(2)
 @pytest.mark.parametrize("how", [EXACT, NOISED])
 def test_cells_a_zone_and_a_budget_can_be_given(folder, how):
     more = ["--domain", "Stadt/Ort=Köln,Bonn", "--budget", "9.5", "--time-zone", "Europe/Berlin", "--type", "tag=date"]
@@ -480,6 +482,7 @@ def test_nothing_is_proposed_where_nothing_speaks_for_it(folder):
     assert "--period at --by monthly" in run("init", "visits.parquet").stderr
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("written", "kind", "zoned"),
     [

@@ -112,7 +112,7 @@ def test_one_class_is_as_private_as_its_count_and_no_more(weight):
         assert true <= certified(certificate, growth) <= true * (1 + Fraction(1, 100)) + Fraction(1, 10**15)
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_counts_by_weight_class_together_tell_no_more_than_the_smallest_class(seed):
     rng = np.random.default_rng([12, seed])

@@ -26,13 +26,15 @@ from pkdp_pipeline.extras.assurance.attacks.enumeration import (
     listed_laws,
     size,
 )
-from pkdp_pipeline.extras.assurance.attacks.one_cell import Array
-from pkdp_pipeline.extras.assurance.attacks.simulation import mean_below, simulated
+from pkdp_pipeline.extras.assurance.attacks.tables import Array, tabulated
 from pkdp_pipeline.model.mechanisms import Mechanism
 
 _RATES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _PILOT = 1_500
 _BATCH_SIZE = 200_000
+
+_ROUNDING = 1e-9
+"""Weights and chances in floating point err by less than this, relatively."""
 
 _NEGLIGIBLE_CHANCE = 1e-10
 """Outcomes that are less likely do not say how wide a step is."""
@@ -145,7 +147,7 @@ def _repeated(outcomes: Outcomes, times: int) -> Iterator[tuple[Any, Any]]:
 
 
 def is_simulated(schedule: Schedule, *, most_people: int) -> bool:
-    """Return whether `simulated_schedule` can draw it: one release, or days that are enumerated one by one."""
+    """Return whether `simulated_schedule` can try it: one release, or days that are enumerated one by one."""
     groups = (group for day in schedule for group in (*day.crowd.unknown, *day.crowd.known))
     return sum(group.people for group in groups) <= most_people and (
         releases_in(schedule) == 1 or is_enumerated(schedule)
@@ -168,9 +170,10 @@ class _Scored:
 def simulated_schedule(
     schedule: Schedule, epsilon: float, *, draws: int, error: float, generator: Generator
 ) -> float | None:
-    """Return what `schedule` attains at `epsilon` at least, from draws; None where one of several days is too large.
+    """Return what `schedule` attains at `epsilon` at least; None where one of several days is too large.
 
-    `draws`: at least 2. `error`: the returned number exceeds the true divergence with this probability at most.
+    Several days are drawn; one that is too large to enumerate is tabulated. `draws`: at least 2. `error`: the returned
+    number exceeds the true divergence with this probability at most.
 
     Notes
     -----
@@ -183,7 +186,7 @@ def simulated_schedule(
         if releases_in(schedule) > 1:
             return None
         (only,) = schedule
-        return simulated(only.mechanism, only.crowd, epsilon, draws=draws, error=error, generator=generator)
+        return tabulated(only.mechanism, only.crowd, epsilon)
     days = [_scored(day) for day in schedule]
 
     def promise(rate: float) -> float:
@@ -194,6 +197,28 @@ def simulated_schedule(
     parts = [min(_BATCH_SIZE, draws - start) for start in range(0, draws, _BATCH_SIZE)]
     values = np.concatenate([_values(days, best, epsilon, part, generator) for part in parts])
     return max(0.0, mean_below(values, 0.0, _most(days, best, epsilon), error))
+
+
+def mean_below(values: Array, least: float, most: float, error: float, *, draws: int | None = None) -> float:
+    """Return a lower bound of the mean of independent numbers, `least` or more, that fails with `error` at most.
+
+    A value above `most` counts as `most`, which lowers the mean. With `draws`, the bound likely after this many is
+    returned, from a few.
+
+    Notes
+    -----
+    Empirical Bernstein bound (Maurer and Pontil, 2009): ``mean - (√(2 V L / n) + 7 (most - least) L / (3 (n - 1)))``
+    with the sample variance V and ``L = ln(2 / error)``; good where the deviation is small against the range.
+    """
+    if len(values) < 2:
+        return least
+    if draws is not None and not values.any():
+        return -math.inf
+    values = np.minimum(values, most)
+    number, mean, variance = draws or len(values), float(values.mean()), float(values.var(ddof=1))
+    log = math.log(2.0 / error)
+    reach = math.sqrt(2.0 * variance * log / number) + 7.0 * (most - least) * log / (3.0 * (number - 1))
+    return mean - reach - _ROUNDING * (abs(mean) + math.sqrt(variance))
 
 
 @lru_cache(maxsize=4)

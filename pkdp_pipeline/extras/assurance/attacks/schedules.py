@@ -20,7 +20,7 @@ from pkdp_pipeline.extras.assurance.attacks.days import Day, Schedule
 from pkdp_pipeline.extras.assurance.attacks.enumeration import LARGEST, enumerated, size
 from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity
+from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity, OncePerUnit
 from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, single_cell, without_display
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -32,7 +32,7 @@ _LEANS = (0.0, 0.5, 1.0)
 _COMPARED = 8
 """This many crowds are compared when the strongest for a day is chosen."""
 
-_LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "same_table", "single"})
+_LARGEST = frozenset({"disjoint_units", OncePerUnit.key, "one_day_protected", "same_table", "single"})
 """Rules by which a total is the largest of its parts."""
 
 _Part = tuple[ReleaseCertificate, int]

@@ -232,7 +232,7 @@ def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]
 def _simulated(
     drawn: Sequence[tuple[_Tried, list[tuple[float, Schedule]]]], effort: Effort
 ) -> tuple[str, dict[str, Any]]:
-    """Return what is found by drawing attackers who are too large to enumerate."""
+    """Return what is found of attackers who are too large to enumerate, by tables of floats or by draws."""
     number = sum(len(listed) for _, listed in drawn)
     # Each of them may err, and all of them together seldom do (Bonferroni).
     error, generator = effort.shared(number).error, np.random.default_rng(effort.seed)
@@ -247,7 +247,8 @@ def _simulated(
                     yield Fraction(lower), epsilon, path, stored.get(epsilon, 1.0)
 
     tight = _judged(reached(), evidence, least="at least ")
-    return f"{number_of(number, 'simulation')} of {effort.words}: {_NONE_LEARNS_MORE}{tight}.", evidence
+    how = f"in tables of floats or of {effort.words}"
+    return f"{number_of(number, 'simulation')}, {how}: {_NONE_LEARNS_MORE}{tight}.", evidence
 
 
 def _together(total: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:

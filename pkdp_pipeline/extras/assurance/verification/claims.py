@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import is_ours
 from pkdp_pipeline.certificates.differences import REWORDED, Difference, described, is_word, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.certificates.sentences import OWN_CAVEATS
@@ -271,7 +272,7 @@ def _numbers(nested: list[Nested], words: dict[bool, list[Difference]]) -> tuple
     for entry in nested:
         worst = entry.document["worst_case"]
         points += 2 * len(entry.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
-        ours = entry.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
+        ours = is_ours(entry.document)
         for difference in entry.certificate.differences(
             entry.document, skip={"certificate", "library"}, path=entry.path
         ):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import is_ours
+from pkdp_pipeline.certificates.differences import differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
 from pkdp_pipeline.extras.assurance.verification.claims import (
@@ -222,7 +224,7 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             "release names it. Give the head that verify printed, or one that a later release or a run names."
         )
     last, head_position, unreadable = None, None, []
-    kinds, recomputed = Counter[str](), dict[str, str]()
+    kinds, recomputed = Counter[str](), set[str]()
 
     def look(event: Event, sealed: Sealed | None) -> None:
         nonlocal last, head_position
@@ -266,22 +268,23 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
     return Checked(events=events, head=last or ledger.head(), held=head_position, remarks=tuple(remarks))
 
 
-def _recompute(sealed: Sealed, recomputed: dict[str, str]) -> None:
-    """Verify one release; where only the publication differs from one before, compare its own sentences alone.
+def _recompute(sealed: Sealed, recomputed: set[str]) -> None:
+    """Verify one release; where only the publication differs from one before, compare its facts and its sentence alone.
 
-    A year of equal releases has one set of numbers: they are recomputed once, and so is the statement that the
-    sentence begins with. Every release's facts, limits and table are its own.
+    A year of equal releases has one set of numbers: they are recomputed once. Every release's facts, limits and table
+    are its own.
     """
     certificate = release_certificate(sealed.text)
     sealed.cells.check(certificate)
     document = json.loads(certificate.to_json())
-    context, sentence = document.pop("context"), document.pop("sentence")
-    limits = " ".join(certificate.limits)
-    same = json.dumps([context is None, document], sort_keys=True)
+    context = document["context"]
+    own = {name: value for name, value in document.items() if name not in ("context", "sentence")}
+    same = json.dumps([context is None, own], sort_keys=True)
     if same not in recomputed:
         certificate.verify(any_version=True)
-        recomputed[same] = sentence.removesuffix(limits)
+        recomputed.add(same)
         return
     facts = None if certificate.context is None else certificate.context.to_dict()
-    if sentence != recomputed[same] + limits or context != facts:
+    words = differences("", document["sentence"], certificate.sentence()) if is_ours(document) else ()
+    if words or context != facts:
         raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

@@ -15,7 +15,7 @@ from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, cells_per_unit, mechanism_name
-from pkdp_pipeline.model.wording import reason_of, rounded_up
+from pkdp_pipeline.model.wording import obstacles_of, rounded_up
 
 Sureness = Literal["p_max", "p_max_between"]
 
@@ -182,8 +182,7 @@ def _unreachable(
         try:
             certify(mechanism, _with(others, name, least), protects=goal.protects)
         except NotCertifiableError as error:
-            why = reason_of(error).removesuffix(".")
-            start += f", because {why.partition(', because ')[2] or why}"
+            start += f", because {'; and '.join(obstacles_of(error))}"
     model = _with(others, name, max(least, 0.1))
     end = "allow a larger epsilon or delta."
     try:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
-from pkdp_pipeline.certificates.sentences import anyone
+from pkdp_pipeline.certificates.sentences import anyone, known_exactly
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.extras.plan.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.extras.plan.planning.public_counts import PublicCounts
@@ -105,7 +105,7 @@ class Choice:
         """Against whom it holds, in a few words."""
         if not self.against_anyone:
             return "the declared attacker"
-        return anyone(self.certificate.leakage).removesuffix(", whatever they know")
+        return anyone(known_exactly(self.certificate.leakage), short=True)
 
     def _shown(self) -> str:
         counts, noise, k = (

@@ -48,7 +48,7 @@ from pkdp_pipeline.model.evidence import (
 )
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import exactly, printable
-from pkdp_pipeline.model.wording import JOB_FILE
+from pkdp_pipeline.model.wording import JOB_FILE, joined_texts
 
 _MAX_GROUPS = 10
 _OFFERED = (IndependentGivenHabits, OneDayProtected, DisjointUnits, OncePerUnit)
@@ -156,9 +156,8 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
 def _protects(history: History, part: str) -> str:
     release = next(releases_in(history.parts[part]))
     kind = "count" if isinstance(release.mechanism, Count) else "histogram"
-    return (
-        f"A {kind} by itself: {protection(release.mechanism, release.protects, release.theorems[0], release.attacker)}"
-    )
+    protected = protection(release.mechanism, release.protects, release.theorems[0], release.attacker)
+    return joined_texts((f"A {kind} by itself:", *protected))
 
 
 def _listed(history: History, group: Sequence[Row]) -> str:

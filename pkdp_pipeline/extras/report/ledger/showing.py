@@ -153,7 +153,7 @@ def _finite(epsilon: float) -> float | None:
 
 
 def _releases(screen: Screen, history: History, lines: Sequence[Entry], delta: float) -> None:
-    own = {line.row.part: alone_words(history.parts[line.row.part], delta) for line in lines}
+    own = {line.row.part: alone_words(history.parts[line.row.part], delta, start="") for line in lines}
     epsilon = f"ε at δ = {exactly(delta)}"
     header = ["entry", "period", "release", "mechanism", "noise", epsilon, "state", "rev.", "id"]
     rows = [
@@ -163,7 +163,7 @@ def _releases(screen: Screen, history: History, lines: Sequence[Entry], delta: f
             line.label,
             mechanism_words(line.standing.mechanism, line.standing.protects),
             noise_words(line.standing.mechanism),
-            own[line.row.part].removeprefix("ε = "),
+            own[line.row.part],
             state_words(line.state),
             str(line.revision),
             (line.release_id or "")[:12],

@@ -6,12 +6,12 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from pkdp_pipeline.certificates.sentences import anyone
+from pkdp_pipeline.certificates.sentences import the_attacker_is
 from pkdp_pipeline.extras.report.content import BudgetLine, Promise, Report, Series
 from pkdp_pipeline.extras.report.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.extras.report.pages import officer, plain_words
@@ -20,7 +20,7 @@ from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import fitting, rounded_down, rounded_up
-from pkdp_pipeline.releases.printed import PublishedTable, noise_sentence, selected_from, shown_count
+from pkdp_pipeline.releases.printed import PublishedTable, noise_sentence, shown_count
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -97,12 +97,10 @@ def _written(kind: Any, value: Any) -> Any:
             document = {name: of for name, of in document.items() if of is not None or name not in ("exact", "bands")}
         if kind is Point:
             del document["at_one"]
-        if kind is Statement and not value.named[1] == 0.0 < value.delta:
-            del document["named"]
-        if kind is Statement and value.anyone == anyone(()):
-            del document["anyone"]
-        if kind is Statement and not value.of_some:
-            del document["of_some"]
+        if kind is Statement:
+            ordinary = {field.name for field in fields(kind) if getattr(value, field.name) == field.default}
+            ordinary |= set() if value.named[1] == 0.0 < value.delta else {"named"}
+            document = {name: of for name, of in document.items() if name not in ordinary}
         if kind is BudgetLine:
             state = "not known" if value.spent is None else "none" if value.spent == math.inf else "certified"
             document["spent_state"] = state
@@ -122,12 +120,12 @@ def _made(kind: Any, value: Any) -> Any:
             else _made(next(alternative for alternative in inner if alternative is not NoneType), value)
         )
     if is_dataclass(kind):
-        fields = {name: _made(hint, value[name]) for name, hint in _hints(kind).items() if name in value}
+        members = {name: _made(hint, value[name]) for name, hint in _hints(kind).items() if name in value}
         if kind is Statement:
-            fields.setdefault("named", (fields["epsilon"], fields["delta"]))
+            members.setdefault("named", (members["epsilon"], members["delta"]))
         if kind is BudgetLine and value["spent_state"] == "none":
-            fields["spent"] = math.inf
-        return kind(**fields)  # type: ignore[operator]
+            members["spent"] = math.inf
+        return kind(**members)  # type: ignore[operator]
     if inner in _PAIRS:
         return tuple(value.values())
     if get_origin(kind) is tuple:
@@ -198,19 +196,13 @@ def _bound(page: str) -> str:
     return _PIECES.sub(lambda match: match[0] if match[0][0] == "<" else f'<span class="n">{match[0]}</span>', page)
 
 
-def _briefly(text: str, whom: str | None) -> Markup:
-    """Return a sentence that leads to the description of the attacker, which the page has once where there is one."""
+def _briefly(assumption: str, whom: str | None) -> Markup:
+    """Return an assumption; of the attacker, whose description the page has once, that it is there."""
     from markupsafe import Markup, escape
 
-    markup = escape(text)
-    if whom is not None:
-        for before, after, words in (
-            ("against ", "", "the attacker described above"),
-            ("The attacker is ", ".", "as described above"),
-        ):
-            link = Markup('{}<a href="#attacker">{}</a>{}').format(before, words, after)
-            markup = markup.replace(escape(before + whom + after), link)
-    return markup
+    if whom is None or assumption != the_attacker_is(whom):
+        return escape(assumption)
+    return Markup(the_attacker_is('<a href="#attacker">as described above</a>'))
 
 
 def _last_certified(curve: KnowledgeCurve) -> float | None:
@@ -228,7 +220,7 @@ def _tidied(text: str) -> str:
 def _filled(template: str, report: Report, **more: Any) -> str:
     def about(promise: Promise) -> str:
         """Return what tells a promise's figures and tables from those of others; empty where there is one."""
-        return f" ({plain_words.titled(promise)})" if len(report.promises) > 1 else ""
+        return f" ({plain_words.titled(promise, report)})" if len(report.promises) > 1 else ""
 
     return _environment().get_template(template).render(report=report, about=about, **more)
 
@@ -264,7 +256,6 @@ def _environment() -> Environment:
         "noise_sentence": noise_sentence,
         "points_of": _points,
         "row": table_line,
-        "selected_from": selected_from,
         "shown_count": shown_count,
     }
     colours = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.extras.report.content import (
+    EVERYTHING,
     Audience,
     BudgetLine,
     LedgerAccount,
@@ -220,7 +221,7 @@ def gather(
     first = 0
     if together is not None and together.total is not None:
         documented = audience == "auditor" or together.own
-        everything = promise_of(f"everything published{about}", together.total, delta, documented=documented)
+        everything = promise_of(f"{EVERYTHING}{about}", together.total, delta, documented=documented)
         promises, first = (everything, *promises), 1
     latest = (
         published.latest()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from pkdp_pipeline.extras.report.content import BudgetLine, Promise, Report
+from pkdp_pipeline.certificates import sentences
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.extras.report.content import BudgetLine, Promise, ReleaseView, Report
 from pkdp_pipeline.extras.report.pages.plain_words import (
     DECLARED,
+    PLAIN,
     absent_note,
     anyone,
     argued,
@@ -30,10 +34,15 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
     worst_meaning,
 )
 from pkdp_pipeline.extras.report.statement import Scenario, Statement
+from pkdp_pipeline.extras.report.statement.what_if import only_noise, words_of
 from pkdp_pipeline.ledger.words import amount, number_of
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.evidence import evidence_from_dicts
+from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.spelling import exactly
-from pkdp_pipeline.model.wording import capital, fitting, rounded_up
-from pkdp_pipeline.releases.printed import noise_sentence, shown_count
+from pkdp_pipeline.model.wording import capital, fitting, rounded_up, spoken
+from pkdp_pipeline.releases.printed import asked_sentence, noise_sentence, shown_count
+from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT
 
 _MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
 _MAX_TABLES = len(_MAX_ROWS)
@@ -41,38 +50,18 @@ _MAX_COLUMNS = 4
 _MAX_LETTERS = 32  # of a name in a table
 _LONG_ARGUMENT, _MAX_ARGUMENT = 700, 1000  # letters of an argument
 
-_WORDED = {
-    r"at least k = ": "at least ",
-    r"two-sided geometric noise with epsilon = (\S+) is added": r"random noise is added, for a hint strength (ε) of \1",
-    r" of (k = \d+|its threshold k)": " of the threshold",
-    r"^p_max is a conditional probability about .*": "Told that a person is either absent or in one given published "
-    "cell, the attacker cannot be sure which: absence is likely enough. The declared limit of sureness (p_max) is for "
-    "the cells as they are published, after any grouping.",
-    r"^These numbers were": "The attacker's numbers were",
-    r"worst-case ε and δ": "worst-case strengths (ε) and leaks (δ)",
-    r" \(e to the power [^)]*\)": "",
-    r"\bprobability δ = ": "probability (δ) of ",
-    r"\bε = ": "strength (ε) = ",
-    r"\bδ = ": "leak probability (δ) = ",
-    r"\b(no|whatever) ε\b": r"\1 strength (ε)",
-    r"\bδ includes": "the leak (δ) includes",
-    r"\bat other δ": "at other leak probabilities (δ)",
+_FIXED = {
+    sentences.BEFORE_LOOKING: "The attacker's numbers were declared before looking at the data, and not estimated from "
+    "them.",
+    sentences.CELLS_DECLARED: "The promise holds only for cells that are declared beforehand, not taken from the data.",
+    sentences.FIXED_BEFOREHAND: "Which releases are made, and with which parameters, was fixed before the first of "
+    "them; where later ones were chosen after seeing earlier ones, only the sums of worst-case strengths (ε) and leaks "
+    "(δ) hold.",
+    TOLD_ABSENT: "Told that a person is either absent or in one given published cell, the attacker cannot be sure "
+    "which: absence is likely enough. The declared limit of sureness (p_max) is for the cells as they are published, "
+    "after any grouping.",
 }
-"""Symbols, as sentences of certificates have them, and words."""
-
-_COUNTED = ("Every row counts", "Rows that name no person", "A person with rows in")
-"""How sentences begin that say which rows change the numbers of a table, and how."""
-
-_BEYOND = {
-    "once that is known": "once it is known that she is there",
-    "once it is known that it is there": "once it is known that there is one",
-    "whether it is there": "whether a person's record is there",
-    "the record says": "a person's record says",
-    "she is in": "a person is in",
-    "she is once": "a person is once",
-    "about her": "about a person",
-}
-"""Words of certificates that refer to what stands before them, and words that stand alone."""
+"""Sentences with symbols that are always the same, and in words."""
 
 _Item = TypeVar("_Item")
 
@@ -98,11 +87,27 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-def worded(text: str) -> str:
-    """Return a sentence with words in the place of its symbols, or beside them."""
-    for symbol, words in _WORDED.items():
-        text = re.sub(symbol, words, text)
-    return text
+class _Words:
+    """Every sentence of a report in words; one that follows from no certificate of the report as it stands."""
+
+    def __init__(self, report: Report) -> None:
+        documents = [promise.certificate for promise in report.promises if promise.certificate]
+        texts = [text for document in documents for text in _with_numbers(document)]
+        if report.promises[0].certificate:
+            texts += words_of(Certificate.from_json(json.dumps(report.promises[0].certificate)))
+        self._plain = _FIXED | {str(text): spoken(text, PLAIN) for text in texts}
+
+    def __call__(self, text: str) -> str:
+        return self._plain.get(text, text)
+
+
+def _with_numbers(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sentences with symbols that follow from the values of a certificate's document."""
+    for part in certificate.get("parts", ()):
+        yield from _with_numbers(part["certificate"])
+    leakage = certificate.get("attacker", {}).get("leakage", ())
+    yield from sentences.leaking(tuple(map(Leakage.from_dict, leakage)))
+    yield from (declaration.declares for declaration in evidence_from_dicts(list(certificate.get("evidence", ()))))
 
 
 def leading(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Item], list[str]]:
@@ -113,15 +118,15 @@ def leading(items: Sequence[_Item], kind: str, most: int) -> tuple[Sequence[_Ite
 
 def sections(report: Report, form: Literal["html", "md"] = "html") -> tuple[Section, ...]:
     """Return the pages, all but their heading; in Markdown they carry nothing that could be checked."""
-    first = report.promises[0]
+    first, words = report.promises[0], _Words(report)
     parts: dict[str, Iterable[Block]] = {
         "Published": _published(report),
-        "Against whom": _attacker(first.statement),
+        "Against whom": _attacker(first),
         "The promise": _promised(report, first),
-        "The assumptions, and who argued them": _assumed(report, first.statement),
-        "If an assumption is wrong": _wrong(first),
-        "Over time": _together(report),
-        "Not protected": _unprotected(first.statement),
+        "The assumptions, and who argued them": _assumed(report, first.statement, words),
+        "If an assumption is wrong": _wrong(first, words),
+        "Over time": _together(report, words),
+        "Not protected": _unprotected(report, first.statement, words),
         "How to check it": _checking(report, carries=form == "html"),
         "Read and answered for": [("sign", ("Name", "Role", "Date", "Signature"))],
     }
@@ -134,8 +139,13 @@ def _published(report: Report) -> Blocks:
     most = _MAX_ROWS[len(releases) - 1] // (2 if long else 1)
     for release in releases:
         note, words = absent_note(release, report), withheld_in(report, release)
-        noise = exact_note(release) or ("" if release.error is None else noise_sentence(release.error))
-        yield "text", " ".join(filter(None, (worded(release.asked), note, noise)))
+        mechanism, context = report.mechanism(release), _context(report, release)
+        noise = exact_note(release, report)
+        if not noise and release.error is not None:
+            noise = noise_sentence(release.error, mechanism)
+        filtered = None if context is None else context.where
+        asked = asked_sentence(report.ledger.unit, release.table.columns, filtered, mechanism)
+        yield "text", " ".join(filter(None, (spoken(asked, PLAIN), note, noise)))
         table = release.table
         shown = fitting(len(table.counts), most)
         rows = [
@@ -151,9 +161,9 @@ def _published(report: Report) -> Blocks:
     yield from (("text", sentence) for sentence in more_tables)
     counted: dict[str, list[str]] = {}
     for release in releases:
-        for limit in report.promises[release.promise].statement.limits:
-            if limit.startswith(_COUNTED):
-                counted.setdefault(limit, []).append(release.name)
+        context = _context(report, release)
+        for limit in () if context is None else context.rows():
+            counted.setdefault(limit, []).append(release.name)
     rules = [
         limit if len(names) == len(releases) else f"{', '.join(names)}: {limit}" for limit, names in counted.items()
     ]
@@ -164,19 +174,24 @@ def _published(report: Report) -> Blocks:
         yield "text", f"These are the newest. Published so far, {report.period}: {number_of(sum(periods), 'table')}."
 
 
+def _context(report: Report, release: ReleaseView) -> Context | None:
+    context = report.promises[release.promise].certificate.get("context")
+    return None if context is None else Context.from_dict(context)
+
+
 def _few_columns(names: Sequence[str]) -> list[str]:
     """Return what names a row, or its columns, short enough for a page."""
     short = [name if len(name) <= _MAX_LETTERS else f"{name[: _MAX_LETTERS - 1]}…" for name in names]
     return short if len(short) <= _MAX_COLUMNS else [*short[: _MAX_COLUMNS - 1], "…"]
 
 
-def _attacker(statement: Statement) -> Blocks:
+def _attacker(promise: Promise) -> Blocks:
+    statement = promise.statement
     if anyone(statement):
         yield "text", f"{capital(statement.anyone)}."
         return
     described = [
-        f"{capital(worded(attacker))}."
-        for attacker in attackers(statement) or ["anyone who fits the assumptions below"]
+        f"{capital(attacker)}." for attacker in attackers(statement) or ["anyone who fits the assumptions below"]
     ]
     if len(described) > 1:
         yield "text", "An attacker fits all of these descriptions, each of which is about some of the releases:"
@@ -190,34 +205,28 @@ def _promised(report: Report, first: Promise) -> Blocks:
     if report.lead is None:
         yield "lead", f"The releases do not add up to one promise: {report.lead_reason}"
         yield "text", f"The rest of this page is about {first.name} alone."
-    yield "lead", worded(meaning(statement))
+    yield "lead", meaning(statement, PLAIN)
     if pair is not None:
         yield "text", f"In numbers: {strength(pair[0])}; {leak(pair[1])}. Both are certified, and rounded up."
     if not anyone(statement):
-        yield "text", worded(worst_meaning(statement))
+        yield "text", worst_meaning(statement, PLAIN)
 
 
-def _assumed(report: Report, statement: Statement) -> Blocks:
-    yield (
-        "list",
-        [
-            worded(assumption)
-            for assumption in statement.assumptions
-            if not is_about_the_attacker(statement, assumption)
-        ],
-    )
+def _assumed(report: Report, statement: Statement, words: _Words) -> Blocks:
+    others = (text for text in statement.assumptions if not is_about_the_attacker(statement, text))
+    yield "list", list(map(words, others))
     about = report.about
     if who := argued(about):
         yield "text", who
     if about is not None and about.argument:
-        yield "quote", _shortened(about.argument)
+        yield "quote", textwrap.shorten(about.argument, _MAX_ARGUMENT, placeholder=" …")
         if len(about.argument) > _MAX_ARGUMENT:
             yield "text", "The argument goes on in the report: read the rest of it there before you sign."
     elif not anyone(statement):
         yield "text", "The job file has no argument for it: ask the publisher."
 
 
-def _wrong(first: Promise) -> Blocks:
+def _wrong(first: Promise, words: _Words) -> Blocks:
     if anyone(first.statement):
         yield "text", "It rests on nothing that an attacker does not know: whatever they know, the promise is the same."
         return
@@ -228,14 +237,9 @@ def _wrong(first: Promise) -> Blocks:
         (
             "",
             head,
-            [(worded(scenario.words), *_left(scenario)) for scenario in first.scenarios if scenario.kind != "declared"],
+            [(words(scenario.words), *_left(scenario)) for scenario in first.scenarios if scenario.kind != "declared"],
         ),
     )
-
-
-def _shortened(text: str) -> str:
-    """Return so much of a text as there is room for, up to the end of a word."""
-    return text if len(text) <= _MAX_ARGUMENT else f"{text[:_MAX_ARGUMENT].rpartition(' ')[0]} …"
 
 
 def _left(scenario: Scenario) -> tuple[str, str]:
@@ -246,13 +250,13 @@ def _left(scenario: Scenario) -> tuple[str, str]:
         if scenario.delta_at_one < 1.0:
             rare = chance(scenario.delta_at_one) or rounded_up(scenario.delta_at_one)
             odds += f"; {factor(1.0)} if everything leaks with probability {rare}"
-    elif scenario.verdict.startswith("only the noise"):
+    elif scenario.verdict == only_noise(scenario.epsilon):
         odds += ", by the noise alone"
     # Fifty-fifty at the same leak in every row, so that rows compare.
     return odds, sureness(scenario.epsilon) or "practically certain"
 
 
-def _together(report: Report) -> Blocks:
+def _together(report: Report, words: _Words) -> Blocks:
     account = report.ledger
     yield "text", ledger_total(account)
     for remark in account.remarks:
@@ -261,7 +265,7 @@ def _together(report: Report) -> Blocks:
     yield "list", [*budgets, *more] or ["No budget is declared."]
     if account.declared:
         yield "text", DECLARED
-        yield "list", [worded(declaration) for declaration in account.declared]
+        yield "list", list(map(words, account.declared))
 
 
 def _budget(budget: BudgetLine, total: Statement | None) -> str:
@@ -274,14 +278,17 @@ def _budget(budget: BudgetLine, total: Statement | None) -> str:
     )
 
 
-def _unprotected(statement: Statement) -> Blocks:
-    listed = list(_beyond("".join(statement.limits[:1])))
+def _unprotected(report: Report, statement: Statement, words: _Words) -> Blocks:
+    listed = [f"The promise does not cover {clause}." for clause in statement.shows]
+    listed += map(words, statement.besides)
     if not anyone(statement):
         whom = "an attacker who knows everything about everybody else"
         left = f"Against {whom} no more is promised than what is said of that above."
         listed.append(f"Nobody is protected against {whom}." if statement.worst_case is None else left)
-    said = (*_COUNTED, "A person is one value of ")
-    listed += [worded(limit) for limit in statement.limits[1:] if not statement.of_each(limit).startswith(said)]
+    contexts = (_context(report, release) for release in report.releases)
+    above = {text for context in contexts if context is not None for text in (*context.unit_words(), *context.rows())}
+    of_some = {str(item): item.text for item in statement.of_some}
+    listed += [words(limit) for limit in statement.limits[1:] if of_some.get(limit, limit) not in above]
     listed += [
         "People who share a fate, such as a household, are protected one privacy unit at a time, not all together.",
         "Nobody is protected from what else is published about them, past the ledger: a total, an earlier table, "
@@ -289,24 +296,6 @@ def _unprotected(statement: Statement) -> Blocks:
         "Nothing is protected from those who run the program: they see the data, and are trusted.",
     ]
     yield "list", listed
-
-
-def _beyond(said: str) -> Iterator[str]:
-    """Yield what a promise does not protect, each as a sentence that stands alone."""
-    for sentence in re.split(r"(?<=\.) |; ", said):
-        before, _, clauses = sentence.rstrip(".").partition("t does not protect ")
-        if clauses and before in ("i", "I"):
-            for clause in re.split(r",? nor (?=wh|in )", clauses):
-                yield f"The promise does not cover {_alone(clause)}."
-        elif not sentence.startswith("Protects "):
-            yield sentence.replace("This holds for", "The promise holds only for", 1)
-
-
-def _alone(clause: str) -> str:
-    """Return a clause about a person as it stands where no person is named before it."""
-    for refers, alone in _BEYOND.items():
-        clause = clause.replace(refers, alone, 1)
-    return clause
 
 
 def _checking(report: Report, *, carries: bool) -> Blocks:

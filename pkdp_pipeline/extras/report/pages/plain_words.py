@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.certificates import sentences
+from pkdp_pipeline.extras.report.content import EVERYTHING
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.ledger.words import number_of
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import capital, listed, rounded_up
+from pkdp_pipeline.model.mechanisms import noised_below
+from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import PYTHON, Speech, capital, listed, rounded_up
 from pkdp_pipeline.releases.printed import SUPPRESSED, withheld
 
 if TYPE_CHECKING:
     from pkdp_pipeline.extras.report.content import About, LedgerAccount, Promise, ReleaseView, Report, Series
 
-_IF = ", if what was declared is true"
-_ATTACKER = "The attacker is "
-_EVERYTHING = "everything published"
+
+class _Plain(Speech):
+    """Words in the place of symbols, or beside them."""
+
+    epsilon, delta, deltas = "strength (ε)", "leak probability (δ)", "leak probabilities (δ)"
+
+    def threshold(self, k: int) -> str:
+        return str(k)
+
+    def of_threshold(self, k: int | None) -> str:
+        return "the threshold"
+
+    def added(self, epsilon: float) -> str:
+        return f"random noise is added, for a hint strength (ε) of {epsilon!r}"
+
+
+PLAIN: Speech = _Plain()
 
 DECLARED = (
     "How releases add up rests on what the publisher declares and argues. Nothing checks it: the program never "
@@ -30,7 +48,7 @@ DECLARED = (
 
 def plain_number(value: float) -> str:
     """Return a number that claims nothing as text, without an exponent where there is room."""
-    return re.sub(r"e([-+])0?", lambda match: f"e{match[1].strip('+')}", f"{value:.15g}")
+    return exactly(float(f"{value:.15g}"))
 
 
 def factor(epsilon: float) -> str:
@@ -77,32 +95,32 @@ def anyone(statement: Statement) -> bool:
 
 def given(statement: Statement | None) -> str:
     """Return what may be known exactly besides, on which `worst_case` depends; empty where nothing may be."""
-    return "" if statement is None else statement.anyone.partition(", given ")[2].partition(_IF)[0]
+    return listed(statement.given) if statement is not None and statement.given else ""
 
 
 def whom(statement: Statement | None) -> str:
     """Return whom `worst_case` holds against, in a few words."""
-    return "anyone at all" if statement is None else statement.anyone.replace(", whatever they know", "")
+    known, if_declared = ((), False) if statement is None else (statement.given, statement.if_declared)
+    return sentences.anyone(known, if_declared=if_declared, short=True)
 
 
 def attackers(statement: Statement | None) -> list[str]:
     """Return whom a statement is about, in its own words; empty where that is anyone, or not said in one place."""
     if statement is None or anyone(statement):
         return []
-    about = (assumption for assumption in statement.assumptions if is_about_the_attacker(statement, assumption))
-    return [assumption.replace(_ATTACKER, "", 1).rstrip(".") for assumption in about]
+    return list(map(str, statement.attackers))
 
 
 def is_about_the_attacker(statement: Statement, assumption: str) -> bool:
     """Return whether an assumption says whom the statement is about."""
-    return statement.of_each(assumption).startswith(_ATTACKER)
+    said = (replace(attacker, text=sentences.the_attacker_is(attacker.text)) for attacker in statement.attackers)
+    return assumption in map(str, said)
 
 
 def protected(statement: Statement) -> str:
     """Return what is protected, in the words of the sentence."""
-    said, _, _ = (statement.limits or ("",))[0].partition(";")
-    if said.startswith("Protects "):
-        return said.removeprefix("Protects ").rstrip(".")
+    if statement.hides:
+        return statement.hides
     if statement.worst_case == (0.0, 0.0):
         return "in which cell a person is"  # a total: there are no cells in it
     return (
@@ -123,8 +141,7 @@ def leak(delta: float) -> str:
 
 def apart(total: Statement | None) -> str:
     """Return what a total protects one at a time, ``release`` or ``period``; empty where it is about all together."""
-    match = None if total is None else re.match(r"Any one (period of|of) ", total.sentence)
-    return "" if match is None else "release" if match[1] == "of" else "period"
+    return "" if total is None else total.apart
 
 
 def scope(total: Statement) -> str:
@@ -133,16 +150,21 @@ def scope(total: Statement) -> str:
     return f"Each {unit} by itself, and nothing about several together" if unit else "Everything together"
 
 
-def titled(promise: Promise) -> str:
+def _abouts(report: Report) -> dict[str, str]:
+    """Return the names that a total may have, each with the period that it is about."""
+    return {EVERYTHING: "", f"{EVERYTHING} about {report.period}": f" about {report.period}"}
+
+
+def titled(promise: Promise, report: Report) -> str:
     """Return what a promise is about: a total that protects one release at a time is not about everything."""
-    if promise.name.startswith(_EVERYTHING) and (unit := apart(promise.statement)):
-        return promise.name.replace(_EVERYTHING, f"each {unit} by itself", 1)
-    return promise.name
+    unit, abouts = apart(promise.statement), _abouts(report)
+    return f"each {unit} by itself{abouts[promise.name]}" if unit and promise.name in abouts else promise.name
 
 
-def headed(promise: Promise) -> str:
+def headed(promise: Promise, report: Report) -> str:
     """Return what a promise is about as a heading; names of releases keep their letters."""
-    return capital(titled(promise)) if promise.name.startswith(_EVERYTHING) else titled(promise)
+    title = titled(promise, report)
+    return capital(title) if promise.name in _abouts(report) else title
 
 
 def ledger_total(account: LedgerAccount) -> str:
@@ -156,7 +178,7 @@ def ledger_total(account: LedgerAccount) -> str:
     return f"{start}. {about}: {none if pair is None else f'{strength(pair[0])}; {leak(pair[1])}'}."
 
 
-def meaning(statement: Statement) -> str:
+def meaning(statement: Statement, say: Speech = PYTHON) -> str:
     """Return in plain words what (ε, δ) of a statement means for one person.
 
     Any two laws within (ε, δ) of each other are what somebody who sees the following can work out: with probability δ
@@ -164,24 +186,25 @@ def meaning(statement: Statement) -> str:
     """
     pair, alone = named(statement), f"{scope(statement)}. " if apart(statement) else ""
     if pair is None:
-        elsewhere = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
+        elsewhere = f" The guarantee curve shows what is certified at other {say.deltas}."
         return (
-            f"{alone}At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left "
-            f"in which the published tables may tell anything about a person.{elsewhere}"
+            f"{alone}At {say.delta} = {rounded_up(statement.delta)} no {say.epsilon} is certified: whatever "
+            f"{say.epsilon}, a larger probability is left in which the published tables may tell anything about a "
+            f"person.{elsewhere if statement.numbers[-1][1] < 1.0 else ''}"
         )
     always = anyone(statement)
     who = "Nobody who fits the assumptions"
     if always:
-        declared = "If what was declared is true, nobody" if statement.anyone.endswith(_IF) else "Nobody"
+        declared = "If what was declared is true, nobody" if statement.if_declared else "Nobody"
         who = f"{declared}, even knowing {_everything(statement)},"
     unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
     return (
         f"{alone}Take any one person, and what is protected: {protected(statement)}. {who} learns more "
-        f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}{_apart(statement) if always else ''}"
+        f"about it than {_hint(pair[0], say)}{_but(pair[1], say)}{unit}{_apart(statement) if always else ''}"
     )
 
 
-def worst_meaning(statement: Statement) -> str:
+def worst_meaning(statement: Statement, say: Speech = PYTHON) -> str:
     """Return in plain words what remains against anyone at all."""
     if statement.worst_case is None:
         return (
@@ -190,9 +213,9 @@ def worst_meaning(statement: Statement) -> str:
         )
     epsilon, delta = statement.worst_case
     return (
-        f"{'If what was declared is true, even' if statement.anyone.endswith(_IF) else 'Even'} somebody who already "
-        f"knows {_everything(statement)} learns no more about it than {_hint(epsilon)}"
-        f"{_but(delta)}{_apart(statement)}"
+        f"{'If what was declared is true, even' if statement.if_declared else 'Even'} somebody who already "
+        f"knows {_everything(statement)} learns no more about it than {_hint(epsilon, say)}"
+        f"{_but(delta, say)}{_apart(statement)}"
     )
 
 
@@ -209,28 +232,27 @@ def _apart(statement: Statement) -> str:
     return f" It does not protect what {beside} and everybody else's records tell by themselves."
 
 
-def _hint(epsilon: float) -> str:
+def _hint(epsilon: float, say: Speech) -> str:
     odds = factor(epsilon)
     if odds == "1":
         return "before"
     power = f"e to the power {rounded_up(epsilon)}, rounded up"
     if odds == "infinity":
         return f"from a hint that may change the odds by {power}: that is no limit in practice"
+    power = "" if say is PLAIN else f" ({power})"
     sure = sureness(epsilon)
     after = f"somebody who thought it fifty-fifty is then at most {sure} sure"
     if sure is None:
         after = "that is hardly a limit, for somebody who thought it fifty-fifty may become practically certain"
-    return f"from a hint that changes the odds by a factor of at most {odds} ({power}): {after}"
+    return f"from a hint that changes the odds by a factor of at most {odds}{power}: {after}"
 
 
-def _but(delta: float) -> str:
+def _but(delta: float, say: Speech) -> str:
     if delta == 0.0:
         return "."
     rare = f" ({chance(delta)})" if chance(delta) else ""
-    return (
-        f". The hint comes with a leak: with probability δ = {rounded_up(delta)}{rare} it tells everything. The table "
-        "tells no more than that."
-    )
+    number = f"probability {'(δ) of' if say is PLAIN else 'δ ='} {rounded_up(delta)}"
+    return f". The hint comes with a leak: with {number}{rare} it tells everything. The table tells no more than that."
 
 
 def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
@@ -267,12 +289,12 @@ def argued(about: About | None) -> str:
     return f"Argued{by}{on}." if by or on else ""
 
 
-def exact_note(release: ReleaseView) -> str:
+def exact_note(release: ReleaseView, report: Report) -> str:
     """Return which counts of a table are exact, and how far the noise may have moved the others."""
     if release.table.exact is None or release.error is None:
         return ""
     within = f"within ±{release.error.bound_95} in 95 % of cases"
-    how = "without noise" if ", then shown" in release.rule else "exact"
+    how = "exact" if report.mechanism(release).display is None else "without noise"
     return f"Counts of at least {release.k} are {how}; smaller ones, with ≈ before them, have noise: {within}."
 
 
@@ -288,8 +310,10 @@ def margin(release: ReleaseView) -> int:
 
 def absent_note(release: ReleaseView, report: Report) -> str:
     """Return what a reader of a table has to know about what is not in it; never how much of it there is."""
-    certificate, follows = report.promises[release.promise].certificate, ""
-    if release.rule.count("published only when") > 1:
+    certificate, mechanism, follows = report.promises[release.promise].certificate, report.mechanism(release), ""
+    hides_small = None if noised_below(mechanism) else mechanism.k
+    thresholds = (hides_small, getattr(mechanism, "k_complement", None), mechanism.release_threshold)
+    if sum(threshold is not None for threshold in thresholds) > 1:
         means = "the table does not tell which of the reasons it is, nor whether anybody is there"
     elif release.table.exact is not None:
         means = f"there are fewer than {release.k}, possibly none"

@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.sentences import OfSome, implies, named_pair
+from pkdp_pipeline.certificates.sentences import OfSome, implies, known_exactly, named_pair
 from pkdp_pipeline.certificates.stronger import effort
 from pkdp_pipeline.model.arguments import probability, whole_number
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import Protection, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 from pkdp_pipeline.theorems.formal import NOT_CODE
 from pkdp_pipeline.theorems.rounding import Array
@@ -156,6 +156,20 @@ class Statement:
         The attackers `worst_case` covers, in words: anyone, given what may be known, if what was declared is true.
     of_some : tuple of OfSome
         Those of the assumptions and limits that are true of some releases only.
+    given : tuple of str
+        The names of what may be known exactly besides, on which `worst_case` depends.
+    if_declared : bool
+        Whether `worst_case` rests on declarations.
+    apart : {"", "release", "period"}
+        The part that is protected, one at a time; empty where all of it is protected together.
+    attackers : tuple of OfSome
+        The descriptions of the attackers that it rests on, each with the number of releases that it is about.
+    hides : str
+        The protection, as a clause; empty where there is none.
+    shows : tuple of str
+        The rest that is not protected, each as a clause that stands alone.
+    besides : tuple of str
+        The other sentences of the first limit.
 
     Notes
     -----
@@ -175,6 +189,13 @@ class Statement:
     theorems: tuple[tuple[str, str], ...]
     anyone: str = "anyone at all, whatever they know"
     of_some: tuple[OfSome, ...] = ()
+    given: tuple[str, ...] = ()
+    if_declared: bool = False
+    apart: Literal["", "release", "period"] = ""
+    attackers: tuple[OfSome, ...] = ()
+    hides: str = ""
+    shows: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 1e-6) -> Self:
@@ -188,6 +209,8 @@ class Statement:
         target = probability("delta", delta)
         epsilon, stated = certificate.epsilon(target), certificate.stated(target)
         deltas = stated.delta(np.array(_EPSILONS)).tolist()
+        first, *besides = stated.extent(target) or ("",)
+        protection = first if isinstance(first, Protection) else None
         return cls(
             sentence=certificate.sentence(target),
             protects=certificate.protects,
@@ -201,11 +224,14 @@ class Statement:
             theorems=tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in stated.theorems),
             anyone=stated.anyone,
             of_some=stated.of_some if isinstance(stated, ComposedCertificate) else (),
+            given=known_exactly(stated.leakage),
+            if_declared=stated.if_declared,
+            apart=stated.apart,
+            attackers=stated.attackers,
+            hides="" if protection is None else protection.hides,
+            shows=() if protection is None else protection.shows,
+            besides=tuple(filter(None, (first, *besides) if protection is None else besides)),
         )
-
-    def of_each(self, sentence: str) -> str:
-        """Return `sentence`, one of the assumptions or limits, without the number of releases that it is true of."""
-        return next((item.text for item in self.of_some if str(item) == sentence), sentence)
 
     @property
     def foundations(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

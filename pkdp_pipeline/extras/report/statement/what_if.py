@@ -11,6 +11,7 @@ from typing import Literal
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.sentences import anyone, known_exactly
 from pkdp_pipeline.certificates.stronger import (
     SLOW,
     Change,
@@ -29,7 +30,7 @@ from pkdp_pipeline.certificates.stronger import (
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, cells_per_unit
-from pkdp_pipeline.model.wording import Worded, joined_texts, percent, rounded_up
+from pkdp_pipeline.model.wording import Worded, joined_texts, percent, rounded_up, spoken
 from pkdp_pipeline.theorems import THEOREMS
 
 _KNOWS_CELLS = "knows the cells of"
@@ -38,9 +39,10 @@ OF_GROUPS = frozenset({"thresholding", "noisy_thresholding", "thresholding_in_bo
 """Theorems on one number of people in a group."""
 
 
-def listed(clauses: Iterable[str]) -> str:
+def listed(clauses: Iterable[str]) -> Worded:
     """Return clauses joined by ``and``, each once."""
-    return ", and ".join(dict.fromkeys(clauses))
+    kept = tuple(dict.fromkeys(clauses))
+    return Worded(lambda say: ", and ".join(spoken(clause, say) for clause in kept))
 
 
 def place(releases: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
@@ -85,14 +87,15 @@ def more_known(releases: tuple[ReleaseCertificate, ...], share: Fraction, *, eac
     more = "more " if any(leaf.attacker.known > 0 for leaf in counting) else ""
     numbers = {threshold_of(leaf) or 0 for leaf in counting}
     if len(numbers) > 1:
-        return f"{verb} {more}people {_are(verb)}{where} ({_share(share)} of its threshold k)"
+        several = f"{verb} {more}people {_are(verb)}{where} ({_share(share)} of"
+        return Worded(lambda say: f"{several} {say.of_threshold(None)})")
     k = numbers.pop()
     number = math.ceil(share * k)
     who = f"1 {more}person {_are(verb, 'is')}" if number == 1 else f"{number} {more}people {_are(verb)}"
-    name = (
-        "the release threshold" if all(leaf.mechanism.k is None and leaf.mechanism.noise for leaf in counting) else "k"
-    )
-    return f"{verb} {who}{where} ({_share(share)} of {name} = {k})"
+    start = f"{verb} {who}{where} ({_share(share)} of"
+    if all(leaf.mechanism.k is None and leaf.mechanism.noise for leaf in counting):
+        return f"{start} the release threshold = {k})"
+    return Worded(lambda say: f"{start} {say.of_threshold(k)})")
 
 
 def _are(verb: str, are: str = "are") -> str:
@@ -107,7 +110,8 @@ def surely_there(releases: tuple[ReleaseCertificate, ...], share: Fraction, *, e
     where = place(counting, each=each)
     numbers = {(threshold_of(leaf) or 0, leaf.attacker.known) for leaf in counting}
     if len(numbers) > 1:
-        return f"knows people who are surely {where} ({_share(share)} of its threshold k more), or controls them"
+        start = f"knows people who are surely {where} ({_share(share)} of"
+        return Worded(lambda say: f"{start} {say.of_threshold(None)} more), or controls them")
     k, known = numbers.pop()
     return f"knows {known + math.ceil(share * k)} people who are surely {where}, or controls them"
 
@@ -249,10 +253,11 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
         return _without_assumptions(certificate, declared, target)
     rows = [_scenario("declared", "is as declared", declared, target)]
     weaker = declared
+    words: str
     for words, change in _knowing_more(certificate):
         weaker = _raised(Reading.of(again(certificate, change), target), weaker)
         rows.append(_scenario("knows_more", words, weaker, target))
-    twice = surer(_TWICE, "p_max", "p_max_between", "p_min")
+    twice = surer(_TWICE)
     words = more_sure(leaves(certificate), twice)
     most = weaker
     if words:
@@ -282,13 +287,19 @@ def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
     is_slow = effort(certificate, more_known=True) >= SLOW
     for share in SHARES if not is_slow else SHARES[-1:] if each else SHARES[::2]:
         clauses = (more_known(releases, share, each=each), fewer_unknown(releases, share))
-        words = listed(clause for clause in clauses if clause)
-        if words:
+        if words := listed(clause for clause in clauses if clause):
             yield words, more_by(share, surely=surely)
-    words = surely_there(releases, SHARES[-1], each=each)
-    if words:
+    if clause := surely_there(releases, SHARES[-1], each=each):
         unknown = fewer_unknown(releases, SHARES[-1])
-        yield listed((words, unknown) if unknown else (words,)), more_by(SHARES[-1], surely=True)
+        yield listed((clause, unknown) if unknown else (clause,)), more_by(SHARES[-1], surely=True)
+
+
+def words_of(certificate: Certificate) -> Iterator[str]:
+    """Yield the attackers of `what_if` who know more, in words."""
+    if isinstance(certificate, ComposedCertificate) and certificate.rule == "single":
+        yield from words_of(certificate.parts[0][0])
+    elif certificate.has_partial_knowledge:
+        yield from (words for words, _ in _knowing_more(certificate))
 
 
 def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None]:
@@ -306,8 +317,9 @@ def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None
 
 def _without_assumptions(certificate: Certificate, declared: Reading, delta: float) -> tuple[Scenario, ...]:
     """Return the rows of a guarantee that holds against anyone: whatever the attacker knows, it is the same."""
-    whom = certificate.anyone.replace(", whatever they know", "")
-    holds = f"holds against {whom.replace(' at all', '')}"
+    given, if_declared = known_exactly(certificate.leakage), certificate.if_declared
+    whom = anyone(given, if_declared=if_declared, short=True)
+    holds = f"holds against {anyone(given, if_declared=if_declared, whom='anyone', short=True)}"
     return (
         _scenario("declared", f"is as declared: {whom}", declared, delta, holds),
         _scenario("everything_known", "knows everything about everybody else", declared, delta, holds),
@@ -320,18 +332,25 @@ def _raised(reading: Reading, least: Reading) -> Reading:
     return replace(reading, **most)
 
 
+def only_noise(epsilon: float) -> Worded:
+    """Return the verdict where nothing but noise protects."""
+    return Worded(lambda say: f"only the noise protects: ε = {say.number(epsilon)}")
+
+
 def _scenario(kind: Kind, words: str, reading: Reading, delta: float, holds: str = "") -> Scenario:
     """Return a row; where something `holds` it says so, without it whether only the noise is left."""
     epsilon, at_one = reading.epsilon, reading.delta_at_one
+    verdict: str
     if reading.is_nothing:
         verdict = "nothing is certified"
     elif epsilon == math.inf:
         verdict = f"no ε reaches δ = {rounded_up(delta)}"
         if rounded_up(at_one) != "1":
             verdict = joined_texts((f"{verdict};", Worded(lambda say: f"δ = {say.number(at_one)} at ε = 1")))
+    elif reading.is_noise and not holds:
+        verdict = only_noise(epsilon)
     else:
-        holds = holds or ("only the noise protects" if reading.is_noise else "holds")
-        verdict = Worded(lambda say: f"{holds}: ε = {say.number(epsilon)}")
+        verdict = Worded(lambda say: f"{holds or 'holds'}: ε = {say.number(epsilon)}")
     return Scenario(
         kind=kind,
         words=words,

@@ -24,6 +24,7 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
     no_bolder,
 )
 from pkdp_pipeline.extras.assurance.verification.files import Opened, is_found, least_noised, least_shown
+from pkdp_pipeline.extras.report.content import EVERYTHING
 from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.pages.forms import document_of, report_of_document
@@ -34,12 +35,9 @@ from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.display import least_shown as least_displayed
 from pkdp_pipeline.model.mechanisms import Count, noised_below
 from pkdp_pipeline.model.spelling import joined, printable
-from pkdp_pipeline.model.wording import names_guarantee, rounded_up
+from pkdp_pipeline.model.wording import PYTHON, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
-from pkdp_pipeline.releases.printed import asked_sentence, bands_of
-
-_EVERYTHING = "everything published"
-"""Name of the promise about all releases of the ledger together."""
+from pkdp_pipeline.releases.printed import bands_of, counted_words, steps_words
 
 _NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
 _COMPUTED = {"statement", "curve", "knowledge", "scenarios", "certificate", "sentence", "theorems"}
@@ -128,8 +126,8 @@ def _again(document: dict[str, Any], promised: Promised) -> dict[str, Any]:
         fresh["lead"], fresh["lead_reason"] = first["statement"], ""
     if account["total"] is not None:
         account["reason"] = ""
-    total = promised[0] if first["name"] == _EVERYTHING else None
-    if account["total"] is not None and first["name"] == _EVERYTHING:
+    total = promised[0] if first["name"] == EVERYTHING else None
+    if account["total"] is not None and first["name"] == EVERYTHING:
         account["total"] = first["statement"]
     elif account["total"] is not None and account["releases"] == len(promised) == 1 and not account["remarks"]:
         account["total"] |= {name: first["statement"][name] for name in _NUMBERS}
@@ -254,9 +252,10 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
     if least is not None and any(count is not None and count < least for count in counts):
         yield f"a count is below {least}, which the mechanism never publishes"
     question = release["asked"]
-    begins, ends = asked_sentence(unit, columns, "\0", certificate.mechanism).split("\0")
-    everybody = asked_sentence(unit, columns, None, certificate.mechanism)
-    if question != everybody and not (question.startswith(begins) and question.endswith(ends)):
+    begins, ends = counted_words(unit, columns), steps_words(columns, certificate.mechanism, PYTHON)
+    # A filter is the job's own.
+    filtered = question.startswith(f"{begins}, where ") and question.endswith(ends)
+    if question != f"{begins}{ends}" and not filtered:
         yield "the question is not that of its table and its promise"
 
 
@@ -303,7 +302,7 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
         raise BrokenError("The points do not count up to the releases that are charged.")
     if total is None:
         raise UncheckedError("There is none; whether the releases really do not add up is in the ledger.")
-    if document["promises"][0]["name"] == _EVERYTHING and first is not None:
+    if document["promises"][0]["name"] == EVERYTHING and first is not None:
         counted = first.releases if isinstance(first, ComposedCertificate) else 1
         if counted != account["releases"]:
             raise BrokenError(f"The total adds up {counted} releases, and {account['releases']} are charged.")
@@ -317,7 +316,7 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
         for place, promise in enumerate(document["promises"]):
             if _is_below(total, promise["statement"], promised[place]):
                 raise BrokenError(f"It is lower than promises[{place}], which is part of it.")
-    if first is None or (document["promises"][0]["name"] != _EVERYTHING and account["releases"] > 1):
+    if first is None or (document["promises"][0]["name"] != EVERYTHING and account["releases"] > 1):
         raise UncheckedError(
             "Not all certificates of what is charged are in the report. The ledger has them: give it with --ledger."
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pkdp_pipeline.extras.assurance.attacks.simulation import mean_below
+from pkdp_pipeline.extras.assurance.attacks.days import mean_below
 from pkdp_pipeline.extras.assurance.audit.findings import clopper_pearson, difference_below
 
 

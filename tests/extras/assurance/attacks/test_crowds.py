@@ -18,7 +18,7 @@ from pkdp_pipeline.extras.assurance.attacks.enumeration import enumerated
 from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_the_matching_attacker_reaches_an_exact_theorem_and_finds_a_lowered_number(name: str, epsilon: float) -> None:

@@ -34,7 +34,7 @@ def _shown(count: int, k: int, noise: float, release: int | None, from_one: bool
     return dict(law)
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_enumeration_is_that_of_the_definition(seed: int) -> None:
     rng = np.random.default_rng([seed, 3])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted
@@ -31,6 +31,7 @@ AUDITED = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", one_in(2, AUDITED))
 def test_the_operators_keep_to_what_is_certified_beside_a_leakage(name):
     mechanism, fields, protects = AUDITED[name]

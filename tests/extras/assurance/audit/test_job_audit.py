@@ -115,6 +115,7 @@ def test_a_job_on_a_database_is_audited_as_ibis_counts(tmp_path):
     assert {finding.engine for finding in audit_job(told, samples=8).findings} == {"duckdb"}
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("text", "engines", "audited"),
     [
@@ -141,6 +142,7 @@ def test_an_engine_for_mechanisms_audits_no_job(tmp_path):
         audit_job(job(tmp_path, CELLS), engines=("sql",))
 
 
+@thinned(2)
 @pytest.mark.parametrize("less", [0, 1])
 def test_a_fault_is_found_in_a_job(tmp_path, monkeypatch, less):
     real = publishing.public_table

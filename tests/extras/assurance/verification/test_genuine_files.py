@@ -25,7 +25,7 @@ def checked(path, **asked):
     return found
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("theorem", one_in(2, MADE))
 def test_every_kind_of_certificate_passes(tmp_path, theorem):
     found = checked(written(tmp_path, certificate(theorem).to_json()))
@@ -38,6 +38,7 @@ def test_every_kind_of_certificate_passes(tmp_path, theorem):
     assert "pass" in [tried.get(key) for key in attacks], str(found)
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", ["one_day", "noise", "nested", pytest.param("habits", marks=pytest.mark.slow)])
 def test_a_total_passes_with_all_of_its_parts(tmp_path, kind):
     found = checked(written(tmp_path, composed(kind).to_json()))
@@ -46,7 +47,7 @@ def test_a_total_passes_with_all_of_its_parts(tmp_path, kind):
     assert outcome(found, "certificate.numbers").evidence["certificates"] == parts[kind]
 
 
-@thinned(2)
+@thinned(3)
 @pytest.mark.parametrize("kind", ["found", "declared", "noised", "declared, below", "found, below", "shown", "count"])
 def test_every_kind_of_release_passes(tmp_path, kind):
     found = checked(written(tmp_path, release(kind), "visits.parquet"))

@@ -45,7 +45,7 @@ def test_random_bytes_are_none_of_ours(tmp_path, seed):
     assert judged(written(tmp_path, start + draw.randbytes(draw.randrange(400)))) is None
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize("seed", one_in(3, range(12)))
 @pytest.mark.parametrize(
     "make", [release, lambda: certificate().to_json().encode(), lambda: json.dumps(report()).encode()]
@@ -64,7 +64,7 @@ def test_releases_with_flipped_bytes_do_not_pass(tmp_path, seed):
     assert found is None or not found.passed or outcome(found, "release.content").outcome == "not_checked"
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("seed", one_in(4, range(100)))
 def test_certificates_with_strange_values_fail_in_words(tmp_path, seed):
     draw = random.Random(seed)

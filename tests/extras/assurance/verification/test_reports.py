@@ -302,6 +302,7 @@ def test_copied_texts_that_promise_are_found(tmp_path, path, to):
     checked(tmp_path, altered(report(), *path, to=to), "report.texts")
 
 
+@thinned(2)
 @pytest.mark.parametrize("form", ["html", "md"])
 @pytest.mark.usefixtures("unattacked")
 def test_a_page_is_what_its_content_renders_to_and_nothing_else(tmp_path, form):

@@ -76,7 +76,7 @@ def test_the_cells_that_have_lines_are_told_from_the_others():
     assert drawn_cells(series([row[:9] for row in rows])) == [0, 1, 2, 4, 5, 6, 7, 8]
 
 
-@thinned(4)
+@thinned(6)
 @pytest.mark.parametrize("width", [2.5, 4.0, 8.0])
 @pytest.mark.parametrize("apart", [1, 11, 14, 25, 31, 100, 400, 5000])
 def test_no_stretch_of_dates_makes_drawing_complain(width, apart):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from example_report import day_report, noisy_report, year_report
-from thorough import one_in
+from thorough import one_in, thinned
 from visit_jobs import BASIC, DAY, NOISY, TOWNS, dates, visits
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -335,6 +335,7 @@ def test_no_number_is_below_the_total_when_another_unit_stands_in_the_ledger(job
     assert "comes on top" in page.partition('id="published"')[0]
 
 
+@thinned(2)
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("day", [None, DAY])
 def test_what_others_beside_it_undo_is_promised_no_more(job, day):

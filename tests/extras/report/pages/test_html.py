@@ -15,10 +15,14 @@ from itertools import pairwise
 
 import pytest
 from html_tree import Element, read
-from pages import REPORTS, drawn, page
+from markupsafe import Markup
+from pages import REPORTS, drawn
+from pages import page as drawn_page
+from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.content import CheckLine, LedgerAccount, Report
+from pkdp_pipeline.extras.report.pages import forms
 from pkdp_pipeline.extras.report.pages.forms import to_html, to_markdown
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, attackers, ledger_total, meaning, titled
 from pkdp_pipeline.extras.report.statement import Statement
@@ -33,6 +37,21 @@ def pages(short_grid):
     """Gather the reports and draw their pages before they are looked at."""
     for name in REPORTS.keys() - {"auditor"}:
         page(name)
+
+
+def described(*_: object, title: str, description: str, **more: object) -> Markup:
+    """Return what is said of a picture, wide and narrow, without what is drawn, which takes most of a page's time."""
+    return Markup('<svg role="img"><title>{0}</title><desc>{1}</desc></svg>' * 2).format(title, description)
+
+
+@functools.cache
+def page(name: str) -> str:
+    """Return a report's page, drawn where it is small or holds names that wish no good."""
+    if name in ("day", "hostile"):
+        return drawn_page(name)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(forms, "_drawn", described)
+        return to_html(REPORTS[name]())
 
 
 @functools.cache
@@ -58,11 +77,9 @@ def plain(text: str) -> str:
 
 
 def brief(text: str, report: Report) -> str:
-    """Return a sentence as it stands where the attacker is described elsewhere."""
-    for whom in attackers(report.lead):
-        text = text.replace(f"The attacker is {whom}.", "The attacker is as described above.")
-        text = text.replace(f"against {whom}", "against the attacker described above")
-    return plain(text)
+    """Return an assumption as it stands where the attacker is described elsewhere."""
+    about_attacker = text in [f"The attacker is {whom}." for whom in attackers(report.lead)]
+    return "The attacker is as described above." if about_attacker else plain(text)
 
 
 @every_report
@@ -162,7 +179,7 @@ def test_a_published_table_is_there_as_it_was_published(name):
             for key, count in zip(release.table.keys or ((),), release.table.counts, strict=True)
         ]
         assert shown == wanted
-        assert brief(release.sentence, report) in root.text
+        assert plain(release.sentence) in root.text
         assert plain(release.asked) in root.text
         assert plain(release.rule) in root.text
         assert release.id in root.text
@@ -190,13 +207,13 @@ def test_the_lead_its_assumptions_and_its_limits_come_first(name):
     if report.lead is None:
         assert plain(report.lead_reason) in promise.text
         return
-    assert brief(report.lead.sentence, report) in promise.text
+    assert plain(report.lead.sentence) in promise.text
     assert promise.one("p", **{"class": "lead"}).text == plain(meaning(report.lead))
     items = [item.text for item in promise.all("li")]
     assert items == [brief(text, report) for text in (*report.lead.assumptions, *report.lead.limits)]
     for whom in attackers(report.lead):
         assert root.one("dd", id="attacker").text == plain(whom)
-        assert root.text.count(plain(whom)) == 1
+        assert not any(plain(whom) in item for item in items)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -414,6 +431,7 @@ def test_rows_and_cells_that_are_left_out_are_said():
     assert "365 oldest periods" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_equal_reports_have_equal_bytes():
     """Also in another process, in another place and language; of pictures test_inline_svg.py says so."""
@@ -429,9 +447,9 @@ def test_equal_reports_have_equal_bytes():
     assert done.stdout.decode() == to_html(REPORTS["day"]())
 
 
-@pytest.mark.parametrize(("name", "most"), [("day", 400_000), ("noisy", 400_000), ("year", 1_000_000)])
+@pytest.mark.parametrize(("name", "most"), one_in(3, [("day", 400_000), ("noisy", 400_000), ("year", 1_000_000)]))
 def test_a_page_is_small(name, most):
-    assert len(page(name).encode()) < most
+    assert len(drawn_page(name).encode()) < most
 
 
 @pytest.mark.slow
@@ -466,7 +484,7 @@ def test_equal_curves_are_drawn_once():
     first, second = report.promises
     same = replace(second, curve=first.curve, knowledge=first.knowledge, scenarios=first.scenarios)
     other = replace(second, curve=replace(first.curve, mark=None), knowledge=first.knowledge)
-    assert titled(first) == "each release by itself"
+    assert titled(first, report) == "each release by itself"
     words = "the same as those of each release by itself, above"
     once, twice = (to_html(replace(report, promises=(first, one))) for one in (same, other))
     assert words in once

@@ -17,7 +17,7 @@ from pkdp_pipeline.extras.assurance.verification import verify
 from pkdp_pipeline.extras.report.content import About
 from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.pages.forms import carried, report_of_document
-from pkdp_pipeline.extras.report.pages.officer import sections, worded
+from pkdp_pipeline.extras.report.pages.officer import _Words, sections
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED
 from pkdp_pipeline.extras.report.statement import Statement
 
@@ -81,9 +81,10 @@ def test_no_symbol_is_without_its_word(report):
     (listed,) = [value for s in sections(report()) if s.title == "Not protected" for _, value in s.blocks]
     assert all(re.match(r"[A-Z][a-z]+ .*\b(is|are|does|holds?|states?|appears)\b.*\.$", one) for one in listed), listed
     said = json.dumps([one.blocks for one in sections(report())], ensure_ascii=False)
+    words = _Words(report())
     for limit in report().promises[0].statement.limits[1:]:
         assert (
-            limit.startswith("A person is one value of ") or json.dumps(worded(limit), ensure_ascii=False)[1:-1] in said
+            limit.startswith("A person is one value of ") or json.dumps(words(limit), ensure_ascii=False)[1:-1] in said
         )
 
 
@@ -92,13 +93,16 @@ def test_every_attacker_and_assumption_is_on_the_pages():
         pkdp.certify(pkdp.Histogram(k=40), pkdp.AttackerModel(p_max=p_max, known=known, influence="active"))
         for p_max, known in ((0.1, 0), (0.05, 20), (0.2, 5))
     ]
-    shown = Statement.of(pkdp.compose(parts, pkdp.IndependentGivenHabits()))
+    total = pkdp.compose(parts, pkdp.IndependentGivenHabits())
+    shown, document = Statement.of(total), json.loads(total.to_json())
     first, *others = clinic_report().promises
-    report = dataclasses.replace(clinic_report(), promises=(dataclasses.replace(first, statement=shown), *others))
-    said = json.dumps([one.blocks for one in sections(report)], ensure_ascii=False)
+    promise = dataclasses.replace(first, statement=shown, certificate=document)
+    report = dataclasses.replace(clinic_report(), promises=(promise, *others))
+    said, words = json.dumps([one.blocks for one in sections(report)], ensure_ascii=False), _Words(report)
     assert "An attacker fits all of these descriptions" in said
+    assert len(shown.attackers) == 3
     for assumption in shown.assumptions:
-        assert worded(assumption).replace("The attacker is ", "", 1)[1:] in said
+        assert words(assumption).replace("The attacker is ", "", 1)[1:] in said
 
 
 def test_what_is_true_of_some_releases_is_a_value_also_when_it_is_read_back():
@@ -106,11 +110,10 @@ def test_what_is_true_of_some_releases_is_a_value_also_when_it_is_read_back():
         (pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(p_max=k / 400)), times) for k, times in ((40, 3), (80, 1))
     ]
     said = Statement.of(pkdp.compose(parts, pkdp.IndependentGivenHabits()))
-    attackers = [(some.number, some.releases) for some in said.of_some if some.text.startswith("The attacker is ")]
-    assert attackers == [(3, 4), (1, 4)]
+    assert [(some.number, some.releases) for some in said.attackers] == [(3, 4), (1, 4)]
+    assert {f"The attacker is {some.text}." for some in said.attackers} <= {some.text for some in said.of_some}
     for some in said.of_some:
         assert str(some) in said.assumptions
-        assert said.of_each(str(some)) == some.text
     first, *others = clinic_report().promises
     report = dataclasses.replace(clinic_report(), promises=(dataclasses.replace(first, statement=said), *others))
     assert report_of_document(json.loads(render(report, "json"))).promises[0].statement == said

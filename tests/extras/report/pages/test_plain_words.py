@@ -117,9 +117,9 @@ def test_what_is_protected_is_said_as_the_sentence_says_it():
     assert protected(statement()) == "whether a person is included in this release"
     one = pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5))
     day = Statement.of(pkdp.compose([(one, 365)], pkdp.OneDayProtected()))
-    assert protected(day).startswith("whether a person is included in any one of these releases, ")
+    assert protected(day) == "whether a person is included in any one of these releases, whatever her other records are"
     assert protected(day) in day.sentence
-    assert protected(replace(statement(), limits=(), protects="value")) == "which of two published cells a person is in"
+    assert protected(replace(statement(), hides="", protects="value")) == "which of two published cells a person is in"
 
 
 def test_a_large_epsilon_is_called_what_it_is():

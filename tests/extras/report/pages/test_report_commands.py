@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from thorough import thinned
 from typer.testing import CliRunner
 from visit_jobs import BASIC, DAY, dates, visits
 
@@ -60,6 +61,7 @@ def far_apart(tmp_path_factory):
     return written(folder, REPORTING, pd.concat([frame, later]))
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "command",
     [
@@ -87,6 +89,7 @@ def test_success_is_silent_on_the_error_stream(far_apart, command, monkeypatch, 
     assert caplog.records == []
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("form", "start"), [("md", "# visits, 2020-01-02\n"), ("json", '{\n "schema": "pkdp-report/1"')]
 )

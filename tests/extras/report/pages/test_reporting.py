@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from thorough import thinned
 from visit_jobs import BASIC, DAY, dates, visits
 
 from pkdp_pipeline.errors import BudgetExceededError, ConfigError, InputCheckError
@@ -111,6 +112,7 @@ def test_without_the_extra_nothing_is_read_or_charged(job, monkeypatch, tmp_path
     assert not Path(read.ledger).exists()
 
 
+@thinned(2)
 @pytest.mark.parametrize("error", [TypeError("secret"), ImportError("no such module")])
 def test_what_cannot_be_drawn_is_published_and_charged_once(job, monkeypatch, error):
     def render(report, form):

@@ -118,6 +118,7 @@ def test_curves_are_certificates_of_the_moved_attacker(drawn):
 
 
 # Behind a threshold, noise takes seconds for each: the larger the thresholds, the more.
+@thinned(2)
 @pytest.mark.parametrize(
     ("k", "noise", "threshold"),
     [
@@ -170,6 +171,7 @@ def test_the_odds_are_at_least_multiplied_and_the_number_is_short(thousandths, t
     assert likelier(float(p), Fraction(1)) == float(p)
 
 
+@pytest.mark.slow
 def test_a_count_without_a_threshold_moves_the_unknown():
     box = A(p_min=0.2, p_max=0.7, unknown=105)
     rows = what_if(pkdp.certify(pkdp.Count(), box), delta=DELTA)
@@ -233,6 +235,7 @@ def test_totals_are_composed_again_with_every_part_changed(part, evidence):
     assert all(row.epsilon >= found["declared"].epsilon for row in rows)
 
 
+@pytest.mark.slow
 def test_parts_with_different_attackers_move_together():
     other = pkdp.certify(pkdp.Histogram(k=30), A(p_max=0.2, known=3, influence="active"))
     total = pkdp.compose([(THRESHOLD, 2), (other, 1)], pkdp.IndependentGivenHabits())

@@ -71,6 +71,7 @@ def test_a_rare_loss_beside_an_infinite_one_counts():
         assert Fraction(loss.delta(epsilon, order="first")) > infinite
 
 
+@thorough.thinned(2)
 @pytest.mark.parametrize(
     ("parts", "close"),
     one_in(

@@ -104,8 +104,8 @@ LINES = {
     "extras/assurance": 3_619,
     "extras/connect": 1_551,
     "extras/gate": 1_693,
-    # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the guesses
-    # that halve the time of a search (90), curves, and the ways in which a choice is written (110).
+    # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
+    # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
     "extras/plan": 2_350,
     "extras/report": 3_841,
     # With the dialogue of `init`, the only one there is (175), which cli had.

@@ -87,7 +87,10 @@ LINES = {
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.
+    # 2,450 would take the series of totals (180), what is read of strangers' files (130), or one of the two databases.
     "ledger": 3_454,
+    # Each way of counting has its number: without counting by place whole numbers take 3 to 5 times as long, without
+    # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.
     "engines": 2_102,
     # Marks and displayed numbers in the public table; estimates, weighted totals.
     "releases": 1_808,
@@ -95,6 +98,7 @@ LINES = {
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
     "jobs": 3_952,
+    # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     "cli": 1_515,
     "duckdb": 13,
     "extras": 2,
@@ -103,7 +107,8 @@ LINES = {
     # Columns of public tables still become wider: what type a period's keys have, its values alone decide.
     "extras/connect": 1_551,
     "extras/gate": 1_693,
-    # The catalogue of published rules and its command (140), and planning of noise below k.
+    # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
+    # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
     "extras/plan": 2_350,
     "extras/report": 3_767,
     # With the dialogue of `init`, the only one there is (175), which cli had.

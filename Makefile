@@ -20,6 +20,8 @@ BIN2 := .venv-schedulers/bin
 SCHEDULERS := .venv-schedulers/.ready
 # What needs other programs (PostgreSQL, Java, dbt, Chromium, schedulers) has targets of its own.
 PROGRAMS := postgres or spark or ibis or dbt or browser
+# A lock names all that is needed, so nothing is resolved again; of so much, little is imported, and compiled then.
+LOCKED := --no-compile --no-deps --require-hashes
 space := $(subst ,, )
 ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 
@@ -55,36 +57,34 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet $(LOCKED) --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(DEV): .ci/dev.lock $(READY)
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement .ci/dev.lock
+	$(BIN)/python -m pip install --quiet $(LOCKED) --requirement .ci/dev.lock
 	@touch $@
 
 engines: $(ENGINES)
 
 # PySpark comes as a source archive: it is built with the setuptools of dev.lock.
 $(ENGINES): .ci/engines.lock $(DEV)
-	$(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --requirement .ci/engines.lock
+	$(BIN)/python -m pip install --quiet $(LOCKED) --no-build-isolation --requirement .ci/engines.lock
 	@touch $@
 
 duckdb1: $(DUCKDB1)
 
 $(DUCKDB1): .ci/duckdb1.lock pyproject.toml
 	$(PYTHON) -m venv .venv-duckdb1
-	$(BIN1)/python -m pip install --quiet --no-compile --require-hashes --requirement .ci/duckdb1.lock
+	$(BIN1)/python -m pip install --quiet $(LOCKED) --requirement .ci/duckdb1.lock
 	$(BIN1)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 schedulers: $(SCHEDULERS)
 
-# Of so much, little is imported: that is compiled when it is.
 $(SCHEDULERS): .ci/schedulers.lock pyproject.toml
 	$(PYTHON) -m venv .venv-schedulers
-	$(BIN2)/python -m pip install --quiet --no-compile --require-hashes --only-binary :all: \
-		--requirement .ci/schedulers.lock
+	$(BIN2)/python -m pip install --quiet $(LOCKED) --only-binary :all: --requirement .ci/schedulers.lock
 	$(BIN2)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.bins import Bins, bins
     from pkdp_pipeline.model.display import Bands, PerturbationTable, RandomRounding, Rounding
     from pkdp_pipeline.model.evidence import (
         BoundedDependence,
@@ -74,6 +75,7 @@ __all__ = [
     "AttackerModel",
     "Audit",
     "Bands",
+    "Bins",
     "BoundedDependence",
     "BoundedParticipation",
     "BoundedSensitivity",
@@ -112,6 +114,7 @@ __all__ = [
     "Verification",
     "__version__",
     "audit",
+    "bins",
     "certify",
     "compose",
     "count",
@@ -137,6 +140,7 @@ _NAMES = {
     "certificates.target": "Target",
     "ledger": "Ledger",
     "model.attacker": "AttackerModel",
+    "model.bins": "Bins bins",
     "model.leakage": "Leakage",
     "model.budget": "Budget",
     "model.evidence": (

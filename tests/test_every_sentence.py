@@ -192,7 +192,6 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         ),
     )
     yield (
-        "histogram, value, k and noise",
         "histogram, value, options with noise",
         certify(Histogram(noise=NOISE), AttackerModel(p_min=0.1, unknown=3000), protects="value"),
     )
@@ -384,6 +383,7 @@ DEAR = {
     "histogram, presence, k, noise and thresholds",
     "histogram, several cells, nobody known",
     "histogram, several cells, 7 known",
+    "histogram, value, k and noise",
     "histogram, value, options with noise",
     "histogram, value through absence, 7 known",
     "secret sample, noised below",

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from thorough import thinned
 
 from pkdp_pipeline import plugins
 from pkdp_pipeline.errors import ConfigError
@@ -146,6 +147,7 @@ def wrong(tmp_path, request):
     return ran, says
 
 
+@thinned(2)
 def test_what_is_wrong_with_a_package_is_one_message_that_names_it(wrong):
     """A command of the core asks no plugin."""
     ran, says = wrong

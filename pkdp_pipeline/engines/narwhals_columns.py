@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex, plain_pieces
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
@@ -117,6 +118,58 @@ def nameable(name: str, dtype: Any, *, in_memory: bool) -> nw.Expr:
         f"by column {name!r} has {_type_name(dtype)}, which cannot name cells; cast it in the frame, for "
         "example to text."
     )
+
+
+def grouped(groups: Bins, values: nw.Expr, rows: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> nw.Expr:
+    """Return the names of the groups that a by-column's values, which are `nameable`, are in; see `condition`."""
+    dtype = schema[groups.column]
+    if isinstance(groups.edges, str):
+        zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+        groups.holds("date" if isinstance(dtype, nw.Date | nw.Datetime) and not zoned else None)
+        return _calendar(groups.edges, values)
+    groups.holds("real" if isinstance(dtype, (*_WHOLE, *_REAL, nw.Decimal)) else None)
+    named: nw.Expr = nw.when(~values.is_null()).then(nw.lit(groups.names[-1]))
+    for below, name in zip(reversed(groups.below), reversed(groups.names[:-1]), strict=True):
+        hit = cast("nw.Expr", condition(below, rows, schema))
+        named = nw.when(hit).then(nw.lit(name)).otherwise(named)
+    return named
+
+
+def _calendar(part: str, values: nw.Expr) -> nw.Expr:
+    """Return the names of weeks, months, quarters or years of dates or times."""
+    year, month = values.dt.year().cast(nw.Int64), values.dt.month().cast(nw.Int64)
+    if part == "year":
+        return _padded(year, 4)
+    if part == "month":
+        return nw.concat_str([_padded(year, 4), nw.lit("-"), _padded(month, 2)])
+    if part == "quarter":
+        return nw.concat_str([_padded(year, 4), nw.lit("-Q"), _padded((month + 2) // 3, 1)])
+    # ISO 8601: a week is of the year that its Thursday is in. Of a day's number in its year and in its week follows the
+    # number of the week, which is 0 for the last one of the year before, and may be one too many.
+    week = (values.dt.ordinal_day().cast(nw.Int64) - _weekday(values) + 10) // 7
+    before, after = week < 1, week > _weeks(year)
+    of = nw.when(before).then(year - 1).otherwise(nw.when(after).then(year + 1).otherwise(year))
+    number = nw.when(before).then(_weeks(year - 1)).otherwise(nw.when(after).then(nw.lit(1)).otherwise(week))
+    return nw.concat_str([_padded(of, 4), nw.lit("-W"), _padded(number, 2)])
+
+
+def _weekday(values: nw.Expr) -> nw.Expr:
+    """Return the day of the week, from 1 for Monday to 7 for Sunday, for which Narwhals says 0 over PySpark."""
+    return (values.dt.weekday().cast(nw.Int64) + 6) % 7 + 1
+
+
+def _weeks(year: nw.Expr) -> nw.Expr:
+    """Return how many weeks a year has: 53 where it begins on a Thursday, or ends on one."""
+    ends, begins = ((year + year // 4 - year // 100 + year // 400) % 7 for year in (year, year - 1))
+    return nw.when((ends == 4) | (begins == 3)).then(nw.lit(53)).otherwise(nw.lit(52))
+
+
+def _padded(number: nw.Expr, digits: int) -> nw.Expr:
+    """Return a whole number as text with zeros before it."""
+    text = number.cast(nw.String)
+    for digit in range(1, digits):
+        text = nw.when(number < 10**digit).then(nw.concat_str([nw.lit("0"), text])).otherwise(text)
+    return text
 
 
 def to_public(values: Any, dtype: Any) -> pd.Series[Any]:
@@ -239,7 +292,7 @@ class _Expressions:
             # DuckDB rounds nanoseconds, before 1970 towards it, where only a date is asked for.
             cut = values.cast(nw.Datetime("us"))
             values = nw.when(cut.cast(dtype) <= values).then(cut).otherwise(cut - nw.lit(timedelta(microseconds=1)))
-        number: nw.Expr = getattr(values.dt, part)().cast(nw.Int64)
+        number: nw.Expr = _weekday(values) if part == "weekday" else getattr(values.dt, part)().cast(nw.Int64)
         return number
 
     def _matched(self, name: str, values: nw.Expr, pattern: str) -> nw.Expr:

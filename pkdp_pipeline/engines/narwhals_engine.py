@@ -18,6 +18,7 @@ from pkdp_pipeline.engines.narwhals_columns import (
     bits_of_real,
     comparable,
     condition,
+    grouped,
     is_text,
     nameable,
     opened,
@@ -48,7 +49,7 @@ class NarwhalsEngine:
         source = self._source(frame, question)
         rows = source.selected(question)
         answer = guarded(lambda: self._counted(rows, question, frame))
-        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.schema[name]))
+        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.key_type(question, name)))
 
     def tally(self, frame: Any, question: Selection) -> Tally:
         """See `Engine.tally`."""
@@ -126,13 +127,21 @@ class Source:
         for argument, names in named.values():
             check_columns(argument, names, list(self.schema))
         in_memory = self._lazy.implementation.is_polars() or self._lazy.implementation.is_pyarrow()
-        return {
+        columns = {
             short: nameable(name, self.schema[name], in_memory=in_memory)
             if letter == "b"
             else comparable(argument, name, self.schema[name])
             for letter, (argument, names) in named.items()
             for short, name in zip(numbered(letter, len(names)), names, strict=True)
         }
+        for short, name in zip(numbered("b", len(question.by)), question.by, strict=True):
+            if name in question.bins:
+                columns[short] = grouped(question.bins[name], columns[short], self._lazy, self.schema)
+        return columns
+
+    def key_type(self, question: Selection, name: str) -> Any:
+        """Return the type of a by-column's keys."""
+        return nw.String() if name in question.bins else self.schema[name]
 
     def _condition(self, question: Selection) -> nw.Expr | None:
         return condition(question.where, self._lazy, self.schema, empty=self._empty, regex=self._regex)

@@ -16,6 +16,7 @@ import pandas as pd
 from pkdp_pipeline.engines.draws import WHOLE, number_of
 from pkdp_pipeline.engines.layouts import DIGITS
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
+from pkdp_pipeline.engines.pandas_bins import grouped_values
 from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Doubts, Tally, Units, not_counted
 from pkdp_pipeline.errors import ArgumentError
@@ -42,8 +43,10 @@ class PandasEngine:
         selected = selected_rows(frame, question.where)
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         columns = _units((rows[name] for name in question.unit), drawn=question.one_cell in DRAWN)
-        columns |= {f"b{i}": _keys(rows[name]) for i, name in enumerate(question.by)}
         columns |= {f"o{i}": _ranks(rows[name]) for i, name in enumerate(question.order_by)}
+        # Groups are of keys, in which what is missing is told apart already; order and units are those of the values.
+        rows |= {name: grouped_values(rows[name], groups) for name, groups in question.bins.items()}
+        columns |= {f"b{i}": _keys(rows[name]) for i, name in enumerate(question.by)}
         answer = cells_in_memory(_table(columns), question)
         return CellCounts.of(answer, question.by, lambda keys, name: _public(keys, rows[name].dtype))
 

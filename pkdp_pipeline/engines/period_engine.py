@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class Periods:
         cell = ", ".join(by)
 
         def ask() -> _Counted | None:
-            selected = [*self.columns.units(question.unit), *self.columns.keys(question.by)]
+            selected = [*self.columns.units(question.unit), *self.columns.keys(question)]
             condition, code = self.columns.condition(question.where), code_of(cell)
             cells = self._run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}", selected, condition)
             codes = cells["code"].to_numpy()
@@ -92,15 +93,17 @@ class Periods:
             counted = f"SELECT p, code, {nobody}, several, count(*) AS n FROM ({rows}) GROUP BY ALL ORDER BY p"
             return _Counted.of(cells, codes, self._run(counted, selected, condition))
 
-        answer: _Counted | None = self._once(("cells", question.unit, question.by, repr(question.where)), ask)
+        answer: _Counted | None = self._once(
+            ("cells", question.unit, question.by, repr((question.bins, question.where))), ask
+        )
         if answer is None:
             return None
         own = answer.of_period(first)
         nobody, cell_of = answer.nobody[own], answer.cell[own]
         several = bool((cell_of[~nobody] < 0).any())
         shown = np.flatnonzero(~nobody if not several else np.zeros_like(nobody))
-        rows, kinds = answer.cells.take(cell_of[shown]), self.columns.kinds
-        keys = {name: to_public(rows[short], kinds[name]) for name, short in zip(question.by, by, strict=True)}
+        rows, kind = answer.cells.take(cell_of[shown]), partial(self.columns.key_kind, question)
+        keys = {name: to_public(rows[short], kind(name)) for name, short in zip(question.by, by, strict=True)}
         return CellCounts(
             keys=pd.DataFrame(keys, copy=False),
             counts=answer.counts[own][shown],

@@ -15,6 +15,7 @@ import pandas as pd
 from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, guarded, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
@@ -33,7 +34,7 @@ class RelationEngine:
         source = RelationColumns(frame)
         selected = [
             *source.units(question.unit),
-            *source.keys(question.by),
+            *source.keys(question),
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
         ]
         rows = Rows(frame, tuple(selected), source.condition(question.where))
@@ -42,7 +43,9 @@ class RelationEngine:
         else:
             units = self.units(frame, question.unit)
             answer = rows.cells(question)
-        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.kinds[name]), units)
+        return CellCounts.of(
+            answer, question.by, lambda keys, name: to_public(keys, source.key_kind(question, name)), units
+        )
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> Tally:
         """See `Engine.tally`."""
@@ -95,10 +98,18 @@ class RelationColumns:
             reals={short: ROUNDED[_REALS[kind]] for short, kind in kinds.items() if kind in _REALS},
         )
 
-    def keys(self, by: tuple[str, ...]) -> list[str]:
+    def keys(self, question: Selection) -> list[str]:
         """Return SQL for b0, b1, …, which can name a cell."""
-        self._check("by", by)
-        return [f"{nameable(name, quoted(name), self.kinds[name])} AS b{i}" for i, name in enumerate(by)]
+        self._check("by", question.by)
+        keys = [nameable(name, quoted(name), self.kinds[name]) for name in question.by]
+        for place, name in enumerate(question.by):
+            if name in question.bins:
+                keys[place] = grouped(question.bins[name], keys[place], self.kinds[name])
+        return [f"{key} AS b{i}" for i, key in enumerate(keys)]
+
+    def key_kind(self, question: Selection, name: str) -> str:
+        """Return the SQL type of a by-column's keys."""
+        return "VARCHAR" if name in question.bins else self.kinds[name]
 
     def ordering(self, name: str) -> str:
         """Return SQL for what rows are ordered by."""
@@ -233,6 +244,27 @@ def nameable(name: str, column: str, kind: str) -> str:
         f"by column {name!r} has type {_type_name(kind)}, which cannot name cells; cast it in the relation, for "
         "example to VARCHAR."
     )
+
+
+def grouped(groups: Bins, column: str, kind: str) -> str:
+    """Return SQL for the names of the groups that a by-column's values are in; see `nameable`."""
+    if isinstance(groups.edges, str):
+        # Of instants the day depends on a zone.
+        groups.holds("date" if kind in _STEPS and kind not in INSTANTS else None)
+        day = in_microseconds(column, kind)
+        year = f"format('{{:04d}}', year({day}))"
+        return {
+            "week": f"format('{{:04d}}-W{{:02d}}', isoyear({day}), week({day}))",
+            "month": f"format('{{:04d}}-{{:02d}}', year({day}), month({day}))",
+            "quarter": f"format('{{:04d}}-Q{{}}', year({day}), quarter({day}))",
+            "year": year,
+        }[groups.edges]
+    whole = kind.removeprefix("U") in _BITS and kind not in _REALS
+    groups.holds("integer" if whole else "real" if kind in _REALS or _DECIMAL.fullmatch(kind) else None)
+    tests = (predicate_sql(condition, {groups.column: kind}) for condition in groups.below)
+    names = map(literal, groups.names)
+    cases = " ".join(f"WHEN {test} THEN {name}" for test, name in zip(tests, names, strict=False))
+    return f"CASE WHEN {column} IS NULL THEN NULL {cases} ELSE {literal(groups.names[-1])} END"
 
 
 def to_public(values: Any, kind: str) -> pd.Series[Any]:

@@ -14,8 +14,8 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, open_source
-from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
-from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock
+from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
+from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.steps import PeriodStep, check_records, recorded, steps_of
@@ -291,9 +291,7 @@ class JobSession:
 
     def _begin(self, period: _Period) -> None:
         """Open the ledger of a job whose first period has passed its check, and hold the period to what is in it."""
-        with ExitStack() as opening:
-            self._open_ledger(opening, locked=Path(self.job.output.directory).is_dir())
-            self._resources.enter_context(opening.pop_all())
+        self._open_ledger(self._resources, locked=Path(self.job.output.directory).is_dir())
         keep_rows(self.job, self._opened_source(), period.result.day)
         # Of the questions that were counted.
         period.publications = tuple(replace(publication, ledger=self._ledger) for publication in period.publications)

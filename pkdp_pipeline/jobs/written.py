@@ -12,7 +12,7 @@ from typing import Any
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs import day_folders, write_atomically
+from pkdp_pipeline.jobs.outputs.files import day_folders, write_atomically
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.model.spelling import folded, in_markdown

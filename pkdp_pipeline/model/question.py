@@ -6,12 +6,13 @@ import datetime
 import enum
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
+from pkdp_pipeline.model.bins import Bins, named
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.keys import Domain
@@ -69,6 +70,8 @@ class Selection:
         Which rows count. A missing answer is "no". A str is a column or a query string, and is read.
     by : tuple of str
         Columns that name a cell; empty for a count.
+    bins : mapping of str to Bins
+        Those of them whose values are counted in groups.
     one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
         Which of its own cells a person with rows in several is counted in: an error, the one with most rows
         (of equals the one that "hash" draws), the one whose row has the smallest `order_by` (the smallest of equals),
@@ -85,6 +88,7 @@ class Selection:
     unit: Any
     where: Any = None
     by: Any = ()
+    bins: Mapping[str, Bins] = field(default_factory=dict)
     one_cell: OneCell = "error"
     order_by: Any = ()
     cells_per_unit: int = 1
@@ -109,7 +113,7 @@ class Question(Selection):
         A count that protects the value is a total: the exact number of people, without a predicate, published as
         what every attacker is declared to know (`Leakage.total`); it hides nothing about who is there.
     by, where, one_cell, order_by
-        As of `Selection`; a column's name stands for a list of one.
+        As of `Selection`; a column's name stands for a list of one, and `Bins` may stand for a name in `by`.
     cells_per_unit : int
         The mechanism's. Above 1 `one_cell` is left out: with noise it is "hash", without "error".
     everybody : bool
@@ -162,9 +166,10 @@ class Question(Selection):
             choice(name, getattr(self, name), get_args(allowed))
         unit = () if isinstance(self.unit, EachRow) else self.unit
         object.__setattr__(self, "unit", column_names("unit", unit, " or pkdp.EACH_ROW"))
-        for name in ("by", "order_by"):
-            named = getattr(self, name)
-            object.__setattr__(self, name, column_names(name, () if named is None else named))
+        by, bins = named(self.by)
+        object.__setattr__(self, "bins", {**self.bins, **bins})
+        for name, columns in (("by", by), ("order_by", self.order_by)):
+            object.__setattr__(self, name, column_names(name, () if columns is None else columns))
         object.__setattr__(self, "period", _of_pandas(self.period))
         if isinstance(self.period, datetime.datetime):
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
@@ -203,6 +208,9 @@ class Question(Selection):
             self._check_totals()
         if self.domain is not None:
             if not isinstance(self.domain, Domain):
+                if isinstance(self.domain, Mapping):
+                    listed = {name: grouped.labels for name, grouped in self.bins.items() if name not in self.domain}
+                    object.__setattr__(self, "domain", {**self.domain, **listed})
                 object.__setattr__(self, "domain", Domain.parse(self.by, self.domain))
             return
         if isinstance(self.mechanism, Histogram):
@@ -261,6 +269,11 @@ class Question(Selection):
             )
 
     @property
+    def grouping(self) -> tuple[str, ...]:
+        """The by-columns as they group people: two of one name whose values are grouped otherwise are not the same."""
+        return tuple(self.bins[name].spelled if name in self.bins else name for name in self.by)
+
+    @property
     def is_total(self) -> bool:
         """Whether it asks for the exact number of people, as what an attacker is declared to know of them."""
         return kind_of(self.mechanism, self.protects) == "total"
@@ -316,6 +329,8 @@ class Question(Selection):
             "order_by": self.order_by or None,
             "undeclared": self.undeclared,
         }
+        if self.bins:
+            content["by"] = self.grouping
         if self.table is not None:
             content["table"] = self.table
         if self.is_total:
@@ -344,7 +359,7 @@ class Question(Selection):
             "where": self.predicate,
             "opaque": self.has_opaque_where,
         }
-        return Facts(**same, **described, by=self.by or None)
+        return Facts(**same, **described, by=self.grouping or None)
 
     def context(self, dataset: str | None = None) -> Context:
         """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows."""

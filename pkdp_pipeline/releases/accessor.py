@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.bins import Bins
     from pkdp_pipeline.model.display import Display
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.releases.explain import Explanation
@@ -103,7 +104,7 @@ def _published(frame: Any, by: object = None, **options: Any) -> Release:
 @_of_people
 def histogram(
     frame: Any,
-    by: str | Sequence[str],
+    by: str | Bins | Sequence[str | Bins],
     *,
     unit: Any,
     attacker: AttackerModel | None = None,
@@ -137,10 +138,10 @@ def histogram(
     ----------
     frame : DataFrame or table
         As of `count`.
-    by : str or sequence of str
+    by : str, Bins or sequence of them
         Columns that name a cell; of a pandas frame also levels of its index. A missing value is a key of its own, as
-        in SQL's ``GROUP BY``; with a domain it is undeclared unless the domain has None. Intervals, as `pandas.cut`
-        makes them, are keys by their text.
+        in SQL's ``GROUP BY``; with a domain it is undeclared unless the domain has None. `bins` counts values in groups
+        with public edges. Intervals, as `pandas.cut` makes them, are keys by their text.
     unit : str, sequence of str, or EACH_ROW
         Columns that name a person; of a pandas frame also levels of its index.
     attacker : AttackerModel, optional
@@ -154,7 +155,8 @@ def histogram(
         How every published count is shown, after `k` or in its place.
     domain : list, or dict of column → list, optional
         The public cells, published in this order, empty ones as suppressed. For several columns a list of tuples, or a
-        dict whose combinations are the cells. None: only cells that reach `k` appear, and no trace of the others.
+        dict whose combinations are the cells; columns of `bins` may be left out of it, they have all groups from the
+        first edge on. None: only cells that reach `k` appear, and no trace of the others.
     protects : {"presence", "value"}, default "presence"
         ``"value"`` for a count: publish the exact number of all people as a total, against an attacker whose `leakage`
         says that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
@@ -267,7 +269,7 @@ def count(
 @_as_in_histogram
 @_of_people
 def explain(
-    by: str | Sequence[str] | None = None,
+    by: str | Bins | Sequence[str | Bins] | None = None,
     where: Any = None,
     *,
     unit: Any,

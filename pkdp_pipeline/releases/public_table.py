@@ -151,7 +151,7 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     large = [units >= least for units in counted.counts]
     table = counted.keys.loc[large].reset_index(drop=True)
     published = _displayed(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
-    return _answered(partial(_of_found_cells, table.assign(**published), question.by))
+    return _answered(partial(_in_order, _of_found_cells(table.assign(**published), question.by), question))
 
 
 def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, found_cells: bool) -> pd.DataFrame:
@@ -162,11 +162,24 @@ def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, fo
 
 
 def _of_found_cells(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of cells that are published, in order, with keys of dtypes that these alone decide."""
-    table = table.loc[table["count"].notna()]
-    for column in by:
-        table[column] = published_keys(table[column].reset_index(drop=True)).array
-    return table.sort_values(by=list(by), na_position="last", ignore_index=True)
+    """Return the rows of cells that are published, with keys of dtypes that these alone decide."""
+    table = table.loc[table["count"].notna()].reset_index(drop=True)
+    return table.assign(**{column: published_keys(table[column]) for column in by})
+
+
+def _in_order(table: pd.DataFrame, question: Question) -> pd.DataFrame:
+    """Return the rows in the order of their keys; groups of values are in the order of the values."""
+    places = {
+        name: {group: place for place, group in enumerate(groups.names)}
+        for name, groups in question.bins.items()
+        if not isinstance(groups.edges, str)
+    }
+    return table.sort_values(
+        by=list(question.by),
+        na_position="last",
+        ignore_index=True,
+        key=lambda column: column.map(places[column.name]) if column.name in places else column,
+    )
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:

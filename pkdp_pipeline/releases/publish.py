@@ -111,7 +111,7 @@ class Publication:
             # Beside totals of groups chances may be told the group.
             attacker = attacker.among(None if question.domain is None else len(question.domain.cells))
         object.__setattr__(self, "attacker", attacker)
-        mechanism = beside_groups(question.mechanism, question.by, question.protects, attacker)
+        mechanism = beside_groups(question.mechanism, question.grouping, question.protects, attacker)
         if mechanism != question.mechanism:
             object.__setattr__(self, "question", replace(question, mechanism=mechanism))
 

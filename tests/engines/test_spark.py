@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 import pytest
 from local_spark import local_spark
-from thorough import one_in
+from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, DifferencingError, InputCheckError
@@ -130,6 +130,7 @@ def test_what_pyspark_logs_is_logged_again_afterwards(spark):
         assert not PySparkLogger.getLogger(name).disabled
 
 
+@thinned(2)
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/St_Johns"])
 def test_instants_are_published_in_utc_whatever_the_session_says(spark, zone):
     with duckdb.connect() as connection:
@@ -256,6 +257,7 @@ def towns(spark, tmp_path_factory):
     return spark.read.parquet(folder)
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("asked", "jobs"),
     [
@@ -319,6 +321,7 @@ def test_frames_that_cost_something_to_read_are_read_once(spark, towns, tmp_path
         assert coded(frame) is None
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", one_in(2, ["TINYINT", "SMALLINT", "BIGINT", "INT"]))
 def test_cells_that_are_whole_numbers_are_their_own_code(spark, kind):
     rows = spark.range(600).selectExpr(
@@ -338,6 +341,7 @@ def test_cells_that_are_whole_numbers_are_their_own_code(spark, kind):
             pkdp.histogram(two, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
 
 
+@thinned(2)
 @pytest.mark.parametrize("large", one_in(2, [2**30 + 1, 2**31 - 1, -(2**30) - 1, 2**32 - 2, -(2**63), 2**63 - 1]))
 def test_numbers_that_have_no_code_are_counted_another_way(spark, large):
     rows = spark.range(8).selectExpr(

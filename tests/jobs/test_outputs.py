@@ -23,8 +23,8 @@ from thorough import few
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
-from pkdp_pipeline.jobs.outputs.files import csv_bytes
+from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
+from pkdp_pipeline.jobs.outputs.files import csv_bytes, make_folder, remove_leftovers, write_atomically
 from pkdp_pipeline.jobs.written import check_folder
 from pkdp_pipeline.releases.release import read_release
 

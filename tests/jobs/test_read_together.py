@@ -187,6 +187,24 @@ def test_what_cannot_be_read_of_one_day_stops_that_day_alone(tmp_path, asked):
     assert len(whole_ledger(tmp_path / "alone")["entry"]) == 2
 
 
+def test_days_of_csv_before_one_that_cannot_be_read_are_counted_together(tmp_path, asked):
+    town = "CASE WHEN day = DATE '2020-03-31' THEN 'x' ELSE '7' END AS town"
+    rows = f"SELECT day, trim(person) AS person, {town} FROM ({VISITS}) WHERE day < DATE '2020-05-01'"
+    told, days = [], [FIRST + timedelta(days=number) for number in range(6)]
+    for name, run in (("together", lambda job: backfill(job, FIRST, LAST)), ("alone", one_after_another)):
+        written(tmp_path / name, DAY + TOWNS, '"visits.csv"', rows)
+        path = tmp_path / name / "job.toml"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace('"visits.csv"', '{ files = "visits.csv", types = { town = "number" } }'))
+        with pytest.raises(ConfigError, match="column 'town' must hold whole numbers") as caught:
+            run(load_job(path), *([days] if name == "alone" else []))
+        told.append(str(caught.value).replace(name, ""))
+        assert len(asked) == 3
+    assert told[0] == told[1]
+    assert whole_ledger(tmp_path / "together") == whole_ledger(tmp_path / "alone")
+    assert len(whole_ledger(tmp_path / "alone")["entry"]) == 5
+
+
 def test_what_is_published_is_not_read_again(tmp_path, asked):
     rows = f"SELECT * FROM ({VISITS}) WHERE kind = 0 AND person NOT LIKE ' %'"
     job = written(tmp_path / "visits", DAY + TOWNS, PARQUET, rows)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from thorough import one_in, thinned
+from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.keys import published_keys
@@ -35,7 +35,6 @@ def released_by_duckdb(*literals):
     return pkdp.histogram(connection.sql("FROM people"), "key", unit="uid", attacker=ATTACKER, k=50).to_bytes()
 
 
-@thinned(2)
 @pytest.mark.parametrize("withheld", one_in(2, WITHHELD))
 @pytest.mark.parametrize("shown", [("1.50", "20.25"), ("1.00", "3.00")])
 def test_a_withheld_decimal_leaves_no_trace_in_the_bytes(shown, withheld):

@@ -270,7 +270,6 @@ def equal_in_public() -> dict[str, tuple[pd.DataFrame, pd.DataFrame, dict]]:
     }
 
 
-@thinned(2)
 @pytest.mark.parametrize("case", equal_in_public())
 def test_what_is_withheld_leaves_no_trace(case, caplog, capfd):
     one, other, fields = equal_in_public()[case]

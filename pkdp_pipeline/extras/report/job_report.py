@@ -16,7 +16,7 @@ from pkdp_pipeline.extras.report.pages.gathering import gather
 from pkdp_pipeline.extras.report.pages.published import DayTotal, Subject
 from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
+from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
 from pkdp_pipeline.jobs.records import JobResult
 from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.jobs.summary import describe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _MARGIN = "Total"
 _MAX_CELLS = 1_000_000
 """A wide table has at most so many cells: found cells of two columns with many values have no use side by side."""
+
+_NUMBERS = re.compile(r"(\d+)")
 
 _Group = tuple[Key, ...]
 
@@ -96,7 +99,7 @@ class _Cells:
         """Return the groups in the domain's order, or sorted where cells were found in the data."""
         groups = self.frame[list(names)].drop_duplicates()
         if self.unlisted:
-            groups = groups.sort_values(by=list(names), na_position="last")
+            groups = groups.sort_values(by=list(names), na_position="last", key=_natural)
         return _keys(groups, names)
 
     def texts(self, names: tuple[str, ...]) -> Mapping[_Group, int | str]:
@@ -160,6 +163,17 @@ class _Cells:
             frame["count"].notna() | (frame["least"] != frame["most"]), frame["least"]
         )
         return frame
+
+
+def _natural(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return what a column is sorted by: of texts, their numbers and what is between; "5–9" is before "10–19"."""
+    if not pd.api.types.is_string_dtype(column.dtype):
+        return column
+    texts = {
+        text: [part.zfill(20) if part.isdecimal() else part for part in _NUMBERS.split(text)]
+        for text in column.dropna()
+    }
+    return column.map({text: "".join(parts) for text, parts in texts.items()})
 
 
 def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[_Group]:

@@ -8,15 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.jobs.outputs.files import (
-    FORMATS,
-    day_folders,
-    make_folder,
-    remove_leftovers,
-    remove_leftovers_in,
-    write_atomically,
-    write_files,
-)
+from pkdp_pipeline.jobs.outputs.files import make_folder, remove_leftovers_in, write_files
 from pkdp_pipeline.jobs.outputs.tables import TableStore, check_tables, replace_period
 from pkdp_pipeline.plugins import hook
 from pkdp_pipeline.releases.release import Release
@@ -25,16 +17,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.tables import ReleaseTable
 
-__all__ = [
-    "FORMATS",
-    "Output",
-    "check_outputs",
-    "day_folders",
-    "make_folder",
-    "remove_leftovers",
-    "write_atomically",
-    "write_outputs",
-]
+__all__ = ["Output", "check_outputs", "write_outputs"]
 
 Output = Callable[["Job", Callable[[TableStore], None], bool], None]
 """A database that holds public tables, by its key in ``[output]``: it does work in one transaction.

@@ -56,8 +56,8 @@ _MARK = "pkdp_mistyped_"
 class CsvSource(FetchedSource):
     """CSV files, open for reading until `close`; see `Source`.
 
-    What is fetched is kept in memory under its types: one period, or all that are read together, where they fit. Raises
-    `ConfigError` if the files cannot be read as CSV.
+    The rows that are fetched are kept in memory under their types: one period, or as many as are read together and fit.
+    Raises `ConfigError` if the files cannot be read as CSV.
 
     Parameters
     ----------

@@ -63,8 +63,10 @@ class DuckDBSource(Source):
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Kind], broken: PkdpError) -> None:
         self._connection, self.broken = connection, broken
         self.columns = columns
+        self._announced: Sequence[date] = ()
         self._together: Sequence[date] = ()
         self._periods: Periods | None = None
+        self._most = 0
         self._stopped = False
         self._newest: dict[str, date | None] = {}
 
@@ -74,7 +76,7 @@ class DuckDBSource(Source):
 
     def interrupt(self) -> None:
         """See `Source.interrupt`."""
-        self._together, self._stopped = (), True
+        self._announced, self._together, self._stopped = (), (), True
         if self._periods is not None:
             self._periods.stopped = True
         self._connection.interrupt()
@@ -85,28 +87,33 @@ class DuckDBSource(Source):
 
     def together(self, period: PeriodTable, days: Sequence[date]) -> None:
         """See `Source.together`; one period is read alone."""
-        self._together = days if len(days) > 1 and self.reads_together else ()
-        self._periods, self._stopped, self._newest = None, False, {}
+        self._announced = days if len(days) > 1 and self.reads_together else ()
+        self._together, self._periods, self._most = (), None, len(days)
+        self._stopped, self._newest = False, {}
 
     def day(self, period: PeriodTable, day: date) -> Any:
         """See `Source.day`; a frame of many periods where they are read together."""
-        if day in self._together and self._periods is None:
-            self._read_together(period)
+        if day in self._announced and day not in self._together:
+            self._read_together(period, self._announced[self._announced.index(day) :])
         if day not in self._together or self._periods is None:
             return self.rows(period, *period.span(day))
         return OnePeriod(self._periods, day, partial(self.rows, period, *period.span(day)))
 
-    def _read_together(self, period: PeriodTable) -> None:
-        kind, span = period_kind(self.columns, period), (self._together[0], period.span(self._together[-1])[1])
-        try:
-            relation = self.rows(period, *span)
-        except PkdpError:  # because of another period perhaps: each is read alone
-            if self._stopped:
-                raise
-            self._together = ()
+    def _read_together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """Read these periods, or as many of the first as can be read together: one of the others may be malformed."""
+        kind, name = period_kind(self.columns, period), period.column
+        while len(days := days[: self._most]) > 1:
+            try:
+                relation = self.rows(period, days[0], period.span(days[-1])[1])
+            except PkdpError:
+                if self._stopped:
+                    raise
+                self._most = len(days) // 2
+                continue
+            stored = dict(zip(relation.columns, map(str, relation.types), strict=True))[name]
+            column = in_microseconds(quoted(name), stored)
+            self._together, self._periods = days, Periods(relation, first_day(column, kind, period))
             return
-        column = in_microseconds(quoted(period.column), str(relation[period.column].types[0]))
-        self._periods = Periods(relation, first_day(column, kind, period))
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
@@ -125,7 +132,7 @@ class DuckDBSource(Source):
         """See `Source.newest`; asked once of periods that are read together."""
         if column not in self._newest:
             self._newest[column] = self.outermost(period, column)
-        return self._newest[column] if self._together else self._newest.pop(column)
+        return self._newest[column] if self._announced else self._newest.pop(column)
 
 
 class RelationSource(DuckDBSource):

@@ -193,7 +193,6 @@ def differing(table, queries, door):
     return {query: found[query] for query, wanted in queries.items() if not agree(found[query], wanted)}
 
 
-@thinned(3)
 @pytest.mark.parametrize(("door", "part"), spread(4, EVERY, range(4)))
 def test_a_constant_takes_the_type_of_the_column(door, part):
     wrong = []
@@ -205,7 +204,6 @@ def test_a_constant_takes_the_type_of_the_column(door, part):
     assert not wrong
 
 
-@thinned(3)
 @pytest.mark.parametrize("door", EVERY)
 def test_columns_are_compared_alike_or_refused_alike(door):
     wrong = []
@@ -248,7 +246,6 @@ ORDERED = {
 }
 
 
-@thinned(3)
 @pytest.mark.parametrize("door", EVERY)
 def test_what_comes_first_does_so_everywhere(door):
     wrong = {}

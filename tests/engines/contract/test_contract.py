@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from adapters import adapters
 from cases import CASES, FAILURES, twice
-from thorough import spread, thinned
+from thorough import spread
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.keys import canonical_key
@@ -71,7 +71,6 @@ def test_every_engine_publishes_the_same_bytes(adapter, case, references):
     assert release.to_bytes() == references[name]
 
 
-@thinned(6)
 @pytest.mark.parametrize(("adapter", "case"), held(FAILURES))
 def test_every_engine_refuses_the_same(adapter, case):
     with pytest.raises(case.expected) as caught:
@@ -97,7 +96,6 @@ COUNTS = {
 }
 
 
-@thinned(6)
 @pytest.mark.parametrize(
     ("adapter", "unit", "where", "hits", "others"),
     spread(4, EVERY, [pytest.param(*case, id=name) for name, case in COUNTS.items()]),
@@ -111,7 +109,6 @@ def test_every_engine_counts_the_same(adapter, unit, where, hits, others):
     assert both.value == (2 * hits if hits and others else None)
 
 
-@thinned(4)
 @pytest.mark.parametrize(("adapter", "where", "unit"), spread(2, EVERY, [None, "c == 'a'"], ["u", pkdp.EACH_ROW]))
 def test_a_count_of_nobody_is_withheld(adapter, where, unit):
     with adapter.frame(NAMES["empty"].table) as frame:

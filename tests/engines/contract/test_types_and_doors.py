@@ -34,7 +34,6 @@ ROWS = pa.table(
 )
 
 
-@thinned(4)
 @pytest.mark.parametrize("door", EVERY)
 def test_every_door_counts_people_by_cell(door):
     assert door.count(ROWS, by="city", unit="person", k=2) == {"a": 2, "b": 2, None: 2}

@@ -200,11 +200,11 @@ def talk(arguments: list[str], answers: list[str | int], *, seconds: float = 300
             elif waiting and shown[asked:].endswith(b"> "):
                 asked, answer = len(shown), waiting.pop(0)
                 pressed = bytes([answer]) if isinstance(answer, int) else f"{answer}\n".encode()
-                again = time.monotonic() + 2
+                again = time.monotonic() + 15
                 os.write(lead, pressed)
             elif isinstance(answer, int) and time.monotonic() > again and program.poll() is None:
                 # A signal that comes while a module is imported can get lost: people press the keys again.
-                again = time.monotonic() + 2
+                again = time.monotonic() + 15
                 os.write(lead, pressed)
             elif program.poll() is not None:
                 break

@@ -313,7 +313,6 @@ def named(value: object) -> str:
     return getattr(value, "__name__", str(value))
 
 
-@thinned(2)
 @pytest.mark.usefixtures("_noise_with_a_seed")
 @pytest.mark.parametrize(
     ("fault", "case", "samples", "engine"),

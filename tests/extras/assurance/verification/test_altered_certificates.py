@@ -45,7 +45,6 @@ def test_every_single_lowered_delta_is_found_by_recomputing_and_by_an_attack(tmp
     assert attack.evidence["epsilon"] == stored()["grid"][place]["epsilon"]
 
 
-@thinned(2)
 @pytest.mark.parametrize("theorem", one_in(2, (one for one in MADE if one not in ("options", "histogram_value"))))
 def test_lowered_numbers_of_every_theorem_are_found_by_an_attack(tmp_path, theorem):
     document = stored(theorem)

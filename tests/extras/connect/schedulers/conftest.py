@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +18,37 @@ import pkdp_pipeline as pkdp
 
 ROOT = Path(__file__).resolve().parents[4]
 PROGRAMS = ROOT / ".venv-schedulers" / "bin"
+
+#: Imports once what takes most of a short run, but neither what reads its settings then nor DuckDB: scripts are run in
+#: processes of their own, forked from there.
+FORKING = """
+import importlib, json, os, runpy, sys
+
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for line in sys.stdin:
+    folder, environment, printed = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        os.environ.update(environment)
+        file = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        sys.path[0], sys.argv = folder, ["script.py"]
+        runpy.run_path("script.py", run_name="__main__")
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@cache
+def forking(*modules: str) -> subprocess.Popen[str]:
+    """Return the process that scripts are forked from; it ends with this one, whose pipe it reads."""
+    command = [PROGRAMS / "python", "-c", FORKING, *modules]
+    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(started.communicate)
+    return started
 
 
 class Flights:
@@ -35,9 +69,9 @@ class Flights:
         assert old in text
         self.job.write_text(text.replace(old, new), encoding="utf-8")
 
-    def start(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Start a program of the schedulers' environment; it tells nobody outside that it runs."""
-        quiet = {
+    def settings(self) -> dict[str, str]:
+        """Return what a scheduler is told: where its files are, and to tell nobody outside that it runs."""
+        return {
             "DAGSTER_DISABLE_TELEMETRY": "yes",
             "DAGSTER_HOME": str(self.folder / "dagster"),
             "AIRFLOW_HOME": str(self.folder / "airflow"),
@@ -46,23 +80,30 @@ class Flights:
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "SCARF_ANALYTICS": "false",
         }
+
+    def start(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
+        """Start a program of the schedulers' environment."""
         program, *arguments = command
         return subprocess.run(
             [PROGRAMS / program, *arguments],
             cwd=self.folder,
-            env={**os.environ, **quiet, **environment},
+            env={**os.environ, **self.settings()},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
         )
 
-    def python(self, script: str, **environment: str) -> str:
-        """Run a script, which must succeed; return what it and its scheduler print."""
+    def python(self, script: str, *modules: str) -> str:
+        """Run a script after these modules were imported; it must succeed. Return what it and its scheduler print."""
         (self.folder / "script.py").write_text(script, encoding="utf-8")
-        done = self.start("python", "script.py", **environment)
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        printed, process = self.folder / "printed.txt", forking(*modules)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        print(json.dumps([str(self.folder), self.settings(), str(printed)]), file=process.stdin, flush=True)
+        code, text = process.stdout.readline(), printed.read_text(encoding="utf-8")
+        assert code == "0\n", text
+        return text
 
     def published(self) -> list[str]:
         """Return the days that the ledger holds, after verifying it."""

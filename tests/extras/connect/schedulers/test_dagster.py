@@ -45,7 +45,7 @@ def told(result, run):
 
 
 def told(flights, script):
-    flights.printed = flights.python(MATERIALIZE + script)
+    flights.printed = flights.python(MATERIALIZE + script, "dagster", "pandas")
     return json.loads((flights.folder / "told.json").read_text(encoding="utf-8"))
 
 

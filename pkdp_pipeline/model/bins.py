@@ -1,0 +1,147 @@
+"""Groups of a by-column's values between public edges, or of its dates by weeks and the like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Any, Literal, get_args
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import Condition
+
+Calendar = Literal["week", "month", "quarter", "year"]
+"""The parts of the calendar that dates are grouped by; weeks are those of ISO 8601."""
+
+_MAX_EDGES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A by-column whose values are counted in groups; made by `bins`.
+
+    Attributes
+    ----------
+    column : str
+        The published column has this name.
+    edges : tuple of int or float, or {"week", "month", "quarter", "year"}
+        A number from one edge on and below the next is in a group; what is below an edge is said as by a predicate.
+    """
+
+    column: str
+    edges: tuple[int | float, ...] | Calendar
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise ArgumentError("bins must name a column.")
+        if isinstance(self.edges, str):
+            if self.edges not in get_args(Calendar):
+                raise ArgumentError(f"the edges of bins must be numbers, or one of {', '.join(get_args(Calendar))}.")
+            return
+        object.__setattr__(self, "edges", _edges(self.edges))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the groups from the first edge on, in their order: as cells of a domain.
+
+        Raises `ArgumentError` for weeks and the like: which of them there are is said by a domain of its own.
+        """
+        return self.names[1:]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all groups, the one below the first edge before the others. Raises as `labels` does."""
+        if isinstance(self.edges, str):
+            raise ArgumentError(f"bins by {self.edges} have no list of groups: list those of the domain, in domain.")
+        whole = all(isinstance(edge, int) for edge in self.edges)
+        between = [
+            (f"{low}–{high - 1}" if high - low > 1 else str(low)) if whole else f"{low} to under {high}"
+            for low, high in pairwise(self.edges)
+        ]
+        return (f"under {self.edges[0]}", *between, f"{self.edges[-1]} or more")
+
+    @property
+    def below(self) -> tuple[Condition, ...]:
+        """For each edge the condition that a value is below it, as a predicate has it."""
+        return () if isinstance(self.edges, str) else tuple(Condition(self.column, "<", edge) for edge in self.edges)
+
+    def of_day(self, day: date) -> str:
+        """Return the name of the week, month, quarter or year of a day."""
+        week = day.isocalendar()
+        return {
+            "week": f"{week.year:04}-W{week.week:02}",
+            "month": f"{day.year:04}-{day.month:02}",
+            "quarter": f"{day.year:04}-Q{(day.month + 2) // 3}",
+            "year": f"{day.year:04}",
+        }[str(self.edges)]
+
+    def holds(self, kind: str | None) -> None:
+        """Raise `ArgumentError` unless a column of this kind of values can be grouped so."""
+        numbers = not isinstance(self.edges, str)
+        if kind not in (("integer", "real", "decimal") if numbers else ("date", "timestamp")):
+            needed = "numbers" if numbers else "dates, or times without a zone"
+            raise ArgumentError(
+                f"by column {self.column!r} must hold {needed} to be counted in groups: convert it, or count it as it "
+                "is."
+            )
+
+    @property
+    def spelled(self) -> str:
+        """The column and its groups, as one name: a ledger tells by it what is the same grouping."""
+        groups = self.edges if isinstance(self.edges, str) else ", ".join(map(repr, self.edges))
+        return f"{self.column} in groups ({groups})"
+
+
+def bins(column: str, edges: Sequence[int | float] | Calendar) -> Bins:
+    """Return a by-column whose values are counted in groups, as in ``by=[pkdp.bins("age", [0, 18, 40, 65]), "sex"]``.
+
+    Parameters
+    ----------
+    column : str
+        A column of numbers, or of dates or times without a zone. A value that is missing stays so.
+    edges : sequence of int or float, or {"week", "month", "quarter", "year"}
+        Fixed beforehand: edges made from the data would tell what these hold. ``[0, 18, 65]`` has the groups "0–17",
+        "18–64" and "65 or more", and "under 0" below the first. Weeks are those of ISO 8601, "2026-W15".
+
+    Returns
+    -------
+    Bins
+        `Bins.labels` are the groups from the first edge on: ``domain={"sex": ["f", "m"]}`` may leave the column out.
+
+    Raises
+    ------
+    ArgumentError
+        If the edges are not numbers that rise, or are to be made from the data.
+    """
+    return Bins(column, edges)  # type: ignore[arg-type]  # a sequence is checked, and kept as a tuple
+
+
+def _edges(edges: Any) -> tuple[int | float, ...]:
+    if isinstance(edges, int | float):
+        raise ArgumentError(
+            "the edges of bins must be a list, fixed beforehand: a number of groups, or quantiles, would be made from "
+            "the data and tell what these hold. Write the edges, as in [0, 18, 40, 65]."
+        )
+    if isinstance(edges, bytes) or not hasattr(edges, "__iter__"):
+        raise ArgumentError("the edges of bins must be a list of numbers, as in [0, 18, 40, 65].")
+    read = []
+    for edge in edges:
+        number = edge.item() if hasattr(edge, "item") else edge
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise ArgumentError("the edges of bins must be finite numbers, as in [0, 18, 40, 65].")
+        read.append(int(number) if isinstance(number, float) and number.is_integer() else number)
+    if not 1 <= len(read) <= _MAX_EDGES or any(low >= high for low, high in pairwise(read)):
+        raise ArgumentError(f"the edges of bins must rise, and be at most {_MAX_EDGES:,}.")
+    return tuple(read)
+
+
+def named(by: Any) -> tuple[Any, dict[str, Bins]]:
+    """Return by-columns as their names, and the groups of those that have any."""
+    if isinstance(by, Bins):
+        by = [by]
+    if isinstance(by, str) or not isinstance(by, Sequence):
+        return by, {}
+    grouped = {entry.column: entry for entry in by if isinstance(entry, Bins)}
+    return [entry.column if isinstance(entry, Bins) else entry for entry in by], grouped

@@ -1,0 +1,87 @@
+"""By-columns in groups of values: their cells, their domain, and what a ledger takes for the same question."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.question import Question
+
+AGES = pkdp.bins("age", [0, 18, 65])
+ATTACKER = pkdp.AttackerModel(p_max=0.1)
+
+
+def people(*ages):
+    return pd.DataFrame({"person": range(len(ages)), "age": ages, "sex": ["f", "m"] * (len(ages) // 2)})
+
+
+def test_groups_are_named_by_their_edges() -> None:
+    assert AGES.labels == ("0–17", "18–64", "65 or more")
+    assert AGES.names == ("under 0", *AGES.labels)
+    assert pkdp.bins("age", [0, 1, 5.5]).names == ("under 0", "0 to under 1", "1 to under 5.5", "5.5 or more")
+    assert pkdp.bins("age", (0.0, 1, 2)).labels == ("0", "1", "2 or more")
+
+
+def test_counts_are_those_of_cut() -> None:
+    frame = people(*range(100))
+    table = frame.pkdp.histogram([AGES, "sex"], unit="person", domain={"sex": ["f", "m"]}, k=5, attacker=ATTACKER).table
+    cut = pd.cut(frame["age"], [0, 18, 65, 1000], right=False, labels=AGES.labels)
+    expected = pd.crosstab(cut, frame["sex"])
+    assert table["age"].tolist() == [label for label in AGES.labels for _ in "fm"]
+    assert table["count"].tolist() == expected.to_numpy().ravel().tolist()
+
+
+def test_found_groups_are_in_the_order_of_their_values() -> None:
+    groups = pkdp.bins("age", [0, 5, 10, 100])
+    table = people(*range(-10, 140)).pkdp.histogram(groups, unit="person", k=5, attacker=ATTACKER).table
+    assert table["age"].tolist() == ["under 0", "0–4", "5–9", "10–99", "100 or more"]
+    assert table["count"].tolist() == [10, 5, 5, 90, 40]
+    wide = people(*range(-10, 140)).pkdp.histogram([groups, "sex"], unit="person", k=2, attacker=ATTACKER)
+    assert list(wide.crosstab("sex", "age").columns) == ["0–4", "5–9", "10–99", "100 or more", "under 0"]
+
+
+def test_a_value_below_the_first_edge_is_not_declared() -> None:
+    frame = people(-1, *range(99))
+    with pytest.raises(pkdp.InputCheckError, match="declared domain"):
+        frame.pkdp.histogram(AGES, unit="person", domain=AGES.labels, k=5, attacker=ATTACKER)
+    absent = frame.pkdp.histogram(AGES, unit="person", domain=AGES.labels, undeclared="absent", k=5, attacker=ATTACKER)
+    assert absent.table["count"].tolist() == [18, 47, 34]
+
+
+def test_another_grouping_is_another_question() -> None:
+    def key(*by):
+        question = Question(mechanism=Histogram(k=5), by=list(by), unit="person", period="2020")
+        return question.key("x"), question.facts().by
+
+    assert key(AGES) == key(pkdp.bins("age", (0, 18.0, 65)))
+    keys = {key(*by) for by in ([AGES], [pkdp.bins("age", [0, 18])], [pkdp.bins("age", "week")], ["age"])}
+    assert len(keys) == 4
+    assert len({by for _, by in keys}) == 4
+
+
+@pytest.mark.parametrize(
+    ("edges", "rule"),
+    [
+        (5, "fixed beforehand"),
+        ("quantiles", "week"),
+        ([], "rise"),
+        ([1, 1], "rise"),
+        ([2, 1], "rise"),
+        ([0, float("nan")], "finite"),
+        (["0", "18"], "finite"),
+        ([True, 2], "finite"),
+        (None, "list of numbers"),
+    ],
+)
+def test_edges_that_mean_nothing_are_refused(edges, rule) -> None:
+    with pytest.raises(pkdp.ArgumentError, match=rule):
+        pkdp.bins("age", edges)
+
+
+def test_weeks_have_no_list_of_groups() -> None:
+    with pytest.raises(pkdp.ArgumentError, match="domain"):
+        _ = pkdp.bins("day", "week").labels
+    with pytest.raises(pkdp.ArgumentError, match="twice"):
+        Question(mechanism=Histogram(k=5), by=[AGES, "age"], unit="person")

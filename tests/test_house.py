@@ -749,7 +749,7 @@ def test_a_declaration_is_spelled_once():
     assert len(naming) <= 5, naming
     package = [*(ROOT / "pkdp_pipeline").rglob("*.py"), *(ROOT / "pkdp_pipeline").rglob("*.toml")]
     assert {inside(path) for path in package if "once_per_unit" in path.read_text(encoding="utf-8")} == {
-        "cli/questions.toml",
+        "extras/start/questions.toml",
         "model/evidence.py",
     }
 

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.spelling import collapsed, folded, is_hidden
@@ -206,3 +206,17 @@ def _looks_like_a_date(text: str) -> bool:
         for letter in unicodedata.normalize("NFKC", text).casefold()
     )
     return any(pattern.search(plain) for pattern in _DATE_LIKE)
+
+
+def of_pandas(period: Any) -> Any:
+    """Return a `pandas.Period` as its dates, anything else as it is."""
+    if type(period).__module__.split(".")[0] != "pandas" or not hasattr(period, "end_time"):
+        return period
+    first, last = period.start_time, period.end_time
+    if first != first.normalize() or (last.ceil("D") - last).total_seconds() >= 1:
+        raise ArgumentError("period must be a day or longer: pandas.Period of hours or less is not.")
+    ends = first.date(), last.date()
+    known = (Period.at(ends[0], every) for every in get_args(Every))
+    return next(
+        (candidate.text for candidate in known if (candidate.first, candidate.last) == ends), "/".join(map(str, ends))
+    )

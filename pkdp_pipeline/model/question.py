@@ -28,7 +28,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_to_dict,
     noised_below,
 )
-from pkdp_pipeline.model.period import Every, Period
+from pkdp_pipeline.model.period import Period, of_pandas
 from pkdp_pipeline.model.predicate import Predicate
 from pkdp_pipeline.model.query import from_query
 
@@ -170,7 +170,7 @@ class Question(Selection):
         object.__setattr__(self, "bins", {**self.bins, **bins})
         for name, columns in (("by", by), ("order_by", self.order_by)):
             object.__setattr__(self, name, column_names(name, () if columns is None else columns))
-        object.__setattr__(self, "period", _of_pandas(self.period))
+        object.__setattr__(self, "period", of_pandas(self.period))
         if isinstance(self.period, datetime.datetime):
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
         if self.period is not None:
@@ -373,20 +373,6 @@ class Question(Selection):
             period=None if dataset is None else self.period,
             dataset=dataset,
         )
-
-
-def _of_pandas(period: Any) -> Any:
-    """Return a `pandas.Period` as its dates, anything else as it is."""
-    if type(period).__module__.split(".")[0] != "pandas" or not hasattr(period, "end_time"):
-        return period
-    first, last = period.start_time, period.end_time
-    if first != first.normalize() or (last.ceil("D") - last).total_seconds() >= 1:
-        raise ArgumentError("period must be a day or longer: pandas.Period of hours or less is not.")
-    ends = first.date(), last.date()
-    known = (Period.at(ends[0], every) for every in get_args(Every))
-    return next(
-        (candidate.text for candidate in known if (candidate.first, candidate.last) == ends), "/".join(map(str, ends))
-    )
 
 
 #: What may say of a frame's rows which of them count: Ibis has values of its own, and those that are none yet.

@@ -7,14 +7,17 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import overload
+from typing import TypeVar, overload
 
+import flint
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
-from pkdp_pipeline.theorems.rounding import Array, evaluated
+from pkdp_pipeline.theorems.rounding import Array, ball_above, evaluated
+
+_Attacker = TypeVar("_Attacker")
 
 MAX_NOISE, MIN_NOISE = 700.0, 1e-290
 """Noise of an ε0 beyond these is left out where it is not alone: what holds without it holds with it."""
@@ -187,6 +190,18 @@ def coarsest(bounds: Iterable[Bound], epsilons: Array) -> Array:
     return functools.reduce(np.maximum, each, np.zeros((2, len(epsilons))))
 
 
+def chord(epsilon: float, start: tuple[float, float], end: tuple[float, float]) -> float:
+    """Return at least the height at `epsilon` of the chord in e^ε between two points (ε, δ), ends included.
+
+    Every profile is convex in e^ε, so one that is at most these δ at the ends lies below the chord.
+    *Guarantee*: never below such a profile. *Rounding*: up.
+    """
+    (first, above), (last, below) = start, end
+    with flint.ctx.workprec(192):
+        share = (flint.arb(epsilon) - first).expm1() / (flint.arb(math.nextafter(last, math.inf)) - first).expm1()
+        return min(1.0, ball_above(above + share * (flint.arb(below) - above)))
+
+
 _MAX_EPSILON = 2.0**20
 _MAX_EVALUATIONS = 36
 _RELATIVE_TOLERANCE = 1e-12
@@ -267,6 +282,74 @@ def smallest_epsilon(
             weight_below, weight_above = (0.5 * weight_below if last_side == -1 else 1.0), 1.0
             last_side = -1
     return below
+
+
+_MAX_ROUNDS = 6
+"""Most ε at which an inversion looks at all attackers."""
+
+_TARGET_TOLERANCE = 2e-4
+"""An inversion ends this close below the δ asked for, relatively."""
+
+
+def invert(
+    target: float,
+    attackers: Iterable[_Attacker],
+    beside: Callable[[list[_Attacker], float], float],
+    search: Callable[[float], tuple[float, Iterable[_Attacker]]],
+    *,
+    share: float = 1.0,
+    rounds: int = _MAX_ROUNDS,
+    least: float = math.inf,
+) -> float:
+    """Return an ε whose certified δ is at most `target`, about as small as can be found, where a search is dear.
+
+    Parameters
+    ----------
+    target : float
+        In [0, 1].
+    attackers : iterable
+        Some of those that are declared, to begin with.
+    beside : callable
+        Takes attackers and an ε; returns the largest δ of these, which is cheap.
+    search : callable
+        Takes an ε; returns the certified δ of all attackers, and the worst of them.
+    share : float
+        The certified δ is expected to exceed that of the worst attackers by this factor.
+    rounds : int
+        Most ε that are searched.
+    least : float
+        An ε already known to be certified.
+
+    Returns
+    -------
+    float
+        An ε at which `search` certified `target`, or `least`.
+
+    Notes
+    -----
+    Cutting planes: the δ of the worst attackers so far, raised by the last search's gap, is inverted; the search at
+    that ε certifies it or adds the attackers that are worst there.
+    """
+    cuts, guess, margin = list(attackers), None if math.isinf(least) else least, _TARGET_TOLERANCE
+
+    def expected(epsilon: float) -> float:
+        return min(1.0, share * beside(cuts, epsilon))
+
+    for step in range(rounds):
+        # The first guess need not be close.
+        epsilon = smallest_epsilon(expected, target, 1.0 if guess is None else _TARGET_TOLERANCE, guess)
+        if epsilon >= least * (1.0 - (0.25 if step else 1e-3) * _TARGET_TOLERANCE):
+            break  # what is left to gain is not worth a search
+        certain, worst = search(epsilon)
+        least, guess = epsilon if certain <= target else least, epsilon or None
+        cuts = list(worst) or cuts if step == 0 else [*cuts, *worst]
+        of_cuts = beside(cuts, epsilon)
+        if (1.0 - 3.0 * _TARGET_TOLERANCE) * target <= certain <= target:
+            break
+        share = max(1.0, certain / of_cuts if of_cuts else share) * (1.0 + margin)
+        # How far a search exceeds the worst attackers differs a little from ε to ε.
+        margin *= 1.0 if certain <= target else 2.0
+    return least
 
 
 def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | None:

@@ -134,7 +134,7 @@ class BoxedThreshold(Counting):
                 left[row] = False
         rows = np.flatnonzero(left)
         if len(rows):
-            ways, high = self._cover(points[rows], self._whole_box(points[rows]))[3]
+            ways, high = self._cover(points[rows])[2]
             crowds[0, rows] = high
             for way, tails in enumerate(self._both()):
                 own = ways == way
@@ -150,7 +150,7 @@ class BoxedThreshold(Counting):
         others = np.flatnonzero(left)
         for start in range(0, len(others), _BATCH_SIZE):
             part = others[start : start + _BATCH_SIZE]
-            lower[part], upper[part] = self._cover(epsilons[part], self._whole_box(epsilons[part]))[:2]
+            lower[part], upper[part] = self._cover(epsilons[part])[:2]
         # Beside a second threshold the attackers of one may tell less: nothing is attained.
         return lower if self.k_complement is None else np.zeros(len(epsilons)), upper
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
-import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
-from pkdp_pipeline.theorems.rounding import TINY, Array, ball_above
+from pkdp_pipeline.theorems.bound import Bound, chord, invert
+from pkdp_pipeline.theorems.rounding import TINY, Array
 from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails, inverted
 
 Whole = NDArray[np.int64]
 Blocks = tuple[Whole, Whole, Whole]
 
 _SLACK = 0.0075
-_MAX_PEOPLE_IN_BATCH = 100_000
-"""Up to this many people all ε are searched at once; beyond, one after another."""
-
 _MAX_EVALUATED = 2**17
 """Most vertices and blocks that are evaluated for one ε."""
 
@@ -35,12 +31,6 @@ _MIN_BRACKETED_NOISE = 1e-5
 
 _MAX_PEOPLE_WITH_SURE_MODE = 10**6
 """With noise and more people than this, the climb to the mode of a tilted law may stop early, which widens brackets."""
-
-_MAX_ROUNDS = 5
-"""Most ε at which an inversion looks at the whole box, before it is left to a plain search."""
-
-_TARGET_TOLERANCE = 1e-4
-"""An inversion ends this close below the δ asked for, relatively."""
 
 _NEGLIGIBLE_DELTA = 1e-300
 """Below this no two sides need to agree: blocks bounded by it are not divided further."""
@@ -106,7 +96,7 @@ class Uncertain(Bound):
         # δ is convex in e^ε and vanishes at ε0: beyond the last ε that is inverted, a chord bounds it.
         anchor = MAX_INVERTED_SHARE * noise
         for row in np.flatnonzero(inside & ~invertible):
-            upper[row] = min(1.0, chord(anchor, _anchor(self, anchor), noise, float(epsilons[row])))
+            upper[row] = chord(float(epsilons[row]), (anchor, _anchor(self, anchor)), (noise, 0.0))
         return lower, upper
 
     def _search(self, epsilons: Array) -> tuple[Array, Array]:
@@ -160,43 +150,24 @@ class Counting(Uncertain):
             or (self.noise is not None and self.noise < _MIN_BRACKETED_NOISE)
         ):
             return Bound.smallest_epsilon(self, target)
-        # Inversion by cutting planes: the δ of the worst vertices so far, raised by the last search's gap, is cheap to
-        # invert; branch and bound at that ε adds the vertex that is worst there. Only an ε whose certified δ was
-        # evaluated and reaches the target is returned.
-        best, share, epsilon, close = math.inf, 1.0 + _SLACK, None, 1.0
-        vertices = {(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)}
-        for _ in range(_MAX_ROUNDS):
-            epsilon = smallest_epsilon(partial(self._towards, vertices, share), target, close, epsilon or None)
-            if math.isinf(epsilon) or (self.noise is not None and epsilon > MAX_INVERTED_SHARE * self.noise):
-                if close == _TARGET_TOLERANCE or math.isinf(epsilon):
-                    return min(epsilon, best)
-                close = _TARGET_TOLERANCE
-                continue
-            point = np.array([epsilon])
-            _, upper, (ways, firsts, _), leaders = self._cover(point, self._whole_box(point))
-            certain = float(upper[0])
-            ends = certain <= target and (
-                certain >= (1.0 - _TARGET_TOLERANCE) * target or epsilon >= (1.0 - 1e-2 * _TARGET_TOLERANCE) * best
-            )
-            best = min(best, epsilon) if certain <= target else best
-            # The first vertices of the final blocks lie close to the worst one, also at an ε nearby: good cuts.
-            vertices.update(
-                zip([*ways.tolist(), *leaders[0].tolist()], [*firsts.tolist(), *leaders[1].tolist()], strict=True)
-            )
-            of_vertices = self._towards(vertices, 1.0, epsilon)
-            if ends or of_vertices == 0.0:
-                break
-            share, close = max(1.0, certain / of_vertices) * (1.0 + 0.5 * _TARGET_TOLERANCE), _TARGET_TOLERANCE
+        vertices = [(way, vertex) for way in range(len(self._directions())) for vertex in (0, self.unknown)]
+        best = invert(target, vertices, self._towards, self._look, share=1.0 + _SLACK)
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
-    def _towards(self, vertices: set[tuple[int, int]], share: float, epsilon: float) -> float:
-        """Return `share` times the δ of some vertices, and what is certified where a chord says that."""
+    def _look(self, epsilon: float) -> tuple[float, list[tuple[int, int]]]:
+        """Return what is certified at an ε, and the worst vertex there; none beyond the last ε that is inverted."""
+        point = np.array([epsilon])
+        if self.noise is not None and epsilon > MAX_INVERTED_SHARE * self.noise:
+            return float(self.certified(point)[0]), []
+        _, upper, leaders = self._cover(point)
+        return float(upper[0]), list(zip(*leaders.tolist(), strict=True))
+
+    def _towards(self, vertices: list[tuple[int, int]], epsilon: float) -> float:
+        """Return the largest δ of some vertices, and what is certified where a chord says that."""
         if self.noise is not None and epsilon > MAX_INVERTED_SHARE * self.noise:
             return float(self.certified(np.array([epsilon]))[0])
-        ways, people = np.array(sorted(vertices), dtype=np.int64).T
-        return min(
-            1.0, share * float(self._evaluate(self._directions(), ways, people, people, np.array([epsilon]))[1].max())
-        )
+        ways, people = np.array(vertices, dtype=np.int64).T
+        return float(self._evaluate(self._directions(), ways, people, people, np.array([epsilon]))[1].max())
 
     def _directions(self) -> list[TwoCoinTails]:
         """Return what has to be looked at: `_both`, or one of them."""
@@ -224,13 +195,7 @@ class Counting(Uncertain):
                 sides = tails.right_tails(np.full(len(epsilons), float(people)), np.zeros(len(epsilons)), epsilons)
                 lower, upper = np.maximum(lower, sides[0]), np.maximum(upper, sides[1])
             return lower, np.minimum(upper, 1.0)
-        if people <= _MAX_PEOPLE_IN_BATCH:
-            return self._cover(epsilons, self._whole_box(epsilons))[:2]
-        # Many blocks: those of the next smaller ε are a good start for an ε.
-        blocks = self._whole_box(epsilons[:1])
-        for row in np.argsort(epsilons):
-            lower[row : row + 1], upper[row : row + 1], blocks, _ = self._cover(epsilons[row : row + 1], blocks)
-        return lower, upper
+        return self._cover(epsilons)[:2]
 
     def _whole_box(self, epsilons: Array) -> Blocks:
         """Return blocks of all vertices, for each direction and ε."""
@@ -238,19 +203,18 @@ class Counting(Uncertain):
         times = len(self._directions()) * len(epsilons)
         return np.repeat(np.arange(times, dtype=np.int64), len(starts)), np.tile(starts, times), np.tile(ends, times)
 
-    def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks, Whole]:
+    def _cover(self, epsilons: Array) -> tuple[Array, Array, Whole]:
         """Divide blocks until none exceeds the best vertex by more than the slack, or enough are evaluated.
 
         Branch and bound: the first vertex of a block is attained, and lemma 3 (theorem E with a threshold) bounds the
-        block by that vertex beside fewer people. Finished blocks are returned.
+        block by that vertex beside fewer people.
 
         A block is a mark (direction × number of ε + which ε) with its first and last vertex. The last of what is
         returned is the direction and the vertex with the largest δ, for every ε, shape (2, ε).
         """
         directions = self._directions()
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
-        mark, first, last = blocks
-        finished: list[Blocks] = []
+        mark, first, last = self._whole_box(epsilons)
         leaders, evaluated = np.zeros((2, len(epsilons)), dtype=np.int64), np.zeros(len(epsilons))
         while len(mark):
             column = mark % len(epsilons)
@@ -267,10 +231,8 @@ class Counting(Uncertain):
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             done |= (2.0 * evaluated > self.max_evaluated)[column]
             np.maximum.at(upper, column[done], above[done])
-            finished.append((mark[done], first[done], last[done]))
             mark, first, last = _split(mark[~done], first[~done], last[~done])
-        marks, firsts, lasts = (np.concatenate([part[index] for part in finished]) for index in range(3))
-        return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts), leaders
+        return lower, np.minimum(np.maximum(upper, lower), 1.0), leaders
 
     def _evaluate(
         self, directions: list[TwoCoinTails], mark: Whole, first: Whole, last: Whole, epsilons: Array
@@ -305,13 +267,3 @@ def _split(mark: Whole, first: Whole, last: Whole) -> tuple[Whole, Whole, Whole]
     """Halve every block."""
     middle = (first + last) // 2
     return np.concatenate([mark, mark]), np.concatenate([first, middle + 1]), np.concatenate([middle, last])
-
-
-def chord(left: float, value: float, right: float, epsilon: float) -> float:
-    """Return at least ``value · (e^right - e^epsilon)/(e^right - e^left)``.
-
-    A profile that is `value` at `left` and 0 at `right` lies below the chord in e^ε, because every
-    hockey-stick divergence is convex in e^ε.
-    """
-    ratio = (flint.arb(right) - epsilon).expm1() / (flint.arb(right) - left).expm1()
-    return ball_above(flint.arb(value) * ratio * (flint.arb(epsilon) - left).exp())

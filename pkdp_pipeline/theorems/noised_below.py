@@ -20,13 +20,13 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
-from pkdp_pipeline.theorems.bound import smallest_epsilon
+from pkdp_pipeline.theorems.bound import chord, invert, smallest_epsilon
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, Optimum, exponent_of, supremum
 from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, kept
-from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
-from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY, chord
+from pkdp_pipeline.theorems.thresholding import Threshold
+from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY
 
 _MIN_P = 1e-9
 """A smaller p is replaced by this one, which is sound."""
@@ -36,9 +36,6 @@ _MIN_NOISE = 1e-4
 
 _NEGLIGIBLE_CHANCE = 1e-18
 """Numbers of known people that are less likely are counted as if they told all."""
-
-_MAX_ROUNDS = 6
-"""Most ε at which an inversion looks at all numbers of people."""
 
 _KINKS = 24
 """A profile below ε0 is looked at first at this many ε."""
@@ -77,7 +74,7 @@ class NoisedBelow(Threshold):
     @property
     def slack(self) -> float:
         """Return how far above the best attacker found the search may stop."""
-        return max(SLACK, self._suppressed.slack)
+        return max(SLACK, self.suppression.slack)
 
     @property
     def from_epsilon(self) -> float:
@@ -92,13 +89,6 @@ class NoisedBelow(Threshold):
         return (*_first_points(start).tolist(), *(start + fall).tolist())
 
     @property
-    def _suppressed(self) -> Thresholding:
-        """Theorem A for the same people."""
-        return Thresholding(
-            theorem=self.theorem, k=self.k, p=self.p, cap=self.cap, known=self.known, active=self.active
-        )
-
-    @property
     def _appears(self) -> float:
         """At or above the chance that a count of 1 is published where one of 0 never is."""
         if not self.from_one or self.release_threshold is None:
@@ -107,7 +97,7 @@ class NoisedBelow(Threshold):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.maximum(self._suppressed.rounding(epsilons), EVALUATED)
+        return np.maximum(self.suppression.rounding(epsilons), EVALUATED)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -132,7 +122,7 @@ class NoisedBelow(Threshold):
         start = self.from_epsilon
         above = float(self.certified(np.array([start]))[0]) > target
         if above and not self.from_one:
-            epsilon = max(start, self._suppressed.smallest_epsilon(target))
+            epsilon = max(start, self.suppression.smallest_epsilon(target))
             if math.isinf(epsilon) or float(self.certified(np.array([epsilon]))[0]) <= target:
                 return epsilon
         if not above and self._searched:
@@ -151,30 +141,23 @@ class NoisedBelow(Threshold):
         searches = [
             KernelSearch(kernel, self._coins, np.zeros(1), 0.0, 0.0, exponent_of(best)) for kernel, _ in self._kernels()
         ]
-        others, share = max(more for _, more in self._kernels()), 1.0
+        others = max(more for _, more in self._kernels())
 
-        def towards(epsilon: float) -> float:
-            """Return the largest δ beside the worst numbers of people so far."""
+        def beside(people: list[int], epsilon: float) -> float:
+            """Return the largest δ of some numbers of people."""
             growth = np.exp(np.array([min(epsilon, self.from_epsilon)]))
-            return share * (others + max(float(s.beside(m, growth)[1][0]) for s in searches for m in leaders))
+            return others + max(float(s.beside(m, growth)[1][0]) for s in searches for m in people)
 
-        # Inversion by cutting planes: invert the δ of the worst numbers of people so far, raised by the gap of the last
-        # search; the search at that ε certifies it or adds its worst number. Only a certified ε is returned.
-        for _ in range(_MAX_ROUNDS):
-            epsilon = smallest_epsilon(towards, target, start=best)
-            if epsilon >= best:
-                break
-            certain = float(self.certified(np.array([epsilon]))[0])
-            if certain <= target:
-                best = epsilon
-                break
-            leaders |= {int(optimum.leader[0]) for optimum in self._optima(np.array([epsilon]))}
-            share = max(1.0, share * certain / towards(epsilon)) * (1.0 + self.slack)
-        return best
+        return invert(target, leaders, beside, self._look, least=best)
+
+    def _look(self, epsilon: float) -> tuple[float, list[int]]:
+        """Return what is certified at an ε, and the worst numbers of people there."""
+        point = np.array([epsilon])
+        return float(self.certified(point)[0]), [int(optimum.leader[0]) for optimum in self._optima(point)]
 
     def _from_noise_on(self, epsilons: Array) -> tuple[Array, Array]:
         """Return the bracket at ε from `from_epsilon` on."""
-        attained, certified = self._suppressed.bracket(epsilons)
+        attained, certified = self.suppression.bracket(epsilons)
         certified = np.array(
             [max(a, self._left(e, a)) for e, a in zip(epsilons.tolist(), certified.tolist(), strict=True)]
         )
@@ -212,7 +195,7 @@ class NoisedBelow(Threshold):
 
     def _below_noise(self, epsilons: Array, attained: float, certified: float) -> tuple[Array, Array]:
         """Return the bracket below `from_epsilon`, where it is (attained, certified)."""
-        above = np.array([chord(epsilon, self.from_epsilon, certified) for epsilon in epsilons.tolist()])
+        above = np.array([chord(epsilon, (0.0, 1.0), (self.from_epsilon, certified)) for epsilon in epsilons.tolist()])
         if not self._searched:
             return np.full(len(epsilons), attained), above
         optima = self._optima(epsilons)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
-from pkdp_pipeline.theorems.bound import Bound, smallest_epsilon
+from pkdp_pipeline.theorems.bound import Bound, invert
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import Array
@@ -32,9 +32,6 @@ _NEGLIGIBLE_PROBABILITY = 1e-25
 
 _MAX_EPSILON = 600.0
 """At a larger ε the profile is bounded by the one here."""
-
-_MAX_ROUNDS = 6
-"""Most ε at which an inversion looks at all numbers of people."""
 
 _BATCH_SIZE = 24
 """After so many numbers of people it is looked at whether more of them can tell more."""
@@ -111,24 +108,22 @@ class NoisyBetween(Bound):
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
-        most, best = self.numbers[-1:], math.inf
-        leaders = set(self.numbers[:: max(1, len(self.numbers) // 6)]) | set(most)
-        # Inversion by cutting planes: invert the largest δ of a few numbers of people, certify all numbers there, and
-        # add the worst of them until the certified δ reaches the target.
-        for _ in range(_MAX_ROUNDS):
-            epsilon = smallest_epsilon(partial(self._towards, tuple(sorted(leaders))), target, 1e-3)
-            if math.isinf(epsilon):
-                # The supremum over all numbers is at least that over these, so no ε reaches the target.
-                return math.inf
-            certain, leading = _searched(self, (epsilon,))
-            if certain[0] <= target:
-                best = min(best, epsilon)
-                break
-            leaders.add(leading)
-        return Bound.smallest_epsilon(self, target) if math.isinf(best) and most else best
+        if not self.numbers:
+            return Bound.smallest_epsilon(self, target)
+        people = sorted({*self.numbers[:: max(1, len(self.numbers) // 6)], self.numbers[-1]})
+        if self._beside(people, _MAX_EPSILON) > target:
+            return math.inf
+        best = invert(target, people, self._beside, self._look)
+        return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
-    def _towards(self, people: tuple[int, ...], epsilon: float) -> float:
-        return _largest_deltas(self, people, (min(epsilon, _MAX_EPSILON),))[0][0]
+    def _beside(self, people: list[int], epsilon: float) -> float:
+        """Return the largest δ of some numbers of people."""
+        return _largest_deltas(self, tuple(people), (min(epsilon, _MAX_EPSILON),))[0][0]
+
+    def _look(self, epsilon: float) -> tuple[float, list[int]]:
+        """Return what is certified at an ε, and the worst number of people there."""
+        (certain,), leading = _searched(self, (epsilon,))
+        return certain, [leading]
 
     @property
     def numbers(self) -> range:

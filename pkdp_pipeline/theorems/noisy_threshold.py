@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
-from pkdp_pipeline.theorems.bound import Bound, coarsest, smallest_epsilon
+from pkdp_pipeline.theorems.bound import Bound, coarsest, invert
 from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, Whole, row_of
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
@@ -21,7 +21,7 @@ from pkdp_pipeline.theorems.noisy_search import (
     ladder,
 )
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
-from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
+from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.waiting_pair import Pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -37,14 +37,8 @@ _MIN_P = 1e-9
 _BATCH_SIZE = 32
 """This many ε are searched at once."""
 
-_MAX_ROUNDS = 6
-"""Most ε at which an inversion looks at all numbers of people, before it is left to a plain search."""
-
 _MAX_ROUNDS_IN_BOX = 4
 """In a box, where a search is slow, it is left to the other theorems after this many."""
-
-_TARGET_TOLERANCE = 1e-3
-"""An inversion ends this close below the δ asked for, relatively."""
 
 _NEGLIGIBLE_SHARE = 1e-3
 """Numbers of known people that add less than this together, relatively, are not looked at."""
@@ -108,7 +102,7 @@ class NoisyThreshold(Threshold):
         """Return at most what the count tells without noise, of which noise only hides; 1 beside people known."""
         if self.known:
             return np.ones(len(epsilons))
-        return Thresholding(theorem=self.theorem, k=self.k, p=self.p, cap=self.cap).certified(epsilons)
+        return self.suppression.certified(epsilons)
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -123,30 +117,20 @@ class NoisyThreshold(Threshold):
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
         if self.out_of_reach or self.p < _MIN_P or max(self.k, self.release_threshold or 0) > MAX_NOISY_VALUES:
             return Bound.smallest_epsilon(self, target)
-        # Inversion by cutting planes: invert the δ of the worst numbers of people so far, raised by the gap of the last
-        # search; branch and bound at that ε certifies it or adds its worst numbers. Only a certified ε is returned.
-        channels = self._channels
-        people = np.stack(
-            ladder(channels, max(0, self.unknown, channels[-1].k - 1), math.inf if self.cap is None else self.cap)
+        first, most = self._channels, math.inf if self.cap is None else self.cap
+        people = zip(
+            *(part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most)), strict=True
         )
-        leaders: set[tuple[int, int]] = set()
-        share, best = 1.0 + 0.5 * self.slack, math.inf
-        for _ in range(_MAX_ROUNDS if self.p_min is None else _MAX_ROUNDS_IN_BOX):
-            epsilon = smallest_epsilon(partial(self._towards, people, share), target, _TARGET_TOLERANCE)
-            if math.isinf(epsilon):
-                break
-            optimum = self._optimum(np.array([epsilon]))
-            certain = float(optimum.top[0])
-            if self.p_min is not None and certain > target and not math.isinf(best):
-                break  # a search in a box may be cut short at a smaller ε and not at a larger one
-            best = min(best, epsilon) if certain <= target else best
-            leaders.add((int(optimum.leader[0, 0]), int(optimum.leader[1, 0])))
-            people = np.array(sorted(leaders)).T
-            of_leaders = self._towards(people, 1.0, epsilon)
-            if (1.0 - 3.0 * _TARGET_TOLERANCE) * target <= certain <= target or of_leaders == 0.0:
-                break
-            share = max(1.0, certain / of_leaders) * (1.0 + _TARGET_TOLERANCE)
+        rounds = {} if self.p_min is None else {"rounds": _MAX_ROUNDS_IN_BOX}
+        best = invert(target, people, self._towards, self._look, share=1.0 + 0.5 * self.slack, **rounds)
+        # In a box, where a search is slow, it is left to the other theorems.
         return Bound.smallest_epsilon(self, target) if math.isinf(best) and self.p_min is None else best
+
+    def _look(self, epsilon: float) -> tuple[float, list[tuple[int, int]]]:
+        """Return what is certified at an ε, and the worst numbers of people there."""
+        optimum = self._optimum(np.array([epsilon]))
+        low, high = optimum.leader[:, 0].tolist()
+        return float(optimum.top[0]), [(low, high)]
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
         """Return how many people at `p_min`, if declared, and how many at `p` are the worst attacker found."""
@@ -175,12 +159,11 @@ class NoisyThreshold(Threshold):
         lost = rest + under + UNDERFLOW_MASS
         return Pair(weight=weight[order], ratio=ratio[order], budget=2.0 * budget, first_only=lost, second_only=lost)
 
-    def _towards(self, people: Whole, share: float, epsilon: float) -> float:
-        """Return `share` times the largest δ of some numbers of people."""
+    def _towards(self, people: list[tuple[int, int]], epsilon: float) -> float:
+        """Return the largest δ of some numbers of people."""
         clipped = min(max(epsilon, _MIN_EPSILON), _MAX_EPSILON)
-        search = self.search(np.array([clipped]))
-        _, upper = search.exact(np.zeros(people.shape[1], dtype=np.int64), *people)
-        return min(1.0, share * float(upper.max()) + math.expm1(clipped) - math.expm1(min(clipped, epsilon)))
+        _, upper = self.search(np.array([clipped])).exact(np.zeros(len(people), dtype=np.int64), *np.array(people).T)
+        return float(upper.max()) + math.expm1(clipped) - math.expm1(min(clipped, epsilon))
 
     @property
     def out_of_reach(self) -> bool:

@@ -53,6 +53,13 @@ class Threshold(Bound):
     known: int = 0
     active: bool = False
 
+    @property
+    def suppression(self) -> Thresholding:
+        """Theorem A for the same people."""
+        return Thresholding(
+            theorem=self.theorem, k=self.k, p=self.p, cap=self.cap, known=self.known, active=self.active
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholding(Threshold):
@@ -220,10 +227,7 @@ class ValueThroughAbsence(Threshold):
 
     def _presence(self, epsilons: Array) -> Array:
         """Return what is attained by looking at the one cell only."""
-        presence = Thresholding(
-            theorem=self.theorem, k=self.k, p=self.p, cap=self.cap, known=self.known, active=self.active
-        )
-        return presence.bracket(epsilons)[0]
+        return self.suppression.bracket(epsilons)[0]
 
     def _spread(self) -> list[tuple[int, int]]:
         """Return some thresholds that are left where controlled people are in either cell."""

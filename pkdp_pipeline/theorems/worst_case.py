@@ -12,7 +12,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase
+from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase, chord
 from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below, float_above
 
 SAMPLER_LEEWAY = 2.0**-50
@@ -294,7 +294,7 @@ class GivenDependent(Derived, WorstCase):
         end = smallest[0]
         below = np.flatnonzero(left < 0.0)
         certified[below] = [
-            min(certified[index], chord(float(epsilons[index]), shift, end)) for index in below.tolist()
+            min(certified[index], chord(float(epsilons[index]), (0.0, 1.0), (shift, end))) for index in below.tolist()
         ]
         epsilon, delta = self.parameters
         certified = np.where(epsilons >= epsilon, np.minimum(certified, delta), np.minimum(1.0, certified))
@@ -352,14 +352,3 @@ def _sum(*numbers: float) -> float:
     """Return the sum of numbers of at least 0, rounded up."""
     total = math.fsum(numbers)
     return total if sum(number > 0.0 for number in numbers) < 2 else math.nextafter(total, math.inf)
-
-
-def chord(epsilon: float, end: float, value: float) -> float:
-    """Return at least the height at `epsilon` of the chord in e^ε from 1 at 0 to `value` at `end`.
-
-    Every profile is convex in e^ε and at most 1 at 0, so one that is at most `value` at `end` lies below the chord.
-    *Guarantee*: never below such a profile, for ε from 0 to `end`. *Rounding*: up.
-    """
-    with flint.ctx.workprec(128):
-        share = flint.arb(epsilon).expm1() / flint.arb(math.nextafter(end, math.inf)).expm1()
-        return min(1.0, ball_above(1 - share * (1 - flint.arb(value))))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import ALL, one_in, spread, thinned
 
-from pkdp_pipeline.theorems.counting import Counting, chord
+from pkdp_pipeline.theorems.bound import chord
+from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
 
@@ -225,10 +226,11 @@ def test_close_to_the_noise_a_chord_bounds():
 
 
 def test_the_chord_is_the_line_in_the_exponential():
-    assert chord(0.5, 0.25, 1.0, 0.5) == pytest.approx(0.25, rel=1e-14)
-    assert chord(0.5, 0.25, 1.0, 1.0) <= 1e-300
+    ends = (0.5, 0.25), (1.0, 0.0)
+    assert chord(0.5, *ends) == pytest.approx(0.25, rel=1e-14)
+    assert chord(1.0, *ends) <= 1e-15
     middle = 0.25 * (math.e - math.exp(0.75)) / (math.e - math.exp(0.5))
-    assert chord(0.5, 0.25, 1.0, 0.75) == pytest.approx(middle, rel=1e-12)
+    assert chord(0.75, *ends) == pytest.approx(middle, rel=1e-12)
 
 
 @pytest.mark.parametrize("people", [10**4, 10**6, 10**9])

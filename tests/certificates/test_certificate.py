@@ -283,7 +283,7 @@ def test_bounds_cannot_be_taken_from_another_certificate():
     stronger = certify(Count(k=500), AttackerModel(p_max=0.1))
     made = certify(Count(k=5), AttackerModel(p_max=0.1))
     for honest in (made, Certificate.from_json(made.to_json())):
-        for name, value in (("_applicable", stronger._applicable), ("_stored", stronger.to_json())):
+        for name, value in (("_promise", stronger._promise), ("_stored", stronger.to_json())):
             with pytest.raises(ValueError, match=name):
                 dataclasses.replace(honest, **{name: value})
 

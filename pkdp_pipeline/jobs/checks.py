@@ -19,6 +19,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.attacker import beside_groups
+from pkdp_pipeline.model.bins import Bins, grouping, with_groups
 from pkdp_pipeline.model.display import least_shown
 from pkdp_pipeline.model.keys import Domain, sort_rank
 from pkdp_pipeline.model.mechanisms import noised_below, value_columns
@@ -249,7 +250,7 @@ def _schema(release: Release, requested: ReleaseTable) -> list[str]:
         problems.append("count must hold whole numbers")
     certificate = release.certificate
     if certificate.mechanism != beside_groups(
-        requested.mechanism, requested.by, requested.protects, certificate.attacker
+        requested.mechanism, grouping(requested.cells_by), requested.protects, certificate.attacker
     ):
         problems.append("its certificate must be about the mechanism that the job asks for")
     if requested.by is None and list(map(len, table.rows)) != [1]:
@@ -299,9 +300,14 @@ def _cells(table: Sequence[Sequence[Key]], requested: ReleaseTable) -> list[str]
     if requested.by is None:
         return []
     cells = [tuple(row[: len(requested.by)]) for row in table]
+    groups = {place: entry for place, entry in enumerate(requested.cells_by or ()) if isinstance(entry, Bins)}
     if requested.domain is not None:
-        declared = Domain.parse(requested.by, requested.domain)
+        declared = Domain.parse(requested.by, with_groups(requested.domain, groups.values()))
         return [] if cells == list(declared.cells) else ["its cells must be those of the domain, in its order"]
     if len(set(cells)) < len(cells):
         return ["no cell may be in it twice"]
-    return [] if cells == sorted(cells, key=sort_rank) else ["its rows must be sorted by the by-columns"]
+    ranks = [
+        tuple(groups[position].place(key) if position in groups else key for position, key in enumerate(cell))
+        for cell in cells
+    ]
+    return [] if ranks == sorted(ranks, key=sort_rank) else ["its rows must be sorted by the by-columns"]

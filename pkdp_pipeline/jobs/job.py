@@ -33,6 +33,7 @@ from pkdp_pipeline.jobs.tables import (
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups
+from pkdp_pipeline.model.bins import grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import MissingUnit, OneCell, Question, Spelling
@@ -155,7 +156,7 @@ class Job(Declarations):
 
     def kind(self, release: ReleaseTable) -> Kind:
         """Return how a release stands beside others about the same people; see `kind_of`."""
-        arguments = (release.mechanism, release.by, release.protects, self.attacker_of(release))
+        arguments = (release.mechanism, grouping(release.cells_by), release.protects, self.attacker_of(release))
         return "total" if asks_for_totals(*arguments) else kind_of(release.mechanism, release.protects)
 
     def claims(self, release: ReleaseTable) -> bool:
@@ -270,10 +271,12 @@ class Job(Declarations):
                 cells = {name: getattr(release, name) for name in named if getattr(release, name) is not None}
         try:
             return Question(
-                mechanism=beside_groups(release.mechanism, release.by, release.protects, self.attacker_of(release)),
+                mechanism=beside_groups(
+                    release.mechanism, grouping(release.cells_by), release.protects, self.attacker_of(release)
+                ),
                 protects=release.protects,
                 unit=self.unit,
-                by=release.by,
+                by=release.cells_by,
                 domain=release.domain,
                 where=release.where,
                 missing_unit=self.missing_unit,

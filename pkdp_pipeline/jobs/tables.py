@@ -23,6 +23,7 @@ from pkdp_pipeline.clock import today, zones
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import Address, PathName, PluginText, local, placed
 from pkdp_pipeline.jobs.outputs.files import FORMATS
+from pkdp_pipeline.model.bins import Bins, Calendar
 from pkdp_pipeline.model.display import Display, Mode, PerturbationTable, read_display
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.period import Every, Period
@@ -38,6 +39,7 @@ from pkdp_pipeline.releases.options import (
     Table,
     TableOf,
     keys_of,
+    one_or_list,
 )
 
 if TYPE_CHECKING:
@@ -385,6 +387,35 @@ else:
     _StepsTable = create_model("_StepsTable", __base__=Table, **_STEPS)
 
 
+class BinsTable(Table):
+    """An entry of ``by``: a column whose values are counted in groups."""
+
+    column: Name = Field(description="The column.")
+    bins: Annotated[tuple[int | float, ...], Field(strict=False, min_length=1)] | Calendar = Field(
+        description='Public edges, as in [0, 18, 65]; or "week", "month", "quarter" or "year" of a date.'
+    )
+
+    @model_validator(mode="after")
+    def _is_a_grouping(self) -> Self:
+        self.value  # noqa: B018 - its rules are checked when it is made
+        return self
+
+    @cached_property
+    def value(self) -> Bins:
+        """The by-column and its groups."""
+        return Bins(self.column, self.bins)
+
+
+def _one_or_several(value: object) -> object:
+    entries = value if isinstance(value, list | tuple) else [value]
+    names = [entry.get("column") if isinstance(entry, dict) else getattr(entry, "column", entry) for entry in entries]
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError("must be a column name or a list of column names, or of { column = …, bins = … }.")
+    if len(set(names)) < len(names):
+        raise ValueError("names a column twice.")
+    return tuple(entries)
+
+
 class ReleaseTable(_StepsTable):
     """``[[release]]``: a histogram when it has ``by``, a count otherwise."""
 
@@ -392,7 +423,19 @@ class ReleaseTable(_StepsTable):
         description="The name of the release's files and tables: letters, digits, _ and -.",
         examples=["aircraft_by_carrier"],
     )
-    by: Columns | None = Field(default=None, description="Columns whose values are the cells; without it, a count.")
+    grouped_by: (
+        Annotated[
+            tuple[Name | BinsTable, ...],
+            BeforeValidator(_one_or_several),
+            Field(strict=False, min_length=1, json_schema_extra=one_or_list),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        alias="by",
+        description='Columns whose values are the cells, also in groups, as { column = "age", bins = [0, 18, 65] }; '
+        "without it, a count.",
+    )
     where: Name | None = Field(
         default=None,
         description='Which rows count: a boolean column\'s name, or a query such as "distance > 500".',
@@ -432,6 +475,20 @@ class ReleaseTable(_StepsTable):
             raise ValueError("k_complement is for counts: remove it, or remove by.")
         self.mechanism  # noqa: B018 - its rules are checked when it is made
         return self
+
+    @property
+    def by(self) -> tuple[str, ...] | None:
+        """The names of the columns whose values are the cells; None for a count."""
+        if self.grouped_by is None:
+            return None
+        return tuple(entry if isinstance(entry, str) else entry.column for entry in self.grouped_by)
+
+    @property
+    def cells_by(self) -> tuple[str | Bins, ...] | None:
+        """The same columns, with their groups."""
+        if self.grouped_by is None:
+            return None
+        return tuple(entry if isinstance(entry, str) else entry.value for entry in self.grouped_by)
 
     @cached_property
     def mechanism(self) -> Mechanism:

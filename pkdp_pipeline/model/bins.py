@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
@@ -66,6 +66,10 @@ class Bins:
     def below(self) -> tuple[Condition, ...]:
         """For each edge the condition that a value is below it, as a predicate has it."""
         return () if isinstance(self.edges, str) else tuple(Condition(self.column, "<", edge) for edge in self.edges)
+
+    def place(self, name: Any) -> Any:
+        """Return where a group stands among the others, a missing one last; weeks and the like stand as their names."""
+        return name if isinstance(self.edges, str) or name is None else self.names.index(name)
 
     def of_day(self, day: date) -> str:
         """Return the name of the week, month, quarter or year of a day."""
@@ -145,3 +149,15 @@ def named(by: Any) -> tuple[Any, dict[str, Bins]]:
         return by, {}
     grouped = {entry.column: entry for entry in by if isinstance(entry, Bins)}
     return [entry.column if isinstance(entry, Bins) else entry for entry in by], grouped
+
+
+def grouping(by: Sequence[str | Bins] | None) -> tuple[str, ...] | None:
+    """Return by-columns as they group people: two of one name whose values are grouped otherwise are not the same."""
+    return None if by is None else tuple(entry.spelled if isinstance(entry, Bins) else entry for entry in by)
+
+
+def with_groups(domain: Any, groups: Iterable[Bins]) -> Any:
+    """Return a domain that gives the values of columns, with the groups of those columns that it leaves out."""
+    if not isinstance(domain, Mapping):
+        return domain
+    return {**domain, **{entry.column: entry.labels for entry in groups if entry.column not in domain}}

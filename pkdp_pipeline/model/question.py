@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.bins import Bins, named
+from pkdp_pipeline.model.bins import Bins, grouping, named, with_groups
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.keys import Domain
@@ -208,10 +208,8 @@ class Question(Selection):
             self._check_totals()
         if self.domain is not None:
             if not isinstance(self.domain, Domain):
-                if isinstance(self.domain, Mapping):
-                    listed = {name: grouped.labels for name, grouped in self.bins.items() if name not in self.domain}
-                    object.__setattr__(self, "domain", {**self.domain, **listed})
-                object.__setattr__(self, "domain", Domain.parse(self.by, self.domain))
+                listed = with_groups(self.domain, self.bins.values())
+                object.__setattr__(self, "domain", Domain.parse(self.by, listed))
             return
         if isinstance(self.mechanism, Histogram):
             object.__setattr__(self, "mechanism", self.mechanism.of_found_cells())
@@ -270,8 +268,8 @@ class Question(Selection):
 
     @property
     def grouping(self) -> tuple[str, ...]:
-        """The by-columns as they group people: two of one name whose values are grouped otherwise are not the same."""
-        return tuple(self.bins[name].spelled if name in self.bins else name for name in self.by)
+        """The by-columns as they group people; see `model.bins.grouping`."""
+        return grouping([self.bins.get(name, name) for name in self.by]) or ()
 
     @property
     def is_total(self) -> bool:

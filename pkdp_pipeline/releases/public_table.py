@@ -169,17 +169,12 @@ def _of_found_cells(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def _in_order(table: pd.DataFrame, question: Question) -> pd.DataFrame:
     """Return the rows in the order of their keys; groups of values are in the order of the values."""
-    places = {
-        name: {group: place for place, group in enumerate(groups.names)}
-        for name, groups in question.bins.items()
-        if not isinstance(groups.edges, str)
-    }
-    return table.sort_values(
-        by=list(question.by),
-        na_position="last",
-        ignore_index=True,
-        key=lambda column: column.map(places[column.name]) if column.name in places else column,
-    )
+
+    def ranked(column: pd.Series[Any]) -> pd.Series[Any]:
+        groups = question.bins.get(str(column.name))
+        return column if groups is None else column.map(groups.place, na_action="ignore")
+
+    return table.sort_values(by=list(question.by), na_position="last", ignore_index=True, key=ranked)
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:

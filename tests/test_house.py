@@ -79,7 +79,7 @@ LINES = {
     "schemas": 42,
     # Rules of display, read, written and checked once for every door; secret samples and their evidence. By-columns in
     # groups of values (100), and texts that are rendered from values (33).
-    "model": 2_950,
+    "model": 2_961,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     "theorems": 5_261,
@@ -95,14 +95,14 @@ LINES = {
     # By-columns in groups, in SQL, in Narwhals and in pandas (103).
     "engines": 2_205,
     # Marks and displayed numbers in the public table; estimates, weighted totals.
-    "releases": 1_812,
+    "releases": 1_818,
     "sql": 1_398,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
     # By-columns in groups, as a job file writes them and its checks know them (53).
-    "jobs": 4_005,
+    "jobs": 4_012,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
-    "cli": 1_515,
+    "cli": 1_505,
     "duckdb": 13,
     "extras": 2,
     # What an attacker sees is enumerated once for every ε, and one number by lists: `pkdp verify` takes a third (30).
@@ -115,9 +115,9 @@ LINES = {
     "extras/plan": 2_350,
     "extras/report": 3_773,
     # With the dialogue of `init`, the only one there is (175), which cli had.
-    "extras/start": 854,
+    "extras/start": 866,
     # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange. Code lists.
-    "extras/tables": 679,
+    "extras/tables": 673,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_929,
 }
@@ -688,7 +688,7 @@ def test_the_top_level_holds_what_it_should():
 
 
 def test_modules_are_short():
-    long = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    long = {inside(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
     assert {name: lines for name, lines in long.items() if lines > 400} == {}
 
 

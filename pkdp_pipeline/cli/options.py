@@ -6,9 +6,8 @@ import functools
 import inspect
 import json
 import math
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from fractions import Fraction
 from functools import partial
@@ -155,21 +154,6 @@ def several(days: int, evidence: list[str] | None) -> Callable[[Certificate], Ce
         return certificate if times == 1 else compose([(certificate, times)], declared)
 
     return together
-
-
-def at_a_terminal() -> bool:
-    """Return whether there is somebody to ask."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-@contextmanager
-def leaving() -> Iterator[None]:
-    """Let those who are asked leave, before anything is written."""
-    try:
-        yield
-    except (EOFError, KeyboardInterrupt):
-        typer.echo("\nLeft. Nothing was written.")
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def taking(name: str, options: Options, make: Callable[..., object]) -> Callable[[Command], Command]:

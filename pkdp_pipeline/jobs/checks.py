@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError, InputCheckError
 from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectations
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
-from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.attacker import beside_groups
 from pkdp_pipeline.model.bins import Bins, grouping, with_groups
 from pkdp_pipeline.model.display import least_shown

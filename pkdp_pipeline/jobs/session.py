@@ -30,7 +30,7 @@ from pkdp_pipeline.releases.publish import Counted, Publication, publish
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.jobs.tables import ReleaseTable
+    from pkdp_pipeline.jobs.release_tables import ReleaseTable
     from pkdp_pipeline.releases.release import Release
 
 

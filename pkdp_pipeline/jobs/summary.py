@@ -13,7 +13,7 @@ from pkdp_pipeline.releases.printed import asked_sentence, noise_sentence, publi
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.records import JobResult
-    from pkdp_pipeline.jobs.tables import ReleaseTable
+    from pkdp_pipeline.jobs.release_tables import ReleaseTable
     from pkdp_pipeline.releases.release import Release
 
 

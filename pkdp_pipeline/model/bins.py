@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,6 +17,8 @@ Calendar = Literal["week", "month", "quarter", "year"]
 """The parts of the calendar that dates are grouped by; weeks are those of ISO 8601."""
 
 _MAX_EDGES = 200
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_NAME = re.compile(f"(under )?{_NUMBER}(?:–{_NUMBER}| or more| to under {_NUMBER})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def named(by: Any) -> tuple[Any, dict[str, Bins]]:
     if isinstance(by, str) or not isinstance(by, Sequence):
         return by, {}
     grouped = {entry.column: entry for entry in by if isinstance(entry, Bins)}
-    return [entry.column if isinstance(entry, Bins) else entry for entry in by], grouped
+    return tuple(entry.column if isinstance(entry, Bins) else entry for entry in by), grouped
 
 
 def grouping(by: Sequence[str | Bins] | None) -> tuple[str, ...] | None:
@@ -161,3 +164,14 @@ def with_groups(domain: Any, groups: Iterable[Bins]) -> Any:
     if not isinstance(domain, Mapping):
         return domain
     return {**domain, **{entry.column: entry.labels for entry in groups if entry.column not in domain}}
+
+
+def group_order(names: Iterable[Any]) -> dict[Any, float] | None:
+    """Return where groups of numbers stand among one another, by their names; None where some text is no such name."""
+    places = {}
+    for name in names:
+        match = _NAME.fullmatch(name) if isinstance(name, str) else None
+        if match is None:
+            return None
+        places[name] = -math.inf if match[1] else float(match[2])
+    return places

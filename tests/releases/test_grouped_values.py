@@ -39,7 +39,18 @@ def test_found_groups_are_in_the_order_of_their_values() -> None:
     assert table["age"].tolist() == ["under 0", "0–4", "5–9", "10–99", "100 or more"]
     assert table["count"].tolist() == [10, 5, 5, 90, 40]
     wide = people(*range(-10, 140)).pkdp.histogram([groups, "sex"], unit="person", k=2, attacker=ATTACKER)
-    assert list(wide.crosstab("sex", "age").columns) == ["0–4", "5–9", "10–99", "100 or more", "under 0"]
+    assert list(wide.crosstab("sex", "age").columns) == list(groups.names)
+
+
+def test_groups_in_their_order_are_verified(tmp_path) -> None:
+    groups = pkdp.bins("age", [0, 5, 10, 100])
+    release = people(*range(-10, 140)).pkdp.histogram([groups, "sex"], unit="person", k=2, attacker=ATTACKER)
+    release.to_parquet(tmp_path / "groups.parquet")
+    claims = {claim.key: claim.outcome for claim in pkdp.verify(tmp_path / "groups.parquet").claims}
+    assert "fail" not in claims.values()
+    turned = release.table.iloc[::-1].reset_index(drop=True)
+    type(release).seal(turned, release.certificate).to_parquet(tmp_path / "turned.parquet")
+    assert "fail" in {claim.outcome for claim in pkdp.verify(tmp_path / "turned.parquet").claims}
 
 
 def test_a_value_below_the_first_edge_is_not_declared() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import typer
+
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.cli.options import EVIDENCE, share
+from pkdp_pipeline.cli.options import EVIDENCE, INTERRUPTED, share
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -26,6 +30,21 @@ _LARGE_K = 1_000_000
 @cache
 def _questions() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
+
+
+def at_a_terminal() -> bool:
+    """Return whether there is somebody to ask."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """Let those who are asked leave, before anything is written."""
+    try:
+        yield
+    except (EOFError, KeyboardInterrupt):
+        typer.echo("\nLeft. Nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 class _BackError(Exception):

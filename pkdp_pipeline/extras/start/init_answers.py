@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from pkdp_pipeline.cli.documents import message_of
-from pkdp_pipeline.cli.options import at_a_terminal, leaving, read_evidence_flags
+from pkdp_pipeline.cli.options import read_evidence_flags
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError, PkdpError
-from pkdp_pipeline.extras.start.dialogue import Asker, ask_attacker, ask_evidence, ask_known
+from pkdp_pipeline.extras.start.dialogue import Asker, ask_attacker, ask_evidence, ask_known, at_a_terminal, leaving
 from pkdp_pipeline.extras.start.init_text import DAYS, EVERY, ONE_NUMBER, Draft, how_to_give, only_one, stem_of
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.tables.words import hidden_below, marker
+from pkdp_pipeline.model.bins import group_order
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.question import column_names
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _MARGIN = "Total"
 _MAX_CELLS = 1_000_000
 """A wide table has at most so many cells: found cells of two columns with many values have no use side by side."""
-
-_NUMBERS = re.compile(r"(\d+)")
 
 _Group = tuple[Key, ...]
 
@@ -99,7 +97,7 @@ class _Cells:
         """Return the groups in the domain's order, or sorted where cells were found in the data."""
         groups = self.frame[list(names)].drop_duplicates()
         if self.unlisted:
-            groups = groups.sort_values(by=list(names), na_position="last", key=_natural)
+            groups = groups.sort_values(by=list(names), na_position="last", key=_in_group_order)
         return _keys(groups, names)
 
     def texts(self, names: tuple[str, ...]) -> Mapping[_Group, int | str]:
@@ -165,15 +163,10 @@ class _Cells:
         return frame
 
 
-def _natural(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return what a column is sorted by: of texts, their numbers and what is between; "5–9" is before "10–19"."""
-    if not pd.api.types.is_string_dtype(column.dtype):
-        return column
-    texts = {
-        text: [part.zfill(20) if part.isdecimal() else part for part in _NUMBERS.split(text)]
-        for text in column.dropna()
-    }
-    return column.map({text: "".join(parts) for text, parts in texts.items()})
+def _in_group_order(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return what a column is sorted by: of groups of values, as "5–9" and "10 or more", where these stand."""
+    places = group_order(column.dropna())
+    return column if places is None else column.map(places)
 
 
 def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[_Group]:

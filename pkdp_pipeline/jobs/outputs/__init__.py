@@ -15,7 +15,7 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.tables import ReleaseTable
+    from pkdp_pipeline.jobs.release_tables import ReleaseTable
 
 __all__ = ["Output", "check_outputs", "write_outputs"]
 

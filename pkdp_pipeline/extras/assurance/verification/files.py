@@ -37,6 +37,7 @@ from pkdp_pipeline.model import display
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, key_columns, noised_below, value_columns
 from pkdp_pipeline.plugins import view
+from pkdp_pipeline.releases.public_table import is_ordered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -372,8 +373,7 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
         raise BrokenError("Cells are found in the data, and the certificate is about declared ones.")
     if bool(table["count"].isna().any()):
         raise BrokenError("Cells are found in the data, so a suppressed one has no row; here one has.")
-    ordered = keys.sort_values(by=by, na_position="last", ignore_index=True)
-    if not ordered.equals(keys.reset_index(drop=True)):
+    if not is_ordered(keys):
         raise BrokenError("Cells that are found in the data are published in their order; these rows are not in it.")
     return f"{len(table)} cells, each once and in order; none of them is suppressed."
 

@@ -1,0 +1,206 @@
+"""The table ``[[release]]`` of a job file: by-columns, domain, and the steps of its mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationInfo, create_model, model_validator
+
+from pkdp_pipeline.jobs.environment import local, placed
+from pkdp_pipeline.model.bins import Bins, Calendar
+from pkdp_pipeline.model.display import Display, Mode, PerturbationTable, read_display
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects
+from pkdp_pipeline.model.question import OneCell, Undeclared
+from pkdp_pipeline.releases.options import (
+    AttackerTable,
+    Cells,
+    Columns,
+    FileName,
+    Name,
+    Table,
+    TableOf,
+    keys_of,
+    one_or_list,
+)
+
+
+def _rows_of_file(value: Any, info: ValidationInfo) -> Any:
+    """Return the rows of the CSV file that is named, as they would be written; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    return PerturbationTable.read_csv(placed(str(local(value)), info)).to_dict()["perturbation"]
+
+
+class DisplayTable(TableOf[Any]):
+    """``display``: how every published count is shown; one rule."""
+
+    rounding: int | None = Field(default=None, description="As multiples of this number.", examples=[5])
+    mode: Mode | None = Field(
+        default=None, description="Of rounding: to the nearest multiple (default), down, or the middle between two."
+    )
+    bands: list[int] | None = Field(
+        default=None,
+        description='In bands, by the first count of each: "0–9", "10–19" and so on. A table holds that count.',
+        examples=[[0, 10, 20, 50]],
+    )
+    random_rounding: int | None = Field(
+        default=None, description="As a neighbouring multiple of this number, drawn without bias.", examples=[3]
+    )
+    perturbation: Annotated[
+        list[list[int | float]] | None,
+        BeforeValidator(_rows_of_file, json_schema_input_type=list[list[int | float]] | str | None),
+    ] = Field(
+        default=None,
+        description="Drawn from a public table: rows of count, shown number and probability, or the path of a CSV file "
+        "with these columns.",
+        examples=["table.csv"],
+    )
+
+    @staticmethod
+    def _made(**given: Any) -> Display:
+        return read_display({name: value for name, value in given.items() if value is not None})
+
+
+_STEPS: dict[str, Any] = {
+    **keys_of(Count, {"noise": None, "display": None}),
+    **keys_of(
+        Histogram,
+        {
+            "noise": TableOf[GeometricNoise] | None,
+            "below": Literal["suppress", "noise"],
+            "cells_per_unit": int | None,
+            "display": DisplayTable | None,
+            "totals": None,
+        },
+    ),
+}
+"""The steps of a mechanism, as keys; those of a count and of a histogram together."""
+
+if TYPE_CHECKING:
+
+    class _StepsTable(Table):
+        display: DisplayTable | None
+
+else:
+    _StepsTable = create_model("_StepsTable", __base__=Table, **_STEPS)
+
+
+class BinsTable(Table):
+    """An entry of ``by``: a column whose values are counted in groups."""
+
+    column: Name = Field(description="The column.")
+    bins: Annotated[tuple[int | float, ...], Field(strict=False, min_length=1)] | Calendar = Field(
+        description='Public edges, as in [0, 18, 65]; or "week", "month", "quarter" or "year" of a date.'
+    )
+
+    @model_validator(mode="after")
+    def _is_a_grouping(self) -> Self:
+        self.value  # noqa: B018 - its rules are checked when it is made
+        return self
+
+    @cached_property
+    def value(self) -> Bins:
+        """The by-column and its groups."""
+        return Bins(self.column, self.bins)
+
+
+def _one_or_several(value: object) -> object:
+    entries = value if isinstance(value, list | tuple) else [value]
+    names = [entry.get("column") if isinstance(entry, dict) else getattr(entry, "column", entry) for entry in entries]
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError("must be a column name or a list of column names, or of { column = …, bins = … }.")
+    if len(set(names)) < len(names):
+        raise ValueError("names a column twice.")
+    return tuple(entries)
+
+
+class ReleaseTable(_StepsTable):
+    """``[[release]]``: a histogram when it has ``by``, a count otherwise."""
+
+    name: FileName = Field(
+        description="The name of the release's files and tables: letters, digits, _ and -.",
+        examples=["aircraft_by_carrier"],
+    )
+    grouped_by: (
+        Annotated[
+            tuple[Name | BinsTable, ...],
+            BeforeValidator(_one_or_several),
+            Field(strict=False, min_length=1, json_schema_extra=one_or_list),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        alias="by",
+        description='Columns whose values are the cells, also in groups, as { column = "age", bins = [0, 18, 65] }; '
+        "without it, a count.",
+    )
+    where: Name | None = Field(
+        default=None,
+        description='Which rows count: a boolean column\'s name, or a query such as "distance > 500".',
+    )
+    domain: Cells | None = Field(
+        default=None,
+        description="The public cells, in the order in which they are published; without it, only cells that reach k "
+        "appear.",
+    )
+    undeclared: Undeclared = Field(
+        default="error", description="People whose cell is not in the domain: the job stops, or they count as absent."
+    )
+    one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
+    order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
+    protects: Protects = Field(
+        default="presence",
+        description='Whether a person is there, or which cell she is in. With "value", a count of '
+        "everybody is an exact total; [[attacker.leakage]] has to declare that attackers know it.",
+    )
+    attacker: AttackerTable | None = Field(
+        default=None, description="Instead of the job's [attacker], as a whole; its keys are not mixed with these."
+    )
+
+    @model_validator(mode="after")
+    def _is_a_mechanism(self) -> Self:
+        if self.by is None:
+            for key in ("domain", "one_cell", "order_by", "cells_per_unit"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
+            if self.protects == "value" and (self.where is not None or self.mechanism != Count()):
+                raise ValueError(
+                    'protects = "value" is about the cells of a histogram: add by, or remove protects. A count has it '
+                    "where it is the exact number of all people: without where, k, k_complement, noise and "
+                    "release_threshold."
+                )
+        elif "k_complement" in self._steps:
+            raise ValueError("k_complement is for counts: remove it, or remove by.")
+        self.mechanism  # noqa: B018 - its rules are checked when it is made
+        return self
+
+    @property
+    def by(self) -> tuple[str, ...] | None:
+        """The names of the columns whose values are the cells; None for a count."""
+        if self.grouped_by is None:
+            return None
+        return tuple(entry if isinstance(entry, str) else entry.column for entry in self.grouped_by)
+
+    @property
+    def cells_by(self) -> tuple[str | Bins, ...] | None:
+        """The same columns, with their groups."""
+        if self.grouped_by is None:
+            return None
+        return tuple(entry if isinstance(entry, str) else entry.value for entry in self.grouped_by)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism this release runs."""
+        kind: type[Count | Histogram] = Count if self.by is None else Histogram
+        own = {field.name for field in fields(kind)}
+        mechanism: Mechanism = kind(**{name: step for name, step in self._steps.items() if name in own})
+        found_cells = isinstance(mechanism, Histogram) and self.domain is None
+        return mechanism.of_found_cells() if found_cells else mechanism  # type: ignore[union-attr]
+
+    @property
+    def _steps(self) -> dict[str, Any]:
+        """The steps that are written, as values."""
+        steps = ((name, getattr(self, name)) for name in _STEPS)
+        return {name: step.value if isinstance(step, TableOf) else step for name, step in steps if step is not None}

@@ -18,6 +18,7 @@ SCHEMA = Path(__file__).parents[2] / "pkdp_pipeline" / "schemas" / "job.v1.json"
 _TITLES = {
     "AboutTable": "[about]",
     "AttackerTable": "[attacker]",
+    "BinsTable": "by, a column in groups",
     "BudgetTable": "[[budget]]",
     "ChecksTable": "[checks]",
     "DisplayTable": "display",

@@ -102,7 +102,7 @@ class Certificate(ABC):
 
     @abstractmethod
     def extent(self, delta: float = 1e-6) -> tuple[str, ...]:
-        """Return the sentences of `protection`; the first is a `Protection`, where something is protected."""
+        """Return the sentences of `protection` at `delta`; the first is a `Protection` where something is hidden."""
 
     def protection(self, delta: float = 1e-6) -> str:
         """Return what the statement at `delta` protects and what it does not, in plain English."""

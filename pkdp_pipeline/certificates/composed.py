@@ -233,7 +233,7 @@ class ComposedCertificate(Certificate):
         return tuple(dict.fromkeys((*listed, *assumed, *sentences.leaking(self.leakage))))
 
     def extent(self, delta: float = 1e-6) -> tuple[str, ...]:
-        """Return the sentences of `protection`; the first is a `Protection`, where something is protected."""
+        """Return the sentences of `protection` at `delta`; the first is a `Protection` where something is hidden."""
         return self.parts[0][0].extent(delta) if self.rule == "single" else (self._promise.protection,)
 
     def sentence(self, delta: float = 1e-6, *, below: Iterable[Certificate] = ()) -> Worded:

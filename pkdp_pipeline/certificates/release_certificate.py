@@ -188,7 +188,7 @@ class ReleaseCertificate(Certificate):
         return replace(self, attacker=self.attacker.against_anyone())
 
     def extent(self, delta: float = 1e-6) -> tuple[str, ...]:
-        """Return the sentences of `protection`; the first is a `Protection`, where something is protected."""
+        """Return the sentences of `protection` at `delta`; the first is a `Protection` where something is hidden."""
         target, theorem = probability("delta", delta), self.theorems[-1]
         if self.partial_bounds:
             _, theorem = self._partial_statement(target, self._partial.epsilon(target))

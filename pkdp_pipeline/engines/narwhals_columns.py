@@ -126,13 +126,23 @@ def grouped(groups: Bins, values: nw.Expr, rows: nw.LazyFrame[Any], schema: Mapp
     if isinstance(groups.edges, str):
         zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
         groups.holds("date" if isinstance(dtype, nw.Date | nw.Datetime) and not zoned else None)
-        return _calendar(groups.edges, values)
+        # A year that has no name in Python is missing.
+        moments = _to_microseconds(values, dtype) if rows.implementation.is_ibis() else values
+        return nw.when(moments.dt.year().is_between(1, 9999)).then(_calendar(groups.edges, moments))
     groups.holds("real" if isinstance(dtype, (*_WHOLE, *_REAL, nw.Decimal)) else None)
     named: nw.Expr = nw.when(~values.is_null()).then(nw.lit(groups.names[-1]))
     for below, name in zip(reversed(groups.below), reversed(groups.names[:-1]), strict=True):
         hit = cast("nw.Expr", condition(below, rows, schema))
         named = nw.when(hit).then(nw.lit(name)).otherwise(named)
     return named
+
+
+def _to_microseconds(values: nw.Expr, dtype: Any) -> nw.Expr:
+    """Return times without their nanoseconds, which DuckDB rounds, before 1970 towards it, where a date is meant."""
+    if getattr(dtype, "time_unit", "") != "ns":
+        return values
+    cut = values.cast(nw.Datetime("us"))
+    return nw.when(cut.cast(dtype) <= values).then(cut).otherwise(cut - nw.lit(timedelta(microseconds=1)))
 
 
 def _calendar(part: str, values: nw.Expr) -> nw.Expr:
@@ -288,10 +298,8 @@ class _Expressions:
         return self._answer(condition.operator, values, self._literal(dtype, condition.constants[0]))
 
     def _part(self, part: Part, dtype: Any, values: nw.Expr) -> nw.Expr:
-        if self._engine.is_ibis() and getattr(dtype, "time_unit", "") == "ns":
-            # DuckDB rounds nanoseconds, before 1970 towards it, where only a date is asked for.
-            cut = values.cast(nw.Datetime("us"))
-            values = nw.when(cut.cast(dtype) <= values).then(cut).otherwise(cut - nw.lit(timedelta(microseconds=1)))
+        if self._engine.is_ibis():
+            values = _to_microseconds(values, dtype)
         number: nw.Expr = _weekday(values) if part == "weekday" else getattr(values.dt, part)().cast(nw.Int64)
         return number
 

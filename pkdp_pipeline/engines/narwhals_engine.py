@@ -135,7 +135,8 @@ class Source:
             for short, name in zip(numbered(letter, len(names)), names, strict=True)
         }
         for short, name in zip(numbered("b", len(question.by)), question.by, strict=True):
-            if name in question.bins:
+            # A column that says nothing of what it would hold has no group.
+            if name in question.bins and name not in self._empty:
                 columns[short] = grouped(question.bins[name], columns[short], self._lazy, self.schema)
         return columns
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.model.bins import Bins
-from pkdp_pipeline.model.keys import canonical_key, kind_of_dtype
+from pkdp_pipeline.model.keys import kind_of_dtype
 from pkdp_pipeline.model.predicate import Condition
 
 
@@ -20,13 +22,14 @@ def grouped_values(column: pd.Series[Any], groups: Bins) -> pd.Series[Any]:
     Raises `ArgumentError` if the column holds no values of the kind that is grouped.
     """
     kind = kind_of_dtype(column.dtype)
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "empty":
+        # A column that says nothing of what it would hold has no group.
+        return pd.Series(pd.array([None] * len(column), dtype="str"), index=column.index, name=column.name)
     groups.holds(None if isinstance(column.dtype, pd.CategoricalDtype | pd.SparseDtype) else kind)
+    texts: Any
     if isinstance(groups.edges, str):
         codes, distinct = column.factorize()
-        values = [canonical_key(value) for value in distinct]
-        # A day outside the years 1 to 9999 is no value of Python's, and missing.
-        names = [groups.of_day(value) if value is not None and 1 <= value.year <= 9999 else None for value in values]
-        texts = pd.Series([*names, None], dtype="str").array.take(codes)
+        texts = pd.Series([*map(groups.of_day, _days(distinct)), None], dtype="str").array.take(codes)
     else:
         # A value is in the group of as many edges as it is not below.
         frame, places = pd.DataFrame({column.name: column}), np.zeros(len(column), dtype=np.int64)
@@ -34,8 +37,17 @@ def grouped_values(column: pd.Series[Any], groups: Bins) -> pd.Series[Any]:
             places += ~_hits(frame, condition)
         places[plain(column).isna().to_numpy(dtype=bool)] = -1
         texts = pd.Categorical.from_codes(places, pd.Index(groups.names, dtype="str"))
-    result: pd.Series[Any] = pd.Series(texts, index=column.index, name=column.name)
-    return result
+    return pd.Series(texts, index=column.index, name=column.name)
+
+
+def _days(distinct: Any) -> Iterator[date | None]:
+    """Yield dates, or times, of the years 1 to 9999; others are no value of Python's, and missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    moments = pa.array(distinct, from_pandas=True)
+    for moment, year in zip(moments, pc.year(moments).to_pylist(), strict=True):
+        yield moment.as_py() if year is not None and 1 <= year <= 9999 else None
 
 
 def _hits(frame: pd.DataFrame, condition: Condition) -> npt.NDArray[np.bool_]:

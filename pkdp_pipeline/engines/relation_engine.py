@@ -248,6 +248,8 @@ def nameable(name: str, column: str, kind: str) -> str:
 
 def grouped(groups: Bins, column: str, kind: str) -> str:
     """Return SQL for the names of the groups that a by-column's values are in; see `nameable`."""
+    if kind == '"NULL"':  # a column that says nothing of what it would hold has no group
+        return column
     if isinstance(groups.edges, str):
         # Of instants the day depends on a zone.
         groups.holds("date" if kind in _STEPS and kind not in INSTANTS else None)

@@ -19,9 +19,9 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
 from pkdp_pipeline.model.attacker import beside_groups
-from pkdp_pipeline.model.bins import Bins, grouping, with_groups
+from pkdp_pipeline.model.bins import Bins, grouping, is_ordered, with_groups
 from pkdp_pipeline.model.display import least_shown
-from pkdp_pipeline.model.keys import Domain, sort_rank
+from pkdp_pipeline.model.keys import Domain
 from pkdp_pipeline.model.mechanisms import noised_below, value_columns
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units
@@ -300,14 +300,10 @@ def _cells(table: Sequence[Sequence[Key]], requested: ReleaseTable) -> list[str]
     if requested.by is None:
         return []
     cells = [tuple(row[: len(requested.by)]) for row in table]
-    groups = {place: entry for place, entry in enumerate(requested.cells_by or ()) if isinstance(entry, Bins)}
     if requested.domain is not None:
-        declared = Domain.parse(requested.by, with_groups(requested.domain, groups.values()))
+        groups = [entry for entry in requested.cells_by or () if isinstance(entry, Bins)]
+        declared = Domain.parse(requested.by, with_groups(requested.domain, groups))
         return [] if cells == list(declared.cells) else ["its cells must be those of the domain, in its order"]
     if len(set(cells)) < len(cells):
         return ["no cell may be in it twice"]
-    ranks = [
-        tuple(groups[position].place(key) if position in groups else key for position, key in enumerate(cell))
-        for cell in cells
-    ]
-    return [] if ranks == sorted(ranks, key=sort_rank) else ["its rows must be sorted by the by-columns"]
+    return [] if is_ordered(cells) else ["its rows must be sorted by the by-columns"]

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.keys import Key, sort_rank
 from pkdp_pipeline.model.predicate import Condition
 
 Calendar = Literal["week", "month", "quarter", "year"]
@@ -71,11 +72,13 @@ class Bins:
         return () if isinstance(self.edges, str) else tuple(Condition(self.column, "<", edge) for edge in self.edges)
 
     def place(self, name: Any) -> Any:
-        """Return where a group stands among the others, a missing one last; weeks and the like stand as their names."""
+        """Return where the group `name` stands among the others; weeks and the like stand as their names."""
         return name if isinstance(self.edges, str) or name is None else self.names.index(name)
 
-    def of_day(self, day: date) -> str:
-        """Return the name of the week, month, quarter or year of a day."""
+    def of_day(self, day: date | None) -> str | None:
+        """Return the name of the week, month, quarter or year of `day`; None of a missing one."""
+        if day is None:
+            return None
         week = day.isocalendar()
         return {
             "week": f"{week.year:04}-W{week.week:02}",
@@ -85,7 +88,7 @@ class Bins:
         }[str(self.edges)]
 
     def holds(self, kind: str | None) -> None:
-        """Raise `ArgumentError` unless a column of this kind of values can be grouped so."""
+        """Raise `ArgumentError` unless a column of this `kind` of values can be grouped so."""
         numbers = not isinstance(self.edges, str)
         if kind not in (("integer", "real", "decimal") if numbers else ("date", "timestamp")):
             needed = "numbers" if numbers else "dates, or times without a zone"
@@ -136,12 +139,16 @@ def _edges(edges: Any) -> tuple[int | float, ...]:
     read = []
     for edge in edges:
         number = edge.item() if hasattr(edge, "item") else edge
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number):
             raise ArgumentError("the edges of bins must be finite numbers, as in [0, 18, 40, 65].")
         read.append(int(number) if isinstance(number, float) and number.is_integer() else number)
     if not 1 <= len(read) <= _MAX_EDGES or any(low >= high for low, high in pairwise(read)):
         raise ArgumentError(f"the edges of bins must rise, and be at most {_MAX_EDGES:,}.")
     return tuple(read)
+
+
+def _is_finite(number: float) -> bool:
+    return isinstance(number, int) or math.isfinite(number)
 
 
 def named(by: Any) -> tuple[Any, dict[str, Bins]]:
@@ -175,3 +182,14 @@ def group_order(names: Iterable[Any]) -> dict[Any, float] | None:
             return None
         places[name] = -math.inf if match[1] else float(match[2])
     return places
+
+
+def is_ordered(cells: Sequence[tuple[Key, ...]]) -> bool:
+    """Return whether found cells are in their order; groups of a column may be in that of the values."""
+    columns = [group_order(key for key in column if key is not None) for column in zip(*cells, strict=True)]
+    # Which columns were grouped is not known here: each that looks so is in either order.
+    for orders in product(*(({}, places) if places else ({},) for places in columns)):
+        ranks = [sort_rank([order.get(key, key) for order, key in zip(orders, cell, strict=True)]) for cell in cells]
+        if ranks == sorted(ranks):
+            return True
+    return not cells

@@ -328,7 +328,7 @@ class Question(Selection):
             "undeclared": self.undeclared,
         }
         if self.bins:
-            content["by"] = self.grouping
+            content["by"] = [[name, *([self.bins[name].edges] if name in self.bins else [])] for name in self.by]
         if self.table is not None:
             content["table"] = self.table
         if self.is_total:

@@ -24,6 +24,7 @@ _WRITTEN: Mapping[str, str] = MappingProxyType(
         "attacker": "attacker = { p_max = 0.1 }",
         "budget": "budget = { epsilon = 2.0, delta = 1e-6 }, or a list of such tables",
         "changes": "changes = 2",
+        "bins": "bins = [0, 18, 65]",
         "checks": "[checks], and below it rows = { min = 100 }",
         "column": 'column = "date"',
         "columns": 'columns = { tailnum = "text" }',

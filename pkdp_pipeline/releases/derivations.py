@@ -206,8 +206,10 @@ class Derivations:
 
         if isinstance(totals, Derivations):
             other = totals.certificate
-            if other.mechanism.noise is not None:
-                raise ArgumentError("totals have noise, and only exact ones bound suppressed counts.")
+            if other.mechanism.noise is not None or other.mechanism.display is not None:
+                raise ArgumentError(
+                    "totals have noise or a rule of display, and only exact ones bound suppressed counts."
+                )
             counted = isinstance(other.mechanism, Count)
             check_same_people(self.certificate.context, other.context, counted=counted)
             totals = totals.sealed.frame

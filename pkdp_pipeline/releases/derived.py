@@ -221,7 +221,8 @@ def check_free(names: Iterable[str], taken: Sequence[str]) -> None:
 
 def people_in_cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
     """Return what is known of the people in each row's cell."""
-    withheld, k = _withheld(mechanism), mechanism.k or 0
+    # A band's first count says nothing of a total.
+    withheld, k, banded = _withheld(mechanism), mechanism.k or 0, isinstance(mechanism.display, Bands)
     marks = [mechanism.noise is None] * len(table)
     # Noise has no bounds: of a noised cell that is shown, only its having reached k is certain, or that it did not.
     least, most = k, None
@@ -233,7 +234,7 @@ def people_in_cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
         if value is None
         else _shown_people(mechanism, value)
         if exact
-        else _People(least=least, most=most, published=value, noises=1)
+        else _People(least=least, most=most, published=None if banded else value, noises=1)
         for value, exact in zip(_values(table["count"]), marks, strict=True)
     ]
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
-from pkdp_pipeline.model.bins import group_order
 from pkdp_pipeline.model.finer import shown_coarser
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, key_columns, noised_below
@@ -176,17 +175,6 @@ def _in_order(table: pd.DataFrame, question: Question) -> pd.DataFrame:
         return column if groups is None else column.map(groups.place, na_action="ignore")
 
     return table.sort_values(by=list(question.by), na_position="last", ignore_index=True, key=ranked)
-
-
-def is_ordered(keys: pd.DataFrame) -> bool:
-    """Return whether rows of found cells are in their order; groups of values may be in that of the values."""
-    places = {name: group_order(keys[name].dropna()) for name in keys.columns}
-    grouped = keys.apply(lambda column: column.map(places[column.name]) if places[column.name] else column)
-    ordered = (ranks.reset_index(drop=True) for ranks in (keys, grouped))
-    return any(
-        ranks.sort_values(by=list(map(str, keys.columns)), na_position="last").index.equals(ranks.index)
-        for ranks in ordered
-    )
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:

@@ -42,6 +42,11 @@ def within_totals(table: pd.DataFrame, mechanism: Mechanism, totals: pd.DataFram
             "totals bound suppressed cells of a histogram without noise whose cells are declared: give domain when you "
             "publish it."
         )
+    if mechanism.display is not None:
+        raise ArgumentError(
+            "totals bound suppressed cells of exact counts, and those of this histogram have a rule of display: "
+            "publish it without display."
+        )
     check_adds_up(mechanism)
     known = dict(zip(_keys(totals, groups), _counts(totals), strict=True))
     if len(known) < len(totals):

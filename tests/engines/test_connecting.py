@@ -64,7 +64,7 @@ def test_what_a_killed_process_leaves_goes_with_the_next_connection(temporary):
     program = f"""
 import os, signal, sys, tempfile
 tempfile.tempdir = {str(temporary)!r}
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(folder) for folder in Path(__file__).parents[:2]]!r}
 from test_connecting import connect, fill
 connection = connect()
 fill(connection)

@@ -73,7 +73,7 @@ def test_it_says_what_would_happen_and_touches_nothing(job_file, tmp_path):
 def test_it_computes_no_numbers_that_nobody_reads(job_file, monkeypatch):
     job = load_job(job_file(NOISED, visits()))
     whole = plan_job(job, DAYS[:2])
-    monkeypatch.setattr(Certificate, "_grid", None)
+    monkeypatch.setattr(Certificate, "_document", None)
     release_certificate._document_of.cache_clear()
     assert plan_job(job, DAYS[:2]) == whole
     with pytest.raises(TypeError):

@@ -48,6 +48,9 @@ def test_groups_in_their_order_are_verified(tmp_path) -> None:
     release.to_parquet(tmp_path / "groups.parquet")
     claims = {claim.key: claim.outcome for claim in pkdp.verify(tmp_path / "groups.parquet").claims}
     assert "fail" not in claims.values()
+    codes = people(*range(-10, 140)).assign(sex=[str(8 + place % 4) for place in range(150)])
+    codes.pkdp.histogram([groups, "sex"], unit="person", k=2, attacker=ATTACKER).to_parquet(tmp_path / "codes.parquet")
+    assert "fail" not in {claim.outcome for claim in pkdp.verify(tmp_path / "codes.parquet").claims}
     turned = release.table.iloc[::-1].reset_index(drop=True)
     type(release).seal(turned, release.certificate).to_parquet(tmp_path / "turned.parquet")
     assert "fail" in {claim.outcome for claim in pkdp.verify(tmp_path / "turned.parquet").claims}
@@ -96,3 +99,11 @@ def test_weeks_have_no_list_of_groups() -> None:
         _ = pkdp.bins("day", "week").labels
     with pytest.raises(pkdp.ArgumentError, match="twice"):
         Question(mechanism=Histogram(k=5), by=[AGES, "age"], unit="person")
+
+
+def test_an_empty_column_is_not_refused() -> None:
+    empty = pd.DataFrame({"person": pd.Series([], dtype=object), "age": pd.Series([], dtype=object)})
+    table = empty.pkdp.histogram(AGES, unit="person", domain=AGES.labels, k=5, attacker=ATTACKER).table
+    assert table["count"].isna().all()
+    with pytest.raises(pkdp.ArgumentError, match="rise"):
+        pkdp.bins("age", [10**400, 1])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.extras.tables.published import told_apart
 from pkdp_pipeline.extras.tables.words import hidden_below, marker
 from pkdp_pipeline.model.bins import group_order
 from pkdp_pipeline.model.keys import Key, canonical_key
@@ -51,6 +52,8 @@ def crosstab(
     body = [[texts.get((*line, *column), cells.unlisted) for column in columns_shown] for line in lines]
     if margins:
         label = _MARGIN if margins is True else margins
+        if any(label in group for group in (*lines, *columns_shown)):
+            raise ArgumentError(f"margins: a value of the table is {label!r}, too; give margins another text.")
         at_right, below, corner = (cells.texts(names) for names in (down, across, ()))
         body = [[*cells_of_line, at_right[line]] for line, cells_of_line in zip(lines, body, strict=True)]
         body.append([*(below[column] for column in columns_shown), corner.get((), cells.mark)])
@@ -89,6 +92,8 @@ class _Cells:
             within = release.within(known)
             self.frame["least"] = self.frame["least"].combine(within["least"], max)
             self.frame["most"] = self.frame["most"].combine(within["most"], min)
+        if totals and bool((self.frame["least"] > self.frame["most"]).any()):
+            raise _not_together()
         context = release.certificate.context
         # A cell without a row is left out by the declared domain; otherwise it is hidden, if it is there at all.
         self.unlisted = "" if context is not None and context.cells == "declared" else mark
@@ -115,8 +120,10 @@ class _Cells:
                 text = count_text(count, True if exact is None else bool(exact.iloc[place]), self.mechanism.display)
             elif not pd.isna(count):
                 rough = least is pd.NA or most is pd.NA or least != most
-                estimated = rough and (self.mechanism.noise is None or noised_below(self.mechanism))
-                text = f"≈ {count}" if estimated else str(count)
+                if rough and self.mechanism.noise is None:
+                    text = self._hidden(least, most, single=False)
+                else:
+                    text = f"≈ {count}" if rough and noised_below(self.mechanism) else str(count)
             else:
                 text = self._hidden(least, most, single=counts is not None)
             texts[group] = int(text) if text.removeprefix("-").isdecimal() else text
@@ -126,7 +133,7 @@ class _Cells:
         """Return the interval that follows of a hidden count, the marker where it says no more than that."""
         k = hidden_below(self.mechanism)
         if most is pd.NA:
-            return self.mark if least == 0 else f"{least} or more"
+            return self.mark if single and least == 0 else f"{least} or more"
         if single and (least, most) == (0, (k or 1) - 1):
             return self.mark
         return f"{least} follows exactly" if least == most else f"{least} to {most}"
@@ -153,14 +160,20 @@ class _Cells:
                 counts = dict.fromkeys(_keys(frame, names), 0)
                 for whole, group, count in zip(_keys(table, of), _keys(table, names), table["count"], strict=True):
                     counts[group] = counts.get(group, 0) + (int(count) if whole in listed else 0)
-                values = [counts[group] for group in _keys(frame, names)]
+                values = pd.array([counts[group] for group in _keys(frame, names)], dtype="Int64")
+                if bool(((values < frame["least"]) | (values > frame["most"])).any()):
+                    raise _not_together()
                 for column in ("count", "least", "most"):
-                    frame[column] = pd.array(values, dtype="Int64")
+                    frame[column] = values
         # Where the interval is a single number the total follows.
         frame["count"] = frame["count"].where(
             frame["count"].notna() | (frame["least"] != frame["most"]), frame["least"]
         )
         return frame
+
+
+def _not_together() -> ArgumentError:
+    return ArgumentError("totals do not fit together: no counts add up to all of them; give those of this table.")
 
 
 def _in_group_order(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -175,7 +188,7 @@ def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[_Group]:
 
 
 def _axis(groups: Sequence[_Group], names: Sequence[str]) -> pd.Index[Any]:
-    values = [tuple(MISSING if value is None else value for value in group) for group in groups]
+    values = [tuple(MISSING if value is None else told_apart(value) for value in group) for group in groups]
     if len(names) == 1:
         return pd.Index([value for (value,) in values], name=names[0], dtype=None if values else object)
     return pd.MultiIndex.from_tuples(values, names=list(names))

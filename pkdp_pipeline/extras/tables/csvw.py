@@ -8,16 +8,14 @@ import decimal
 import io
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from pkdp_pipeline.extras.tables.published import PublishedRows, plain
+from pkdp_pipeline.extras.tables.published import PublishedRows, plain, safe
 from pkdp_pipeline.extras.tables.words import marker, notes, title
 from pkdp_pipeline.model.keys import Key
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets take a text that begins so for a formula; an apostrophe before it says that it is none."""
 
 _DATATYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
@@ -34,7 +32,7 @@ def csv_files(release: Release, name: str, suppressed: str | None) -> tuple[byte
     mark, table = marker(release.certificate.mechanism, suppressed), PublishedRows.of(release)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([*map(_safe, table.by), "count", *(["exact"] if table.marked else [])])
+    writer.writerow([*map(safe, table.by), "count", *(["exact"] if table.marked else [])])
     for row in table.rows:
         shown = table.shown(row)
         exact = [] if not table.marked else ["" if shown is None else plain(row.exact)]
@@ -43,24 +41,20 @@ def csv_files(release: Release, name: str, suppressed: str | None) -> tuple[byte
 
 
 def _field(value: Key) -> str:
-    return _safe(value) if isinstance(value, str) else plain(value)
-
-
-def _safe(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return safe(value) if isinstance(value, str) else plain(value)
 
 
 def _metadata(release: Release, table: PublishedRows, name: str, mark: str) -> bytes:
     columns: list[dict[str, Any]] = []
     for place, column in enumerate(table.by):
-        columns.append({"name": f"key_{place + 1}", "titles": _safe(column), "datatype": _datatype(table, place)})
+        columns.append({"name": f"key_{place + 1}", "titles": safe(column), "datatype": _datatype(table, place)})
     count = {"datatype": "string"} if table.bands is not None else {"datatype": "integer"}
     columns.append({"name": "count", "titles": "count", **count, "null": [mark]})
     if table.marked:
         columns.append({"name": "exact", "titles": "exact", "datatype": "boolean"})
     document = {
         "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
-        "url": name,
+        "url": quote(name),
         "dc:title": title(release),
         "dc:description": " ".join(notes(release, mark)),
         "dc:identifier": release.id,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -220,15 +219,14 @@ def along(release: Release, hierarchy: Hierarchy, column: str | None, by: str | 
         for node in (code, *above[code]):
             group.setdefault(node, []).append(place)
     context = release.certificate.context
-    # Cells without a row may be hidden where they were found in the data: sums over them are then open above.
+    # Where cells were found in the data, one without a row may be hidden: that of any code at or below another.
     listed = context is not None and context.cells == "declared"
-    leaves = Counter(node for leaf in hierarchy for node in (leaf, *hierarchy.ancestors(leaf)))
     sums: list[tuple[Any, ...]] = []
     columns = [name for name in ("count", "error", "least", "most") if name in cells.columns]
     for key, group in places.items():
         for node in (node for node in hierarchy._order if node in group):
             rows = cells.iloc[group[node]]
-            total = _sum(rows, whole=listed or len(rows) == leaves[node])
+            total = _sum(rows, whole=listed or node not in hierarchy._children)
             sums.append((hierarchy._order[node], node, *key, *(total[name] for name in columns)))
     frame = pd.DataFrame(sums, columns=["level", column, *kept, *columns])
     types = {"level": "Int64", **{name: cells[name].dtype for name in (column, *kept, *columns)}}

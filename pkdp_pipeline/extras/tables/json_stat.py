@@ -7,10 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.tables.published import PublishedRows, plain
+from pkdp_pipeline.extras.tables.published import PublishedRows, labelled
 from pkdp_pipeline.extras.tables.words import marker, notes, period, title
 from pkdp_pipeline.model.keys import Key
-from pkdp_pipeline.model.spelling import MISSING
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -38,7 +37,8 @@ def json_stat_bytes(release: Release, suppressed: str | None) -> bytes:
         place = 0
         for index, key in zip(indices, row.keys, strict=True):
             place = place * len(index) + index[key]
-        values[place] = row.count
+        # The first count of a band is no count: its text is the status.
+        values[place] = None if table.bands is not None else row.count
         status.pop(str(place), None)
         if row.count is None:
             status[str(place)] = mark
@@ -47,8 +47,8 @@ def json_stat_bytes(release: Release, suppressed: str | None) -> bytes:
         elif table.bands is not None:
             status[str(place)] = str(table.shown(row))
     dimensions: dict[str, Any] = {
-        _free(name, place, table.by): {"label": name, "category": _category(index)}
-        for place, (name, index) in enumerate(zip(table.by, indices, strict=True))
+        _free(name, table.by): {"label": name, "category": _category(index)}
+        for name, index in zip(table.by, indices, strict=True)
     }
     ids, role = list(dimensions), {"metric": ["metric"]}
     if time is not None:
@@ -77,16 +77,15 @@ def _index(keys: list[Key]) -> dict[Key, int]:
 
 
 def _category(index: dict[Key, int]) -> dict[str, Any]:
-    codes = [_code(key) for key in index]
+    codes = [labelled(key) for key in index]
     if len(set(codes)) < len(codes):
         codes = [str(place) for place in index.values()]
-    return {"index": codes, "label": dict(zip(codes, map(_code, index), strict=True))}
+    return {"index": codes, "label": dict(zip(codes, map(labelled, index), strict=True))}
 
 
-def _code(key: Key) -> str:
-    return MISSING if key is None else plain(key)
-
-
-def _free(name: str, place: int, names: tuple[str, ...]) -> str:
+def _free(name: str, names: tuple[str, ...]) -> str:
     """Return the identifier of a dimension: its name, unless the cube has that for its own."""
-    return name if name not in ("period", "metric") else f"by_{place + 1}_{name}"
+    identifier = name
+    while identifier in ("period", "metric") or (identifier != name and identifier in names):
+        identifier = f"by_{identifier}"
+    return identifier

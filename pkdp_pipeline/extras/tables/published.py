@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.keys import Key
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
+from pkdp_pipeline.model.spelling import MISSING
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -42,6 +43,8 @@ class PublishedRows:
     ----------
     marked : bool
         Whether counts with noise stand beside exact ones.
+    rough : bool
+        Whether a rule of display shows other numbers than were counted.
     bands : Bands or None
         The bands that counts are shown in.
     """
@@ -49,6 +52,7 @@ class PublishedRows:
     by: tuple[str, ...]
     rows: tuple[PublishedRow, ...]
     marked: bool
+    rough: bool
     bands: Bands | None
 
     @classmethod
@@ -68,12 +72,28 @@ class PublishedRows:
                 for (keys, count), sure in zip(rows, exact, strict=True)
             ),
             marked=marked,
+            rough=mechanism.display is not None,
             bands=mechanism.display if isinstance(mechanism.display, Bands) else None,
         )
 
     def shown(self, row: PublishedRow) -> int | str | None:
         """Return a count as it is printed: the number, or the text of its band; None where it is not published."""
         return row.count if row.count is None or self.bands is None else self.bands.text(row.count)
+
+
+def told_apart(value: Key) -> Key:
+    """Return a key; a text that could be taken for a missing key is in quotation marks."""
+    return f'"{value}"' if value == MISSING else value
+
+
+def labelled(value: Key) -> str:
+    """Return a key as one text, which is different for different keys of a column, also for a missing one."""
+    return MISSING if value is None else plain(told_apart(value))
+
+
+def safe(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula: an apostrophe stands before one that begins so."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def plain(value: Key) -> str:

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.tables.published import PublishedRows, plain
+from pkdp_pipeline.extras.tables.published import PublishedRows, plain, safe
 from pkdp_pipeline.extras.tables.words import marker, period
 
 if TYPE_CHECKING:
@@ -50,9 +50,11 @@ def sdmx_csv_bytes(release: Release, suppressed: str | None, dataflow: str) -> b
         if row.count is None:
             values = ["", _SUPPRESSED, _CONFIDENTIAL, mark]
         else:
-            comment = str(shown) if table.bands is not None else ""
-            values = [str(row.count), _NORMAL if row.exact else _ESTIMATED, _FREE, comment]
-        keys = ["_Z" if key is None else plain(key) for key in row.keys]
+            # The first count of a band is no count: its text is the comment.
+            observed_value = "" if table.bands is not None else str(row.count)
+            status = _NORMAL if row.exact and not table.rough else _ESTIMATED
+            values = [observed_value, status, _FREE, str(shown) if table.bands is not None else ""]
+        keys = ["_Z" if key is None else safe(plain(key)) if isinstance(key, str) else plain(key) for key in row.keys]
         writer.writerow(["dataflow", dataflow, "I", *keys, *([] if time is None else [time]), *values, release.id])
     return text.getvalue().encode()
 
@@ -63,6 +65,6 @@ def _identifiers(names: tuple[str, ...]) -> list[str]:
         _NOT_IN_NAMES.sub("_", name).strip("_").upper() or f"DIM_{place + 1}" for place, name in enumerate(names)
     ]
     for place, identifier in enumerate(identifiers):
-        if identifier in _OWN or identifier[0].isdigit() or identifiers.count(identifier) > 1:
-            identifiers[place] = f"DIM_{place + 1}_{identifier}"
+        while identifier in _OWN or identifier[0].isdigit() or identifiers.count(identifier) > 1:
+            identifier = identifiers[place] = f"DIM_{place + 1}_{identifier}"  # noqa: PLW2901 - until it is its own
     return identifiers

@@ -45,14 +45,15 @@ def marker(mechanism: Mechanism, suppressed: str | None = None) -> str:
         return _SUPPRESSED if k is None else f"<{k}"
     if not isinstance(suppressed, str) or not suppressed.strip() or len(suppressed) > _LONGEST:
         raise ArgumentError(f"suppressed must be a text of at most {_LONGEST} letters, such as '<30', 'c' or '*'.")
-    if not suppressed.isprintable() or suppressed != suppressed.strip():
-        raise ArgumentError("suppressed must be one line, without blanks around it and control characters.")
+    if not suppressed.isprintable() or suppressed != suppressed.strip() or suppressed.startswith(("=", "+", "-", "@")):
+        raise ArgumentError("suppressed must be one line, without blanks around it, and no formula of a spreadsheet.")
     if re.fullmatch(r"[-+≈\s]*[\d\s.,']+%?", suppressed):
         raise ArgumentError(
             "suppressed must not be a number, which a reader would take for a count: write '<30' or 'c'."
         )
     limit = _LIMIT.fullmatch(suppressed)
-    if limit is not None and int(limit[2]) + (limit[1] in ("≤", "<=")) != k:
+    names_k = limit is not None and int(limit[2]) + (limit[1] in ("≤", "<=")) == k
+    if any(character.isdigit() for character in suppressed) and not names_k:
         rule = "not only small counts are hidden; write 'c' or '*'" if k is None else f"counts below k = {k} are hidden"
         raise ArgumentError(f"suppressed must not name a number that is not the rule's: {rule}.")
     return suppressed

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.extras.tables.published import PublishedRows, plain
+from pkdp_pipeline.extras.tables.published import PublishedRows, labelled
 from pkdp_pipeline.extras.tables.words import marker, marks, notes, title
 from pkdp_pipeline.model.keys import Key
-from pkdp_pipeline.model.spelling import MISSING
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def _write_key(sheet: Any, line: int, place: int, key: Key) -> None:
     if key is not None and type(key) in (int, float) and abs(key) < _LONGEST_NUMBER:
         sheet.write_number(line, place, key)
     else:
-        sheet.write_string(line, place, (MISSING if key is None else plain(key))[:_LONGEST_CELL])
+        sheet.write_string(line, place, labelled(key)[:_LONGEST_CELL])
 
 
 def _headers(names: tuple[str, ...]) -> list[str]:

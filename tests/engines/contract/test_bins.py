@@ -86,6 +86,22 @@ def test_days(adapter, part, kind):
 
 
 @pytest.mark.parametrize("adapter", FRAMES)
+def test_a_day_without_a_name_in_python_is_missing(adapter):
+    days = pa.array([-2 * 10**9, 9 * 10**8, 0, None], pa.int32()).cast(pa.date32())
+    if adapter.name in ("spark", "pandas"):
+        pytest.skip("it holds no such days")
+    assert counted(adapter, days, pa.date32(), "year") == {"1970": 1, None: 3}
+
+
+@pytest.mark.parametrize("adapter", FRAMES)
+def test_nanoseconds_are_cut_off(adapter):
+    if adapter.unheld or adapter.name == "spark":
+        pytest.skip("no nanoseconds")
+    moments = pa.array([-1, 1_609_459_199_999_999_999], pa.int64()).cast(pa.timestamp("ns"))
+    assert counted(adapter, moments, pa.timestamp("ns"), "month") == {"1969-12": 1, "2020-12": 1}
+
+
+@pytest.mark.parametrize("adapter", FRAMES)
 def test_the_last_day_of_a_week_is_its_seventh(adapter):
     days = [dt.date(2024, 1, day) for day in range(1, 15)]
     table = pa.table({"unit": range(14), "value": pa.array(days, pa.date32())})

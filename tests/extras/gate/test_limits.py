@@ -340,7 +340,7 @@ def test_a_certificate_is_the_work_of_a_worker_and_bounded(path: Path, monkeypat
                 gate.ask(histogram())
         assert not any(isinstance(job, Job) and job.task == "count" for job in work)
         assert (gate._ledger.head(), gate.unreadable) == (head, ())
-        for module, name in ((Certificate, "_grid"), (Target, "hold"), (Certificate, "sentence")):
+        for module, name in ((Certificate, "_document"), (Target, "hold"), (Certificate, "sentence")):
             monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("computed outside of a worker"))
         release = gate.ask(histogram())
         assert gate.ask(histogram()).to_bytes() == release.to_bytes()

@@ -124,7 +124,7 @@ def test_found_cells_are_sorted_and_hidden_where_there_is_no_row() -> None:
     assert table["Total"].tolist() == ["12 or more", "6 or more", "18 or more"]
     nothing = released(domain=None, k=50)
     assert nothing.crosstab("region", "sex").shape == (0, 0)
-    assert nothing.crosstab("region", "sex", margins=True).loc["Total", "Total"] == "<50"
+    assert nothing.crosstab("region", "sex", margins=True).loc["Total", "Total"] == "0 or more"
 
 
 def test_a_missing_value_is_a_row() -> None:
@@ -141,6 +141,8 @@ def test_a_missing_value_is_a_row() -> None:
         ({"suppressed": "≈ 4"}, "number"),
         ({"suppressed": "<30"}, "below k = 3"),
         ({"suppressed": "≤3"}, "below k = 3"),
+        ({"suppressed": "0 to 3"}, "below k = 3"),
+        ({"suppressed": "=A1"}, "formula"),
         ({"suppressed": ""}, "text"),
         ({"suppressed": " c"}, "blanks"),
         ({"suppressed": 3}, "text"),
@@ -159,3 +161,37 @@ def test_what_means_nothing_is_refused(release, arguments, rule) -> None:
 def test_a_marker_may_say_the_rule(release) -> None:
     assert release.crosstab("region", "sex", suppressed="≤2").loc["N", "x"] == "≤2"
     assert release.crosstab("region", "sex", suppressed="fewer than 3").loc["N", "x"] == "fewer than 3"
+
+
+def test_totals_that_do_not_fit_together_are_refused() -> None:
+    counts = {("N", "f"): 1, ("N", "m"): 2, ("S", "f"): 2, ("S", "m"): 0}
+    domain = {"region": ["N", "S"], "sex": ["f", "m"]}
+    release = released(domain, 3, counts)
+    by_region = pd.DataFrame({"region": ["N", "S"], "count": [4, 2]})
+    by_sex = pd.DataFrame({"sex": ["f", "m"], "count": [1, 1]})
+    with pytest.raises(pkdp.ArgumentError, match="fit together"):
+        release.crosstab("region", "sex", margins=True, totals=[by_region, by_sex])
+
+
+def test_totals_say_nothing_of_counts_that_are_shown_otherwise() -> None:
+    shown = released(k=5, display=pkdp.Rounding(5, "down"))
+    totals = pd.DataFrame({"region": ["N", "S"], "count": [13, 8]})
+    for ask in (shown.within, lambda known: shown.crosstab("region", "sex", totals=known)):
+        with pytest.raises(pkdp.ArgumentError, match="display"):
+            ask(totals)
+    margins = shown.crosstab("region", "sex", margins=True)["Total"]
+    assert margins["N"] == "10 to 22"
+
+
+def test_noised_bands_have_no_sum() -> None:
+    banded = released(k=None, noise=pkdp.GeometricNoise(1.0), display=pkdp.Bands([0, 3, 6]))
+    assert banded.rollup([])["count"].isna().all()
+    assert banded.crosstab("region", "sex", margins=True).loc["Total", "Total"] == "0 or more"
+
+
+def test_a_value_is_no_margin_and_no_missing_one() -> None:
+    counts = {("Total", "f"): 5, ("(missing)", "f"): 5, (None, "f"): 5}
+    release = people(counts).pkdp.histogram(["region", "sex"], unit="person", k=K, attacker=ATTACKER)
+    with pytest.raises(pkdp.ArgumentError, match="Total"):
+        release.crosstab("region", "sex", margins=True)
+    assert set(release.crosstab("region", "sex", margins="All").index) == {"Total", '"(missing)"', "(missing)", "All"}

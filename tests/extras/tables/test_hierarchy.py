@@ -126,3 +126,11 @@ def test_refusals(codes) -> None:
     both = people({"A": 4, "A1": 5}).pkdp.histogram("code", unit="person", k=K, attacker=ATTACKER)
     with pytest.raises(pkdp.ArgumentError, match="above it"):
         both.along(codes)
+
+
+def test_a_code_with_others_below_it_may_be_hidden_in_found_cells() -> None:
+    frame = people({"a1": 10, "a2": 10, "A": 4})
+    codes = pkdp.Hierarchy([("A", None), ("a1", "A"), ("a2", "A")])
+    sums = frame.pkdp.histogram("code", unit="person", k=5, attacker=ATTACKER).along(codes).set_index("code")
+    assert sums.loc["A", "most"] is pd.NA
+    assert (sums.loc["A", "least"], sums.loc["a1", "count"]) == (20, 10)

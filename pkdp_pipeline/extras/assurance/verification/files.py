@@ -34,10 +34,10 @@ from pkdp_pipeline.ledger.sealed import (
     release_id,
 )
 from pkdp_pipeline.model import display
+from pkdp_pipeline.model.bins import is_ordered
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, key_columns, noised_below, value_columns
 from pkdp_pipeline.plugins import view
-from pkdp_pipeline.releases.public_table import is_ordered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,18 +59,15 @@ class Opened:
         Of the file, without its folder.
     document : mapping
         The JSON of a certificate or report; that of a release's certificate, or empty where `problem` is about it.
-    text : str
-        The certificate of a release, as it is stored.
+    text, problem : str
+        The certificate of a release as it is stored; why it could not be read, empty where it could.
     table : pandas.DataFrame
         Of a release.
     metadata : mapping
         All that a release's file carries besides the table.
-    problem : str
-        Why a release's certificate could not be read; empty where it could.
     form : {"html", "md", "json"}
-        Of a report.
     reader : {"everybody", "officer"}
-        The readers a report is for.
+        Of a report.
     """
 
     kind: Kind
@@ -88,8 +85,7 @@ class Opened:
 def opened(path: str | os.PathLike[str], rows: int) -> Opened:
     """Read a file and recognise it; of a release at most so many rows, of a text in proportion.
 
-    Raises `ConfigError` if it cannot be read, `ArgumentError` if it is neither a release nor a certificate nor a
-    report, or too large.
+    Raises `ConfigError` if it cannot be read, `ArgumentError` if it is none of the three, or too large.
     """
     content, name = _content(path), Path(path).name
     if content.startswith(_PARQUET):
@@ -113,9 +109,8 @@ def opened(path: str | os.PathLike[str], rows: int) -> Opened:
         return Opened(kind="certificate", name=name, content=content, document=document)
     if schema == "pkdp-report/1":
         page = functools.partial(Opened, kind="report", name=name, content=content, document=document)
-        if inside is None:
-            return page()
-        return page(form="html" if text.startswith("<!DOCTYPE") else "md", reader=inside[1])
+        form: Literal["html", "md"] = "html" if text.startswith("<!DOCTYPE") else "md"
+        return page() if inside is None else page(form=form, reader=inside[1])
     raise ArgumentError(
         f"{name!r} is neither a certificate nor a report of a form that this version reads: the field 'schema' must "
         "say 'pkdp-certificate/1' or 'pkdp-report/1'."
@@ -373,7 +368,7 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
         raise BrokenError("Cells are found in the data, and the certificate is about declared ones.")
     if bool(table["count"].isna().any()):
         raise BrokenError("Cells are found in the data, so a suppressed one has no row; here one has.")
-    if not is_ordered(keys):
+    if not is_ordered(list(zip(*(map(canonical_key, keys[name].array) for name in by), strict=True))):
         raise BrokenError("Cells that are found in the data are published in their order; these rows are not in it.")
     return f"{len(table)} cells, each once and in order; none of them is suppressed."
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -19,6 +18,7 @@ from pkdp_pipeline.extras.report.pages.forms import document_of
 from pkdp_pipeline.extras.report.pages.gathering import series_of
 from pkdp_pipeline.extras.report.pages.published import promise_of
 from pkdp_pipeline.extras.report.verification import ledgers, pages
+from pkdp_pipeline.releases.release import Release
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -362,9 +362,10 @@ def test_earlier_points_and_counts_are_said_to_be_unchecked(tmp_path):
 def test_a_missing_cell_is_told_from_one_that_is_called_so():
     table = pd.DataFrame({"town": [None, "(missing)", "Ås"], "count": pd.array([25, 26, None], dtype="Int64")})
     certificate = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1))
-    series = series_of("people", {"2020": SimpleNamespace(table=table, certificate=certificate)})
+    release = Release.seal(table, certificate)
+    series = series_of("people", {"2020": release})
     row = dict(zip(series.cells, series.counts[0], strict=True))
-    assert ledgers._shows(table, row, complete=True)
+    assert ledgers._shows(release, row, complete=True)
     for name in series.cells[:2]:
-        assert not ledgers._shows(table, {**row, name: 27}, complete=False)
-        assert not ledgers._shows(table, {each: row[each] for each in row if each != name}, complete=True)
+        assert not ledgers._shows(release, {**row, name: 27}, complete=False)
+        assert not ledgers._shows(release, {each: row[each] for each in row if each != name}, complete=True)

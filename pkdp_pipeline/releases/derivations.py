@@ -264,7 +264,8 @@ class Derivations:
             The text in the place of counts that are not published, zeros included. By default ``<k``, or
             "suppressed" where not only small counts are.
         totals : Release, pandas.DataFrame or sequence of them, optional
-            Exact totals of groups, as in `within`: they are the margins, and hidden counts are intervals that follow.
+            Exact totals of groups, as in `within`: they are the margins, and hidden counts are the intervals that follow
+            from each of them by itself.
 
         Returns
         -------

@@ -264,8 +264,8 @@ class Derivations:
             The text in the place of counts that are not published, zeros included. By default ``<k``, or
             "suppressed" where not only small counts are.
         totals : Release, pandas.DataFrame or sequence of them, optional
-            Exact totals of groups, as in `within`: they are the margins, and hidden counts are the intervals that follow
-            from each of them by itself.
+            Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
+            from each by itself, as intervals.
 
         Returns
         -------

@@ -92,7 +92,16 @@ ALTERED_MARKS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory):
+    """A report with noised counts, read once: what is computed for it is kept for those that are altered."""
+    document = report("below")
+    assert verify(written(tmp_path_factory.mktemp("marked"), document), draws=100).passed
+    return document
+
+
 @thinned(2)
+@pytest.mark.usefixtures("marked")
 @pytest.mark.parametrize(("where", "to", "key"), ALTERED_MARKS)
 def test_altered_marks_of_exact_counts_are_found(tmp_path, where, to, key):
     checked(tmp_path, altered(report("below"), *where, to=to), key, draws=100)

@@ -71,10 +71,6 @@ class Bins:
         """For each edge the condition that a value is below it, as a predicate has it."""
         return () if isinstance(self.edges, str) else tuple(Condition(self.column, "<", edge) for edge in self.edges)
 
-    def place(self, name: Any) -> Any:
-        """Return where the group `name` stands among the others; weeks and the like stand as their names."""
-        return name if isinstance(self.edges, str) or name is None else self.names.index(name)
-
     def of_day(self, day: date | None) -> str | None:
         """Return the name of the week, month, quarter or year of `day`; None of a missing one."""
         if day is None:

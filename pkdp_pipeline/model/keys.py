@@ -238,6 +238,17 @@ def sort_rank(keys: Sequence[Key]) -> tuple[tuple[bool, Any], ...]:
     return tuple((key is None, 0 if key is None else key) for key in keys)
 
 
+def plain(key: Key) -> str:
+    """Return a key as one text, numbers and times as programs read them; a missing one is the empty text."""
+    if key is None:
+        return ""
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, datetime.date):  # timestamps and instants, too
+        return key.isoformat()
+    return f"{key:f}" if isinstance(key, decimal.Decimal) else str(key)
+
+
 def json_key(value: Key) -> Any:
     """Return a key as the JSON value that stands for it in hashes."""
     import pandas as pd

@@ -249,13 +249,19 @@ def _shown_people(mechanism: Mechanism, value: int) -> _People:
     return _People(least=max(least, mechanism.k or 0), most=most, published=shown, noises=0)
 
 
-def _withheld(mechanism: Mechanism) -> _People:
-    """Return what is known of a cell that is not published; it is as good as published where it must be empty."""
+def hidden_below(mechanism: Mechanism) -> int | None:
+    """Return the k that every count which is not published is below; None where noise or the rest decide as well."""
     only_k = noised_below(mechanism) or (
         mechanism.release_threshold is None
         and not (isinstance(mechanism, Count) and mechanism.k_complement is not None)
     )
-    most = mechanism.k - 1 if only_k and mechanism.k is not None else None
+    return mechanism.k if only_k else None
+
+
+def _withheld(mechanism: Mechanism) -> _People:
+    """Return what is known of a cell that is not published; it is as good as published where it must be empty."""
+    k = hidden_below(mechanism)
+    most = None if k is None else k - 1
     return NOBODY if most == 0 else _People(least=0, most=most, published=None, noises=0)
 
 

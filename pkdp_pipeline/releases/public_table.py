@@ -12,6 +12,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
+from pkdp_pipeline.model.bins import group_order
 from pkdp_pipeline.model.finer import shown_coarser
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, key_columns, noised_below
@@ -172,7 +173,9 @@ def _in_order(table: pd.DataFrame, question: Question) -> pd.DataFrame:
 
     def ranked(column: pd.Series[Any]) -> pd.Series[Any]:
         groups = question.bins.get(str(column.name))
-        return column if groups is None else column.map(groups.place, na_action="ignore")
+        # Weeks and the like are in the order of their names.
+        places = None if groups is None or isinstance(groups.edges, str) else group_order(groups.names)
+        return column if places is None else column.map(places)
 
     return table.sort_values(by=list(question.by), na_position="last", ignore_index=True, key=ranked)
 

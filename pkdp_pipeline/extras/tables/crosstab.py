@@ -9,12 +9,13 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.tables.published import told_apart
-from pkdp_pipeline.extras.tables.words import hidden_below, marker
+from pkdp_pipeline.extras.tables.words import marker
 from pkdp_pipeline.model.bins import group_order
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.model.spelling import MISSING
+from pkdp_pipeline.releases.derived import hidden_below
 from pkdp_pipeline.releases.release import Release, count_text
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pkdp_pipeline.extras.tables.published import PublishedRows, plain, safe
+from pkdp_pipeline.extras.tables.published import PublishedRows, safe
 from pkdp_pipeline.extras.tables.words import marker, notes, title
-from pkdp_pipeline.model.keys import Key
+from pkdp_pipeline.model.keys import Key, plain
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release

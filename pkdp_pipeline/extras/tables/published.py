@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.model.display import Bands
-from pkdp_pipeline.model.keys import Key
+from pkdp_pipeline.model.keys import Key, plain
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.spelling import MISSING
 
@@ -94,14 +92,3 @@ def labelled(value: Key) -> str:
 def safe(text: str) -> str:
     """Return a text that no spreadsheet takes for a formula: an apostrophe stands before one that begins so."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
-def plain(value: Key) -> str:
-    """Return a key as one text, numbers and times as programs read them; a missing one is the empty text."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, datetime.date):  # timestamps and instants, too
-        return value.isoformat()
-    return f"{value:f}" if isinstance(value, decimal.Decimal) else str(value)

@@ -8,8 +8,9 @@ import re
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.tables.published import PublishedRows, plain, safe
+from pkdp_pipeline.extras.tables.published import PublishedRows, safe
 from pkdp_pipeline.extras.tables.words import marker, period
+from pkdp_pipeline.model.keys import plain
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release

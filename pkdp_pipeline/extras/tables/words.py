@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, key_columns, noised_below
+from pkdp_pipeline.model.mechanisms import Mechanism, key_columns, noised_below
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.releases.derived import hidden_below
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -15,15 +16,6 @@ if TYPE_CHECKING:
 _SUPPRESSED = "suppressed"
 _LONGEST = 40
 _LIMIT = re.compile(r"(<=|<|≤|below|under|fewer than|less than)\s*(\d+)", re.IGNORECASE)
-
-
-def hidden_below(mechanism: Mechanism) -> int | None:
-    """Return the k that every count which is not published is below; None where noise or the rest decide as well."""
-    only_k = noised_below(mechanism) or (
-        mechanism.release_threshold is None
-        and not (isinstance(mechanism, Count) and mechanism.k_complement is not None)
-    )
-    return mechanism.k if only_k else None
 
 
 def marker(mechanism: Mechanism, suppressed: str | None = None) -> str:
@@ -61,7 +53,7 @@ def marker(mechanism: Mechanism, suppressed: str | None = None) -> str:
 
 def title(release: Release) -> str:
     """Return what a table counts, in a line: its unit, by-columns, population and period."""
-    _certificate, context = release.certificate, release.certificate.context
+    context = release.certificate.context
     by = key_columns(name for name, _ in release.sealed.cells.columns)
     unit = "people" if context is None else ", ".join(context.unit) or "rows"
     words = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "")

@@ -5,8 +5,6 @@ Another format is a function and a line in `FORMATS`.
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -17,7 +15,7 @@ from types import MappingProxyType
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
-from pkdp_pipeline.model.keys import Key, canonical_key
+from pkdp_pipeline.model.keys import Key, canonical_key, plain
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.releases.release import Release
 
@@ -195,15 +193,7 @@ _EMPTY = '""'
 
 
 def _field(value: Key) -> str:
-    if value is None:
-        return ""
     if isinstance(value, str):
         escaped = value.replace('"', '""')
         return f'"{escaped}"'
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, datetime.date):  # timestamps and instants, too
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return f"{value:f}"
-    return repr(value)
+    return plain(value)

@@ -375,7 +375,7 @@ def job_text(file: Path) -> str:
     return text_of(file, f"the job file {str(file)!r}")
 
 
-_NEWER = {"below": "suppress", "display": None, "sampled": None}
+_NEWER = {"below": "suppress", "display": None, "sampled": None, "suppressed": None, "margins": None}
 """Keys that jobs of the first form had not: as they are where nobody writes them, they are no part of its hash."""
 
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import inspect
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
-from functools import cache
+from datetime import date
+from functools import cache, partial
 from pathlib import Path
+from types import FrameType
 
+import pandas as pd
 import pytest
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline import theory
+from pkdp_pipeline import jobs, theory
 from pkdp_pipeline.model.wording import INSTALLED
 from pkdp_pipeline.schemas import field_texts
 
@@ -324,7 +328,57 @@ def test_the_house_stays_within_its_lines():
     for path in MODULES:
         parts = path.relative_to(ROOT / "pkdp_pipeline").parts[:-1]
         lines["/".join(parts[:2] if parts[:1] == ("extras",) else parts[:1]) or "."] += lines_of_code(path)
+    print("", *(f"{folder:20} {lines[folder]:6,} of {most:6,}" for folder, most in LINES.items()), sep="\n")
+    print(f"{'together':20} {lines.total():6,} of {sum(LINES.values()):6,}")
     assert {folder: number for folder, number in lines.items() if number > LINES[folder]} == {}
+
+
+#: Modules at most, which only falls as well: of the package; that a frame's histogram loads; in which it calls
+#: functions; and in which a job's period does, of Parquet, into a ledger. A reader of either has so many to open.
+MODULE_LIMITS = {"of the package": 310, "loaded by a histogram": 116, "run by a histogram": 40, "run by a job": 72}
+
+
+def modules_run(program: Callable[[], object]) -> set[str]:
+    """Return the modules of the package in which functions are called; that a class is made is no call."""
+    called = set[str]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+            called.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        program()
+    finally:
+        sys.setprofile(None)
+    return {inside(path) for path in MODULES if str(path) in called}
+
+
+@pytest.fixture
+def daily_job(tmp_path) -> jobs.Job:
+    rows = [(date(2020, 1, day), person, "x") for day in (1, 2) for person in range(40)]
+    pd.DataFrame(rows, columns=["day", "person", "town"]).to_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "job.toml").write_text(
+        'dataset = "d"\nsource = "rows.parquet"\nperiod = { column = "day" }\nunit = "person"\nledger = "l.sqlite"\n'
+        'evidence = { kind = "one_day_protected" }\nattacker = { p_max = 0.0917 }\noutput = { directory = "out" }\n'
+        '[[release]]\nname = "by_town"\nby = "town"\nk = 20\n',
+        encoding="utf-8",
+    )
+    return jobs.load_job(tmp_path / "job.toml")
+
+
+def test_a_release_goes_through_few_modules(loaded, daily_job):
+    """What is read once in a process is not counted: each is published for the second time, with other numbers."""
+    for people in (40, 41):
+        frame = pd.DataFrame({"u": range(people), "c": ["x"] * people})
+        attacker = pkdp.AttackerModel(p_max=people / 500)
+        of_frame = modules_run(partial(frame.pkdp.histogram, "c", unit="u", k=20, attacker=attacker))
+        of_job = modules_run(partial(jobs.run_job, daily_job, date(2020, 1, people - 39)))
+    loads = [name for name in loaded[0] if name.partition(".")[0] == "pkdp_pipeline"]
+    numbers = dict(zip(MODULE_LIMITS, map(len, (MODULES, loads, of_frame, of_job)), strict=True))
+    print("", *(f"{name:22} {number:4} of {MODULE_LIMITS[name]:4}" for name, number in numbers.items()), sep="\n")
+    assert {name: number for name, number in numbers.items() if number > MODULE_LIMITS[name]} == {}
+    assert "releases/publish.py" in of_frame & of_job
 
 
 #: Words that name nothing: a variable is called what it holds.

@@ -401,6 +401,7 @@ def pasted(path, request):
     ).stdout
 
 
+@pytest.mark.slow
 def test_the_command_that_is_shown_can_be_pasted(pasted):
     assert "ends with the given head" in words(pasted)
 
@@ -496,7 +497,7 @@ def nothing(document):
 
 
 def smaller(document):
-    document["grid"][9]["delta"] /= 2
+    document["grid"][-1]["delta"] /= 2
 
 
 def bolder(document):
@@ -776,6 +777,7 @@ def test_explain_says_how_many_more_fit_and_the_ledger_agrees(tmp_path):
     assert "OVER" not in full
 
 
+@pytest.mark.slow
 def test_what_noised_cells_cost_stands_beside_the_total(tmp_path):
     path = tmp_path / "noised.sqlite"
     more = {"noise": pkdp.GeometricNoise(0.5), "below": "noise", "domain": ["AA", "UA"], "k": 40}

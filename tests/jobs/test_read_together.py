@@ -51,9 +51,6 @@ VISITS = """
 """
 
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
-
 @pytest.fixture
 def asked(monkeypatch):
     """The statements that were asked of many periods together."""

@@ -58,7 +58,7 @@ INFLUENCE: Any = ("passive", "active")
 EPSILONS = st.sampled_from([0.05, 0.3, 0.5, 0.9, 1.0, 2.0])
 
 
-@examples(quick=7, full=400)
+@examples(quick=4, full=400)
 def test_no_attacker_exceeds_the_certificate_of_noise_behind_a_threshold_in_a_box(examples: int) -> None:
     attackers, worst = search("noisy_boxed", examples=examples, batch=6)
     assert attackers >= examples * 6 * 45 // 100

@@ -98,6 +98,7 @@ def test_a_notebook_shows_the_picture_without_pyplot(certificate):
     assert details["image/png"]["width"] == 768
 
 
+@pytest.mark.slow
 def test_a_plot_is_saved(certificate, tmp_path):
     figure = certificate.plot().figure
     for kind in ("png", "svg", "pdf"):

@@ -94,6 +94,7 @@ def test_a_backfill_that_publishes_nothing_reports_nothing(job, drawn):
     assert not report_place(read, None).exists()
 
 
+@pytest.mark.slow
 def test_a_session_reports_each_date_and_everything_when_asked(job, drawn):
     read = job(REPORTING)
     with JobSession(read) as session:

@@ -1,6 +1,6 @@
 """What all tests share: the same property cases on every run, or fresh ones on request, and what marked tests need.
 
-``PKDP_HYPOTHESIS=full`` tries all cases of a property, as ``make slow`` does, an eighth of them being tried otherwise;
+``PKDP_HYPOTHESIS=full`` tries all cases of a property, as ``make slow`` does, a tenth of them being tried otherwise;
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
 
 ``PKDP_HOUR=11:30`` lets the clock show this hour of UTC, today, when the tests begin: with ``TZ`` they are run at

@@ -406,6 +406,7 @@ def test_the_command_that_is_shown_can_be_pasted(pasted):
     assert "ends with the given head" in words(pasted)
 
 
+@pytest.mark.slow
 def test_changed_terms_are_listed(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with Ledger.open(path, evidence=HABITS) as ledger:

@@ -155,6 +155,7 @@ def test_more_knowledge_is_never_certified_less(shape: Any, more: int) -> None:
     assert np.all(certified <= SLACK * np.minimum(without, alone) + 1e-280)
 
 
+@pytest.mark.slow
 @settings(max_examples=few(60, 3), deadline=None)
 @given(SHAPES, st.sampled_from([0.1, 0.7, 3.0]), SHARES, st.none() | st.integers(0, 4))
 @example((3, 0.3, 0.97, 8), 3.0, 0.9, None)

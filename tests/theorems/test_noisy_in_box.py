@@ -224,6 +224,7 @@ def test_more_knowledge_is_never_certified_less(shape: Any, epsilon: float, unkn
     assert float(bound_of(*shape, unknown).bracket(points)[0][0]) <= float(free.certified(points)[0])
 
 
+@pytest.mark.slow
 def test_a_certificate_is_smaller_than_those_of_what_it_rests_on_apart() -> None:
     noise, attacker = pkdp.GeometricNoise(0.5), pkdp.AttackerModel(p_min=0.2, p_max=0.6, unknown=40)
     certificate = pkdp.certify(pkdp.Count(k=20, noise=noise, release_threshold=40), attacker)

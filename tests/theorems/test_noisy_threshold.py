@@ -163,6 +163,7 @@ def test_controlled_people_take_both_thresholds_down() -> None:
     assert attained <= exact <= certified <= 1.011 * exact
 
 
+@pytest.mark.slow
 def test_people_merely_known_cost_little_more_than_nobody() -> None:
     mechanism = pkdp.Count(k=12, noise=pkdp.GeometricNoise(0.5), release_threshold=30)
     nobody = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1)).epsilon(1e-6)

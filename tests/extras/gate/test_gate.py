@@ -120,6 +120,7 @@ def test_a_domain_is_used_for_several_columns(path: Path) -> None:
         gate.ask(histogram(["country", "age"]))
 
 
+@pytest.mark.slow
 def test_a_collation_makes_no_two_people_one_and_chooses_none(tmp_path: Path) -> None:
     path = tmp_path / "collated.duckdb"
     with duckdb.connect(str(path)) as connection:

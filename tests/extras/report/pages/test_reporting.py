@@ -143,6 +143,7 @@ def test_what_cannot_be_written_is_published_and_charged_once(job, drawn, monkey
     assert len(ids(read)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_without_a_stand_in_writes_a_page(job):
     result = run_job(job(REPORTING), DAY)

@@ -15,8 +15,8 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Bound, Protects
-from pkdp_pipeline.theorems.bound import least_whole
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.inversion import least_whole
 from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.theorems import Surviving, emptied_by
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence

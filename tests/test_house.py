@@ -88,7 +88,7 @@ LINES = {
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     "theorems": 5_261,
     "composition": 2_126,
-    "certificates": 1_594,
+    "certificates": 1_556,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, cells_per_unit, noised_below
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
-from pkdp_pipeline.theorems import Bound, Protects
+from pkdp_pipeline.theorems import Protects
 from pkdp_pipeline.theorems.bound import least_whole
-from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.options import Options
-from pkdp_pipeline.theorems.theorems import Surviving, emptied_by
-from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
+from pkdp_pipeline.theorems.theorems import Surviving
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 Choice = Callable[[Speech], str]
 #: The ε and the δ that choices have to reach.
 Aim = tuple[float, float]
 
-_BY_THRESHOLD: Mapping[Protects, frozenset[str]] = MappingProxyType(
-    {
-        "presence": frozenset({"thresholding", "histogram_presence"}),
-        "value": frozenset({"histogram_value", "histogram_between"}),
-    }
-)
 _AIM = (1.0, 1e-6)
-_MAX_K = 1_000_000
+_MAX_NUMBER = 1_000_000
 _MAX_CELLS = 4000
 """Where a person is in more cells than this times 1 - p_max, no k is looked for: too many atoms would be composed."""
 
 _MAX_AVERAGED = 200
 _MIN_P = 0.01
 """A smaller p_max takes pairs of so many atoms that a k is named that is enough, if not the least."""
+
+_NOISE_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
+"""Beside what leaks, the largest of these shares of the noise that would do alone."""
 
 
 def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
@@ -91,166 +84,127 @@ def advised(
 
 def _by_k(mechanism: Mechanism) -> bool:
     """Return whether a threshold protects without noise: then examples may be given of what has to be argued."""
-    bare = mechanism.k is None and getattr(mechanism, "k_complement", None) is None
-    return mechanism.noise is None and not bare
+    return mechanism.noise is None and _has_threshold(mechanism)
+
+
+def _has_threshold(mechanism: Mechanism) -> bool:
+    return mechanism.k is not None or getattr(mechanism, "k_complement", None) is not None
 
 
 def _otherwise(
     why: str, mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim, say: Speech
 ) -> str:
     """Say what noise gives where that is too little, and what to do about the leakage."""
-    curve = _curve(mechanism, protects, aim[0])
-    epsilon, delta = Surviving(attacker, noised=True).against_anyone(curve).parameters
-    if emptied_by(attacker.leakage, protects) is not None or delta >= 1.0:
+    noise = _noise(mechanism, protects, aim[0])
+    noised = _of_kind(mechanism, noise=GeometricNoise(noise)) if noise else None
+    worst = None if noised is None else bounds_of(noised, attacker.against_anyone(), protects).worst
+    if worst is None:
         return (
             f"{why} No parameter of the release changes that. Publish what leaks with noise of its own, and declare "
             "that by its epsilon and delta; or do not publish it."
         )
-    bare = mechanism.k is None and getattr(mechanism, "k_complement", None) is None
+    epsilon, delta = worst.parameters
     return (
         f"{why} Noise gives a guarantee against anyone, but none of epsilon = {aim[0]:g}, delta = "
-        f"{rounded_up(aim[1])} beside what leaks: {say.noise(curve.noise)}{'' if bare else ' without thresholds'} "
-        f"gives epsilon = {rounded_up(epsilon)}, delta = {rounded_up(delta)}. Publish what leaks with more noise of "
-        "its own, or do not publish it."
+        f"{rounded_up(aim[1])} beside what leaks: {say.noise(noise)}"
+        f"{' without thresholds' if _has_threshold(mechanism) else ''} gives epsilon = {rounded_up(epsilon)}, delta = "
+        f"{rounded_up(delta)}. Publish what leaks with more noise of its own, or do not publish it."
     )
-
-
-def _reaches(bound: Bound, aim: Aim) -> bool:
-    return bool(bound.certified(np.array([aim[0]]))[0] <= aim[1])
 
 
 def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
-    """Name the smallest k for the declared p_max, or for an example where none is declared."""
-    left = Surviving(attacker, mechanism.noise is not None).theorems
-    if left.isdisjoint(_BY_THRESHOLD[protects]):
+    """Name the smallest k for what is declared about the attacker, or for an example where nothing is."""
+    threshold = _threshold(mechanism, attacker, protects, aim)
+    if threshold is None:
         return None
-    if isinstance(mechanism, Histogram) and mechanism.cells_per_unit > 1:
-        return _by_threshold_of_cells(mechanism, attacker, protects, aim)
-    # Beside what tells who is present, absence protects nobody.
-    absent = "histogram_value" in left or protects == "presence"
-    declared = attacker.p_max if absent and attacker.p_max is not None and attacker.p_max < 1.0 else None
+    k, condition = threshold
+    if cells_per_unit(mechanism) > 1:
+        cells = "" if attacker.independent_cells else ", and independent_cells if that can be argued too"
+        return lambda say: f"no noise but k = {k} {condition}{cells}"
     people = f" and known = {attacker.known}" if attacker.known else ""
-    if protects == "value" and (attacker.p_max_between is not None or declared is None):
-        threshold = _between(mechanism, attacker, aim)
-        return None if threshold is None else lambda say: f"k = {threshold[0]} {threshold[1]}{people}"
-    if declared is None and not _by_k(mechanism):
+    return lambda say: f"k = {k} {condition}{people}"
+
+
+def _threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> tuple[int, str] | None:
+    """Return the smallest k, and for which probability it is; None where none is enough, or nothing can be argued."""
+    several, known = cells_per_unit(mechanism) > 1, attacker.known
+    left = Surviving(attacker, noised=False).theorems
+    # Beside what tells who is present, absence protects nobody.
+    absent = attacker.p_max if protects == "presence" or "histogram_value" in left else None
+    between = protects == "value" and not several and (attacker.p_max_between is not None or absent in (None, 1.0))
+    name, share = ("p_max_between", attacker.p_max_between) if between else ("p_max", absent)
+    declared = share is not None and share < 1.0
+    if share is None or not declared:
+        if not _by_k(mechanism):
+            return None
+        # An example that does not contradict what is declared.
+        low = attacker.p_min or 0.0
+        share = 0.75 if between else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
+    if attacker.sampled is not None or (several and cells_per_unit(mechanism) > _MAX_CELLS * (1.0 - share)):
         return None
-    low = attacker.p_min or 0.0
-    # An example that does not contradict what is declared.
-    share = declared if declared is not None else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
     # Many known people are set aside as if they were controlled: k is then enough, if not the least.
-    aside = attacker.known if attacker.known > (0 if protects == "value" and share < _MIN_P else _MAX_AVERAGED) else 0
-    least = _least(
-        ValueThroughAbsence if protects == "value" else Thresholding,
-        "k",
-        2,
-        aim,
-        theorem="thresholding",
-        p=share,
-        cap=attacker.unknown_max,
-        known=attacker.known - aside,
-        active=attacker.influence == "active",
-    )
-    if least is None:
-        return None
-    return lambda say: f"k = {least + aside} {_where('p_max', share, declared is not None)}{people}"
-
-
-def _by_threshold_of_cells(
-    mechanism: Histogram, attacker: AttackerModel, protects: Protects, aim: Aim
-) -> Choice | None:
-    """Name the smallest k where a person may be in several cells, independent of one another."""
-    declared = attacker.p_max is not None and attacker.p_max < 1.0
-    if not declared and not _by_k(mechanism):
-        return None
-    share = attacker.p_max if attacker.p_max is not None and declared else 0.1
-    if mechanism.cells_per_unit > _MAX_CELLS * (1.0 - share):
-        return None
-    rare = share < _MIN_P
-    aside = attacker.known if rare else 0
+    rare = share < _MIN_P and (several or protects == "value")
+    aside = 0 if between or known <= (0 if rare else _MAX_AVERAGED) or (several and not rare) else known
+    certified = max(share, _MIN_P) if rare and several and share else share
     argued = replace(
-        attacker, p_max=max(share, _MIN_P) if share else share, known=attacker.known - aside, independent_cells=True
+        attacker,
+        **dict.fromkeys(("p_max", "p_min", "p_max_between", "unknown"), None) | {name: certified},  # type: ignore[arg-type]
+        known=known - aside,
+        independent_cells=several or attacker.independent_cells,
     )
-
-    def enough(k: int) -> bool:
-        partial = bounds_of(Histogram(k=k, cells_per_unit=mechanism.cells_per_unit), argued, protects).partial
-        return any(_reaches(applied.bound, aim) for applied in partial)
-
-    least = least_whole(enough, 2, _MAX_K)
-    if least is None:
-        return None
-    cells = "" if attacker.independent_cells else ", and independent_cells if that can be argued too"
-    return lambda say: f"no noise but k = {least + aside} {_where('p_max', share, declared)}{cells}"
-
-
-def _where(label: str, share: float, declared: bool) -> str:
-    return f"with the declared {label} = {share!r}" if declared else f"if {label} = {share!r} can be argued"
-
-
-def _between(mechanism: Mechanism, attacker: AttackerModel, aim: Aim) -> tuple[int, str] | None:
-    """Return the smallest k for the declared p_max_between, or for an example, and for which of them it is."""
-    between = attacker.p_max_between
-    declared = between is not None and between < 1.0
-    if not declared and not _by_k(mechanism):
-        return None
-    share = between if between is not None and declared else 0.75
-    least = _least(Thresholding, "k", 2, aim, theorem="histogram_between", p=share, cap=attacker.unknown_max)
-    # Every known person counts against the threshold.
-    return None if least is None else (least + attacker.known, _where("p_max_between", share, declared))
+    k = _least(_of_kind(mechanism, k=2), argued, protects, aim, "k", 2)
+    where = f"with the declared {name} = {share!r}" if declared else f"if {name} = {share!r} can be argued"
+    return None if k is None else (k + aside, where)
 
 
 def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
     """Name how many unknown people an exact count needs, or an exact histogram."""
-    surviving, presence = Surviving(attacker, mechanism.noise is not None), protects == "presence"
-    key = "counting" if isinstance(mechanism, Count) else "cell_counting" if presence else "options"
-    if key not in surviving.theorems:
+    low, high, examples = attacker.p_min, attacker.p_max, mechanism.noise is None
+    if attacker.sampled is not None:
         return None
-    if isinstance(mechanism, Count):
-        open_box = bool(attacker.p_min) and attacker.p_max is not None and attacker.p_max < 1.0
-        low, high = (attacker.p_min, attacker.p_max) if open_box else (0.1, 0.9)
-        assert low is not None
-        assert high is not None
-        if not open_box and mechanism.noise is not None:
+    if isinstance(mechanism, Count) or protects == "presence":
+        open_box = bool(low) and high is not None and high < 1.0
+        if not open_box and not (examples and isinstance(mechanism, Count)):
             return None
-        people = _least(Counting, "unknown", 1, aim, surviving, theorem="counting", p_min=low, p_max=high)
-        if people is None:
+        low, high = (low, high) if open_box else (0.1, 0.9)
+        argued = "with the declared p_min and p_max"
+        if isinstance(mechanism, Count):
+            argued = f"with p_min = {low!r} and p_max = {high!r}"
+    else:
+        is_declared = bool(low) and low <= 0.5  # type: ignore[operator]
+        if not is_declared and not examples:
             return None
-        return lambda say: f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}"
-    if presence:
-        least, most = attacker.p_min, attacker.p_max
-        if not least or most is None or most == 1.0:
-            return None
-        people = _least(Options, "unknown", 1, aim, theorem=key, p_min=least, p=most)
-        return None if people is None else lambda say: f"unknown = {people} people with the declared p_min and p_max"
-    share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else None
-    if share is None and mechanism.noise is not None:
-        return None
-    share = 0.1 if share is None else share
-    people = _least(Options, "unknown", 1, aim, theorem="options", p_min=share)
+        low, high = low if is_declared else 0.1, None
+        argued = f"who choose every option with p_min = {low!r}"
+    unsure = replace(attacker, p_min=low, p_max=high, p_max_between=None, unknown_max=None)
+    people = _least(_of_kind(mechanism), unsure, protects, aim, "unknown", 1)
     if people is None:
         return None
-    return lambda say: f"unknown = {people} people who choose every option with p_min = {share!r}"
+    exact = "no threshold but " if isinstance(mechanism, Count) else ""
+    return lambda say: f"{exact}unknown = {people} people {argued}"
 
 
 def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
     """Name the noise that gives the target against any attacker, given what leaks."""
-    if emptied_by(attacker.leakage, protects) is not None:
+    anyone = attacker.against_anyone()
+    noises = (_noise(mechanism, protects, share * aim[0]) for share in _NOISE_SHARES)
+    enough = (
+        noise
+        for noise in noises
+        if noise and _reaches(_of_kind(mechanism, noise=GeometricNoise(noise)), anyone, protects, aim)
+    )
+    noise = next(enough, None)
+    if noise is None:
         return None
-    surviving, curve = Surviving(attacker, noised=True), _curve(mechanism, protects, aim[0])
-    noise = curve.noise if not attacker.leakage else _largest_noise(surviving, curve, aim)
-    if not noise:
-        return None
-    noise = shortened(noise)
     whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
     if mechanism.k is None:
         return lambda say: f"{say.noise(noise)}, {whatever}"
-    arguments = {"noise": noise, "cells": curve.cells, "moves": curve.moves}
-    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", **arguments)
-    if gap is None:
+    noised = _of_kind(mechanism, noise=GeometricNoise(noise), k=mechanism.k, release_threshold=mechanism.k)
+    reached = _least(noised, anyone, protects, aim, "release_threshold", mechanism.k)
+    if reached is None:
         return None
-    reached = mechanism.k + gap
     return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
 
 
@@ -259,8 +213,9 @@ def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, 
     left = Surviving(attacker, noised=False).theorems
     if not attacker.leakage or protects == "value" or "histogram_between" not in left:
         return None
-    threshold = _between(mechanism, attacker, aim)
-    way = None if threshold is not None else _by_noise(Histogram(), attacker, "value", aim)
+    histogram = Histogram(k=2 if _has_threshold(mechanism) else None, noise=mechanism.noise)
+    threshold = _threshold(histogram, attacker, "value", aim)
+    way = _by_noise(Histogram(), attacker, "value", aim)
     if threshold is not None:
         k, condition = threshold
 
@@ -273,35 +228,38 @@ def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, 
     return lambda say: f"a histogram with {say.setting('protects', repr('value'))} and {way(say)}: {hides}"
 
 
+def _noise(mechanism: Mechanism, protects: Protects, epsilon: float) -> float:
+    """Return the ε of noise in each number, for which all that a person changes share `epsilon`; in few digits."""
+    curve = NoiseCurve(theorem="noise", noise=1.0, cells=cells_per_unit(mechanism), moves=protects == "value")
+    return shortened(epsilon / curve.changes)
+
+
+def _of_kind(mechanism: Mechanism, **steps: Any) -> Mechanism:
+    """Return a mechanism of the same kind, and for as many cells of a person, with these steps alone."""
+    if isinstance(mechanism, Histogram):
+        return Histogram(cells_per_unit=mechanism.cells_per_unit, **steps)
+    return Count(**steps)
+
+
 # Who looks for what can be certified is refused again and again with the same numbers: each is searched for once.
 
 
 @lru_cache(maxsize=1024)
 def _least(
-    kind: Callable[..., Bound], name: str, first: int, aim: Aim, surviving: Surviving | None = None, **fixed: Any
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim, field: str, first: int
 ) -> int | None:
-    """Return the smallest whole number in the field `name` of a bound that reaches `aim`; None where none does."""
+    """Return the smallest whole number in a field of either that is certified at `aim`; None where none is."""
 
     def enough(number: int) -> bool:
-        bound = kind(**fixed, **{name: number})
-        if surviving is not None:
-            bound = surviving.against_anyone(bound) if isinstance(bound, NoiseCurve) else surviving.beside(bound)
-        return _reaches(bound, aim)
+        if field == "unknown":
+            return _reaches(mechanism, replace(attacker, unknown=number), protects, aim)
+        changes: dict[str, Any] = {field: number}
+        return _reaches(replace(mechanism, **changes), attacker, protects, aim)
 
-    return least_whole(enough, first, _MAX_K)
-
-
-@lru_cache
-def _largest_noise(surviving: Surviving, whole: NoiseCurve, aim: Aim) -> float | None:
-    """Return a simple ε of noise, as large as beside the leakages reaches the target; None where none does."""
-    for share in (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01):
-        curve = replace(whole, noise=share * whole.noise)
-        if _reaches(surviving.against_anyone(curve), aim):
-            return curve.noise
-    return None
+    return least_whole(enough, first, first + _MAX_NUMBER)
 
 
-def _curve(mechanism: Mechanism, protects: Protects, epsilon: float) -> NoiseCurve:
-    """Return what noise gives that all numbers that a person changes share `epsilon` for."""
-    curve = NoiseCurve(theorem="noise", noise=1.0, cells=cells_per_unit(mechanism), moves=protects == "value")
-    return replace(curve, noise=epsilon / curve.changes)
+def _reaches(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> bool:
+    applicable = bounds_of(mechanism, attacker, protects)
+    bounds = [*(applied.bound for applied in applicable.partial), *filter(None, [applicable.worst])]
+    return any(bool(bound.certified(np.array([aim[0]]))[0] <= aim[1]) for bound in bounds)

@@ -11,15 +11,15 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import Directions, ProfileLosses, directions
+from pkdp_pipeline.composition.loss_laws import Directions, directions
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
-from pkdp_pipeline.composition.sums import GroupPrivacy, Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
+from pkdp_pipeline.composition.sums import GroupPrivacy, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, maximum
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
 from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
-from pkdp_pipeline.theorems.hull import TwoCells
+from pkdp_pipeline.theorems.hull import ProfileLosses, TwoCells
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -187,7 +187,7 @@ def largest(rule: str, parts: Parts, hidden: str) -> Total:
     """Return the pointwise largest of the parts' guarantees; none against anyone where a part has none."""
     bounds = [part.worst for part in parts if part.worst is not None]
     worst = WorstMaximum(theorem=rule, parts=tuple(dict.fromkeys(bounds))) if len(bounds) == len(parts) else None
-    profile = Maximum(theorem=rule, parts=tuple(dict.fromkeys(part.bounds for part in parts)))
+    profile = maximum(rule, (part.bounds for part in parts))
     return Total(rule=rule, partial=_of_parts(profile, parts), worst=worst, protection=hidden)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -15,6 +16,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from pkdp_pipeline.clock import today, zones
 from pkdp_pipeline.errors import ArgumentError
@@ -28,13 +30,22 @@ from pkdp_pipeline.releases.options import (
     Table,
 )
 
-if TYPE_CHECKING:
-    FormatName = str
-else:
-    FormatName = Literal[tuple(FORMATS)]
-
-
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def _formats() -> list[str]:
+    return [*FORMATS, *(name for name, _ in hooks("formats"))]
+
+
+def _is_format(name: str) -> str:
+    if name not in _formats():
+        expected = " or ".join(map(repr, _formats()))
+        raise PydanticCustomError("literal_error", "must be {expected}", {"expected": expected})
+    return name
+
+
+def _list_formats(schema: dict[str, Any]) -> None:
+    schema["items"]["enum"] = _formats()
 
 
 def _as_text(value: object) -> object:
@@ -243,8 +254,18 @@ class OutputTable(Table):
     directory: PathName = Field(
         description="A folder, relative to the job file; each date has a folder of its own in it.", examples=["out"]
     )
-    formats: tuple[FormatName, ...] = Field(
-        default=("parquet",), min_length=1, strict=False, description="The files of each release."
+    formats: tuple[Annotated[str, AfterValidator(_is_format)], ...] = Field(
+        default=("parquet",),
+        min_length=1,
+        strict=False,
+        description="The files of each release; xlsx is one workbook of a period's releases.",
+        json_schema_extra=_list_formats,
+    )
+    suppressed: Name | None = Field(
+        default=None,
+        description="In files for offices and other programs (not in Parquet and csv), the text in the place of counts "
+        'that are not published; without it "<k".',
+        examples=["c"],
     )
     duckdb: PathName | None = Field(
         default=None,
@@ -294,6 +315,8 @@ class OutputTable(Table):
     def _fits_together(self) -> Self:
         if len(set(self.formats)) < len(self.formats):
             raise ValueError("formats names a format twice.")
+        if self.suppressed is not None and set(self.formats) <= set(FORMATS):
+            raise ValueError("suppressed is the mark in files for offices: add xlsx to formats, or remove suppressed.")
         if self.schema_ is not None and not self.databases():
             raise ValueError("schema is for the tables of a database: add duckdb or postgres, or remove schema.")
         return self

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.model.mechanisms import Protects
+from pkdp_pipeline.theorems.losses import Losses
 from pkdp_pipeline.theorems.rounding import Array, ball_above, evaluated
 
 _Attacker = TypeVar("_Attacker")
@@ -59,6 +61,13 @@ class Bound:
         """
         raise NotImplementedError
 
+    def losses(self, protects: Protects) -> tuple[Losses, ...]:
+        """Return the losses of a dominating pair, also in the other order where it is not its own mirror image.
+
+        None where nothing but the profile is known: then its hull is such a pair.
+        """
+        return ()
+
     def certified(self, epsilons: Array) -> Array:
         """Return the certified side of `bracket` alone, which may cost less."""
         return self.bracket(epsilons)[1]
@@ -92,6 +101,45 @@ class Derived(Bound):
     def rounding(self, epsilons: Array) -> Array:
         """See `Bound`."""
         return self.base.rounding(epsilons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Largest(Bound):
+    """The pointwise largest of several profiles.
+
+    *Guarantee*: never below the divergence of any of them; what one of them attains is attained. *Rounding*: theirs.
+    """
+
+    parts: tuple[Bound, ...]
+
+    @property
+    def slack(self) -> float:
+        """See `Bound`."""
+        return max((part.slack for part in self.parts), default=0.0)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `Bound`: a small value may be rounded by a large share of itself, which a large one does not show."""
+        largest, moved, signs = *np.zeros((2, 2, len(epsilons))), np.array([[1.0], [-1.0]])
+        for part in self.parts:
+            values = np.stack(part.bracket(epsilons))
+            largest = np.maximum(largest, values)
+            moved = np.maximum(moved, values * (1.0 + signs * part.rounding(epsilons)))
+        share: Array = signs * (moved / np.where(largest > 0.0, largest, np.inf) - 1.0)
+        return np.where(largest > 0.0, share, 0.0).clip(0.0, 1.0)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """See `Bound`."""
+        sides = (np.stack(part.bracket(epsilons)) for part in self.parts)
+        attained, certified = functools.reduce(np.maximum, sides, np.zeros((2, len(epsilons))))
+        return attained, certified
+
+    def smallest_epsilon(self, target: float) -> float:
+        """Return the largest of the parts' ε, at which each has reached the target."""
+        epsilon = max((part.smallest_epsilon(target) for part in self.parts), default=0.0)
+        if math.isinf(epsilon) or float(self.certified(np.array([epsilon]))[0]) <= target:
+            return epsilon
+        # A profile that rises again by a hair has left its target: look at the whole.
+        return Bound.smallest_epsilon(self, target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

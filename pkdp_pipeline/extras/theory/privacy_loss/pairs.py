@@ -15,13 +15,15 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import Losses, NoiseLosses, PairLosses, ProfileLosses, directions
+from pkdp_pipeline.composition.loss_laws import directions, on_grid
 from pkdp_pipeline.composition.sums import NoiseTotal, WorstMaximum, first_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.theory.numbers import ball_of, read_epsilon, read_law, read_number
 from pkdp_pipeline.extras.theory.privacy_loss.side import LossSide, thinned
 from pkdp_pipeline.model.arguments import positive_real
 from pkdp_pipeline.theorems import Bound, Protects, WorstCase
+from pkdp_pipeline.theorems.hull import ProfileLosses
+from pkdp_pipeline.theorems.losses import Losses, NoiseLosses, PairLosses
 from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -69,7 +71,7 @@ def _side(law: Losses) -> LossSide:
             return noise_side(counts)
         return LossSide.of_masses(*law.atoms())
     step = max(_MIN_STEP, _RELATIVE_STEP * law.spread())
-    grid = law.on_grid(step)
+    grid = on_grid(law, step)
     cells = np.arange(max(1, grid.start), grid.last + 1, dtype=np.float64)
     masses = grid.masses[max(1, grid.start) - grid.start :]
     return LossSide.of_masses(np.nextafter(cells * step, np.inf), masses, grid.infinite)

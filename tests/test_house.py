@@ -99,9 +99,8 @@ LINES = {
     # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.
     # By-columns in groups, in SQL, in Narwhals and in pandas (103).
     "engines": 2_220,
-    # Marks and displayed numbers in the public table; estimates, weighted totals; what totals tell together (49);
-    # when two noised numbers differ by more than their noise (9).
-    "releases": 1_873,
+    # Marks and displayed numbers in the public table; estimates, weighted totals; what totals tell together (49).
+    "releases": 1_864,
     "sql": 1_397,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
@@ -123,7 +122,7 @@ LINES = {
     "extras/plan": 2_352,
     # The first screen: cells by periods, small pictures over time, changes that noise allows to be seen.
     "extras/report": 3_926,
-    # With the dialogue of `init`, the only one there is (175), which cli had. Groups are given, asked for, offered (56).
+    # With the dialogue of `init`, the only one there is (175), which cli had. Groups are asked for and offered (56).
     "extras/start": 921,
     # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange. Code lists.
     # The files of a job's day (29), with what follows of hidden counts (8).

@@ -7,7 +7,6 @@ result is post-processing, which every certificate survives unchanged, so nothin
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,22 +76,6 @@ def _noise_error(epsilon: float) -> tuple[float, float, int]:
     deviation = math.sqrt(2.0 * alpha) / gap
     bound = max(0, math.ceil(math.log(2.0 / (0.05 * (1.0 + alpha))) / epsilon) - 1)
     return mean_absolute(GeometricNoise(epsilon)), deviation, bound
-
-
-def bound_of_two(mechanism: Mechanism) -> int:
-    """Return the smallest b with P[|Z - Z'| > b] <= 0.05, for the noises of two published values; 0 without noise.
-
-    With α = e^(-ε): P[|Z - Z'| > b] = 2α^(b+1) (b + 1 + α / (1 - α) + (1 + α²) / (1 - α²)) (1 - α) / (1 + α)².
-    """
-    if mechanism.noise is None:
-        return 0
-    alpha, gap = math.exp(-mechanism.noise.epsilon), -math.expm1(-mechanism.noise.epsilon)
-    rest = alpha / gap + (1.0 + alpha**2) / (gap * (1.0 + alpha))
-
-    def is_rare(bound: int) -> bool:
-        return 2.0 * alpha ** (bound + 1) * (bound + 1.0 + rest) * gap / (1.0 + alpha) ** 2 <= 0.05
-
-    return bisect_left(range(2**62), True, key=is_rare)
 
 
 _INT64 = 2**63 - 1

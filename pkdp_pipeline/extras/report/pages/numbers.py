@@ -6,6 +6,7 @@ Everything here follows from published numbers, and from what is public about ho
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
 from pkdp_pipeline.model.spelling import joined
 from pkdp_pipeline.model.wording import fitting
-from pkdp_pipeline.releases.derived import bound_of_two
+from pkdp_pipeline.releases.derived import ExpectedError
 
 MAX_ROWS = 30
 """So many cells are on the first screen, the largest ones; a table below has the others."""
@@ -106,14 +107,15 @@ def numbers_of(release: ReleaseView, report: Report) -> Numbers:
         more_cells=table.more,
     )
     if series is not None:
-        by_name = dict(zip((joined(key) or "count" for key in table.keys), words, strict=True))
-        words = [by_name.get(name, "") for name in series.cells]
+        by_name = dict(zip(map(joined, table.keys), words, strict=True))
+        words = [by_name.get(name if table.columns else "", "") for name in series.cells]
         columns, names = (" / ".join(table.columns) or "published",), tuple((name,) for name in series.cells)
     exact, rows = shown.exact or ((None,) * len(names),) * len(shown.counts), []
     for cell, name in enumerate(names):
         pairs = [(counts[cell], marks[cell]) for counts, marks in zip(shown.counts, exact, strict=True)]
         numbers = tuple(_number(value, mark, mechanism, release) for value, mark in pairs)
-        rows.append(Row(names=name, numbers=numbers, words=words[cell], change=_change(numbers[-2:], mechanism)))
+        change = _change(numbers[-2:], mechanism, release.error)
+        rows.append(Row(names=name, numbers=numbers, words=words[cell], change=change))
     largest = sorted(range(len(rows)), key=lambda row: -getattr(rows[row].numbers[-1], "value", -1))
     kept = sorted(largest[: fitting(len(rows), MAX_ROWS)])
     drawn = [rows[row] for row in (kept if series is None else drawn_cells(shown))]
@@ -148,14 +150,14 @@ def _number(value: int | None, mark: bool | None, mechanism: Mechanism, release:
     return Number(value=value, text=text, noised=noised, least=least, most=most, low=low, high=high)
 
 
-def _change(numbers: Sequence[Number | None], mechanism: Mechanism) -> str:
+def _change(numbers: Sequence[Number | None], mechanism: Mechanism, error: ExpectedError | None) -> str:
     """Return the change between two numbers; `UNSEEN` where it may as well be none, empty where one is hidden."""
     former, latter = numbers if len(numbers) == 2 else (None, None)
     if former is None or latter is None:
         return ""
     least, most = latter.low - former.high, latter.high - former.low
     if former.noised and latter.noised:
-        both = bound_of_two(mechanism)
+        both = 0 if error is None else bound_of_two(error.standard_deviation)
         least, most = latter.least - former.most - both, latter.most - former.least + both
     if least < most and least <= 0.0 <= most:
         return UNSEEN
@@ -164,6 +166,23 @@ def _change(numbers: Sequence[Number | None], mechanism: Mechanism) -> str:
     difference = latter.value - former.value
     is_exact = former.exact and latter.exact
     return f"{'' if is_exact else '≈ '}{'+' if difference > 0 else ''}{in_figures(difference)}"
+
+
+def bound_of_two(deviation: float) -> int:
+    """Return the smallest b with P[|Z - Z'| > b] <= 0.05, for two noises of a standard deviation.
+
+    With P[Z = z] = (1 - α) / (1 + α) α^|z|, the deviation is √(2α) / (1 - α), and the probability
+    2α^(b+1) (b + 1 + α / (1 - α) + (1 + α²) / (1 - α²)) (1 - α) / (1 + α)².
+    """
+    gap = 2.0 / (math.sqrt(2.0 * deviation**2 + 1.0) + 1.0)
+    alpha = 1.0 - gap
+    rest = alpha / gap + (1.0 + alpha**2) / (gap * (1.0 + alpha))
+
+    def is_rare(bound: int) -> bool:
+        power = math.exp((bound + 1) * math.log1p(-gap)) if alpha else 0.0
+        return 2.0 * power * (bound + 1 + rest) * gap / (1.0 + alpha) ** 2 <= 0.05
+
+    return bisect_left(range(2**62), True, key=is_rare)
 
 
 def _outlines(numbers: Sequence[Number | None], periods: Sequence[str], screen: Numbers) -> Mapping[str, str]:

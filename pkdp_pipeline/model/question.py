@@ -83,6 +83,10 @@ class Selection:
         many of them.
     everybody : bool, default True
         For a count: whether those are counted, too, who do not satisfy `where`.
+    bounds : tuple of two int, optional
+        What is summed: each person adds to a cell the sum of `summed` over her rows there, clamped to these.
+    summed : str, optional
+        The summed column, of whole numbers. None: rows are counted.
     """
 
     unit: Any
@@ -93,10 +97,17 @@ class Selection:
     order_by: Any = ()
     cells_per_unit: int = 1
     everybody: bool = True
+    bounds: tuple[int, int] | None = None
+    summed: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.where, str) and self.where.strip():
             object.__setattr__(self, "where", from_query(self.where))
+
+    @property
+    def counts_in_one_cell(self) -> bool:
+        """Whether units are counted, each of whom should have one cell."""
+        return self.one_cell == "error" and self.cells_per_unit == 1 and self.bounds is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         SamePeople,
         SameTable,
     )
-    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
     from pkdp_pipeline.model.question import EACH_ROW
     from pkdp_pipeline.releases.accessor import count, explain, histogram
     from pkdp_pipeline.releases.explain import Explanation
@@ -109,6 +109,7 @@ __all__ = [
     "Rounding",
     "SamePeople",
     "SameTable",
+    "Sum",
     "Target",
     "TemporaryError",
     "Verification",
@@ -148,7 +149,7 @@ _NAMES = {
         "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
     "model.display": "Bands PerturbationTable RandomRounding Rounding",
-    "model.mechanisms": "Count GeometricNoise Histogram",
+    "model.mechanisms": "Count GeometricNoise Histogram Sum",
     "model.question": "EACH_ROW",
     "extras.plan.planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"

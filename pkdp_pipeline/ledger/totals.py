@@ -22,7 +22,8 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import SamePeople
-from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, noise_scale, noised_below
+from pkdp_pipeline.model.mechanisms import GeometricNoise, noised_below
+from pkdp_pipeline.model.noise import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.model.question import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above

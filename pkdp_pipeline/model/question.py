@@ -17,17 +17,16 @@ from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.keys import Domain
 from pkdp_pipeline.model.mechanisms import (
-    LARGEST_EPSILON,
     Histogram,
     Mechanism,
     Protects,
     cells_per_unit,
-    check_noise,
     kind_of,
     mechanism_name,
     mechanism_to_dict,
     noised_below,
 )
+from pkdp_pipeline.model.noise import LARGEST_EPSILON, check_noise
 from pkdp_pipeline.model.period import Period, of_pandas
 from pkdp_pipeline.model.predicate import Predicate
 from pkdp_pipeline.model.query import from_query

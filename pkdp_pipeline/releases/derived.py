@@ -19,15 +19,8 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
-from pkdp_pipeline.model.mechanisms import (
-    Count,
-    GeometricNoise,
-    Mechanism,
-    cells_per_unit,
-    key_columns,
-    mean_absolute,
-    noised_below,
-)
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Mechanism, cells_per_unit, key_columns, noised_below
+from pkdp_pipeline.model.noise import mean_absolute
 from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.theorems.rounding import float_above, float_below

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from pkdp_pipeline.model.display import Bands, Display, Rounding
-from pkdp_pipeline.model.mechanisms import GeometricNoise, check_noise, noise_scale
+from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.model.noise import check_noise, noise_scale
 
 
 def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:

@@ -57,7 +57,11 @@ def _sql_types(*kinds: type[Any], others: Mapping[str, str], without: Collection
 
 
 #: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
-_MECHANISM = _sql_types(*MECHANISMS.values(), others={"noise": "DOUBLE", "display": "VARCHAR"}, without=("totals",))
+_MECHANISM = _sql_types(
+    *MECHANISMS.values(),
+    others={"noise": "DOUBLE", "display": "VARCHAR"},
+    without=("totals", "bounds", "cells_found"),
+)
 _ATTACKER = _sql_types(AttackerModel, others={}, without=("leakage", "dependent", "secret"))
 _CERTIFIED = (
     {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}

@@ -21,17 +21,14 @@ from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import (
     MECHANISMS,
-    SMALLEST_EPSILON,
     Count,
     GeometricNoise,
     Histogram,
     Mechanism,
     Protects,
-    chance_of_at_least,
-    mean_absolute,
-    mean_absolute_where_at_least,
     noised_below,
 )
+from pkdp_pipeline.model.noise import SMALLEST_EPSILON, chance_of_at_least, mean_absolute, mean_absolute_where_at_least
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import shortened
 

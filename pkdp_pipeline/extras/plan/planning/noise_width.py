@@ -19,15 +19,8 @@ from pkdp_pipeline.extras.plan.planning.searching import (
 from pkdp_pipeline.extras.plan.planning.thresholds import least_release_threshold
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import (
-    SMALLEST_EPSILON,
-    Count,
-    GeometricNoise,
-    Mechanism,
-    Protects,
-    cells_per_unit,
-    mechanism_name,
-)
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Mechanism, Protects, cells_per_unit, mechanism_name
+from pkdp_pipeline.model.noise import SMALLEST_EPSILON
 
 _MAX_NOISE = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)

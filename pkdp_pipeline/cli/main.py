@@ -225,6 +225,7 @@ _ORDER = (
     "verify",
     "histogram",
     "count",
+    "sum",
     "certify",
     "plan",
     "audit",

@@ -188,7 +188,10 @@ def _summed(table: Any, cells: _Cells, question: Selection) -> tuple[_Integers, 
         own = tuple(f"{number} AS v" if name == "v" else name for name in rows.column_names)
         answer = replace(selected, selected=own).run(sums_statement(question, kinds))
     counts, totals = np.zeros(cells.size, dtype=np.int64), np.zeros(cells.size, dtype=np.int64)
-    counts[answer["b0"].to_numpy()], totals[answer["b0"].to_numpy()] = answer["n"].to_numpy(), answer["total"].to_numpy()
+    counts[answer["b0"].to_numpy()], totals[answer["b0"].to_numpy()] = (
+        answer["n"].to_numpy(),
+        answer["total"].to_numpy(),
+    )
     missing, several = (any(answer[name].to_pylist()) for name in ("missing_unit", "several_cells"))
     return counts, missing, several, totals
 

@@ -62,7 +62,7 @@ class Rows:
     condition: str = "true"
 
     def cells(self, question: Selection) -> Any:
-        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell; of sums also total."""
+        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), of sums also total, per cell."""
         if question.bounds:
             return self.run(sums_statement(question, self._kinds()))
         if question.unit and question.one_cell in DRAWN:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from pkdp_pipeline.engines.draws import cell_number, unit_number, with_draws
 from pkdp_pipeline.engines.question import DRAWN, numbered
@@ -26,8 +25,8 @@ _WIDE = re.compile(r"U?BIGINT|U?HUGEINT|DECIMAL\(\d+,\s*0\)")
 def not_whole(name: str, kind: object) -> ArgumentError:
     """Return what to say of a summed column that holds no whole numbers, by its type."""
     return ArgumentError(
-        f"summed column {name!r} has type {kind}, and whole numbers alone are summed: convert it, in pandas for example "
-        'with .astype("Int64"), in SQL with CAST(… AS BIGINT); of amounts with decimals, sum the smallest unit, as cents.'
+        f"summed column {name!r} has type {kind}, and whole numbers alone are summed: convert it, in pandas for "
+        'example with .astype("Int64"), in SQL with CAST(… AS BIGINT). Of amounts with decimals sum the smallest unit.'
     )
 
 

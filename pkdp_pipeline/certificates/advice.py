@@ -12,12 +12,21 @@ import numpy as np
 
 from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
+from pkdp_pipeline.model.mechanisms import (
+    Count,
+    Histogram,
+    Mechanism,
+    Sum,
+    cells_per_unit,
+    mechanism_name,
+    noised_below,
+)
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Bound, Protects
 from pkdp_pipeline.theorems.bound import least_whole
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.options import Options
+from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.theorems import Surviving, emptied_by
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -45,10 +54,12 @@ _MIN_P = 0.01
 def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
     """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
     aim = "which cell a person is in" if protects == "value" else "whether a person is there"
+    if isinstance(mechanism, Sum) and protects == "value":
+        aim = "what a person adds"
     subject = (
         "this count hides whether a person is counted"
         if isinstance(mechanism, Count)
-        else f"this histogram hides {aim}"
+        else f"this {mechanism_name(mechanism)} hides {aim}"
     )
     why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
     message = advised(why, mechanism, attacker, protects)
@@ -71,11 +82,13 @@ def advised(
     """
     aim, reason = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1])), why
     below = noised_below(mechanism)
-    if below:
+    if noised_below(mechanism):
         mechanism = replace(mechanism, below="suppress", noise=None, release_threshold=None)
     # Noise asks nothing of the attacker; nobody who uses it, or has said nothing yet, is advised to declare one.
     undeclared = not _by_k(mechanism) and attacker == attacker.against_anyone()
-    ways = (_by_noise, _instead) if undeclared else (_by_threshold, _by_uncertainty, _by_noise, _instead)
+    ways = [_by_noise, _instead] if undeclared else [_by_threshold, _by_uncertainty, _by_noise, _instead]
+    if isinstance(mechanism, Sum):
+        ways = [_by_noise]
     tried = (way(mechanism, attacker, protects, aim) for way in ways)
     choices = [choice for choice in tried if choice is not None]
     if not choices and not attacker.leakage:
@@ -244,13 +257,17 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
     whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
-    if mechanism.k is None:
+    arguments: dict[str, Any] = {"noise": noise, "cells": curve.cells, "moves": curve.moves, "theorem": curve.theorem}
+    least = mechanism.k
+    if isinstance(mechanism, Sum) and mechanism.cells_found:
+        least, arguments["bounds"] = mechanism.bounds[1], mechanism.bounds
+    if least is None:
         return lambda say: f"{say.noise(noise)}, {whatever}"
-    arguments = {"noise": noise, "cells": curve.cells, "moves": curve.moves}
-    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", **arguments)
+    kind: Callable[..., Bound] = type(curve)
+    gap = _least(kind, "appears_at", max(0, -least), aim, surviving, **arguments)
     if gap is None:
         return None
-    reached = mechanism.k + gap
+    reached = least + gap
     return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
 
 
@@ -285,14 +302,16 @@ def _least(
     def enough(number: int) -> bool:
         bound = kind(**fixed, **{name: number})
         if surviving is not None:
-            bound = surviving.against_anyone(bound) if isinstance(bound, NoiseCurve) else surviving.beside(bound)
+            if isinstance(bound, NoiseCurve | SumCurve):
+                return _reaches(surviving.against_anyone(bound), aim)
+            bound = surviving.beside(bound)
         return _reaches(bound, aim)
 
     return least_whole(enough, first, _MAX_K)
 
 
 @lru_cache
-def _largest_noise(surviving: Surviving, whole: NoiseCurve, aim: Aim) -> float | None:
+def _largest_noise(surviving: Surviving, whole: NoiseCurve | SumCurve, aim: Aim) -> float | None:
     """Return a simple ε of noise, as large as beside the leakages reaches the target; None where none does."""
     for share in (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01):
         curve = replace(whole, noise=share * whole.noise)
@@ -301,7 +320,11 @@ def _largest_noise(surviving: Surviving, whole: NoiseCurve, aim: Aim) -> float |
     return None
 
 
-def _curve(mechanism: Mechanism, protects: Protects, epsilon: float) -> NoiseCurve:
+def _curve(mechanism: Mechanism, protects: Protects, epsilon: float) -> NoiseCurve | SumCurve:
     """Return what noise gives that all numbers that a person changes share `epsilon` for."""
-    curve = NoiseCurve(theorem="noise", noise=1.0, cells=cells_per_unit(mechanism), moves=protects == "value")
-    return replace(curve, noise=epsilon / curve.changes)
+    arguments: dict[str, Any] = {"noise": 1.0, "cells": cells_per_unit(mechanism), "moves": protects == "value"}
+    if isinstance(mechanism, Sum):
+        curve = SumCurve(theorem="sums", bounds=mechanism.bounds, **arguments)
+        return replace(curve, noise=epsilon * curve.sensitivity / curve.units)
+    counts = NoiseCurve(theorem="noise", **arguments)
+    return replace(counts, noise=epsilon / counts.changes)

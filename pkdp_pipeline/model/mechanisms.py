@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeGuard, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import (
@@ -205,8 +205,8 @@ MAX_BOUND = 10**8  # so that 64-bit integers hold every sum and its noise
 class Sum:
     """Sums of whole numbers with noise, per cell or in all: visits by clinic, items by category.
 
-    In a cell a person adds the sum of her rows there, clamped to `bounds`, or 0 if she is absent. What all persons add
-    is summed, noise is added, and what is then below `release_threshold` is suppressed.
+    In a cell a person adds the sum of her rows there, clamped to `bounds`, or 0 if she is absent. These are summed,
+    noise is added, and a noisy sum below `release_threshold` is suppressed.
 
     Parameters
     ----------
@@ -278,7 +278,8 @@ def cell_noise(mechanism: Mechanism) -> GeometricNoise | None:
     return None if (noise := mechanism.noise) is None else GeometricNoise(noise.epsilon / sensitivity(mechanism))
 
 
-Mechanism = Count | Histogram | Sum
+Counts = Count | Histogram
+Mechanism = Counts | Sum
 Protects = Literal["presence", "value"]
 Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
 NOISELESS: tuple[Kind, ...] = ("total", "exact count", "noiseless")
@@ -306,7 +307,7 @@ def cells_per_unit(mechanism: Mechanism) -> int:
     return 1 if isinstance(mechanism, Count) else mechanism.cells_per_unit
 
 
-def noised_below(mechanism: Mechanism) -> bool:
+def noised_below(mechanism: Mechanism) -> TypeGuard[Counts]:
     """Return whether counts below k are published with noise, and marked as noised."""
     return mechanism.below != "suppress"
 

@@ -18,7 +18,7 @@ from pkdp_pipeline.extras.gate.worker import open_vault
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.question import EACH_ROW
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.sql.spec import Spec
@@ -94,7 +94,7 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
     ]
 
 
-def _certified(mechanism: Histogram | Count, attacker: AttackerModel, protects: Protects) -> tuple[bool, str]:
+def _certified(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> tuple[bool, str]:
     """Return whether an answer promises anything by itself, and what, or why not."""
     try:
         return True, certify(mechanism, attacker, protects=protects).sentence()

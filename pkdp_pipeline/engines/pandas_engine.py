@@ -184,7 +184,8 @@ def _keys(column: pd.Series[Any]) -> Any:
 
 def _whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a summed column, or raise `ArgumentError` where its type is not one of whole numbers."""
-    dtype, kind = column.dtype, kind_of_dtype(column.dtype)
+    dtype: Any = column.dtype
+    kind = kind_of_dtype(dtype)
     if pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(column, skipna=True) == "empty":
         return column.astype("Int64")  # it says nothing of what it would hold
     scaled = kind == "decimal" and dtype.pyarrow_dtype.scale == 0 and dtype.pyarrow_dtype.precision <= DIGITS

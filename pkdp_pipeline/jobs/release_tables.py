@@ -203,7 +203,7 @@ class ReleaseTable(_StepsTable):
         for key in ("k", "k_complement", "display"):
             if getattr(self, key) is not None:
                 raise ValueError(f"{key} is about counts: remove it from a sum.")
-        if self.below != "suppress" or self.noise is None:
+        if self._steps["below"] != "suppress" or "noise" not in self._steps:
             raise ValueError("a sum is published with noise alone: write noise = { epsilon = 1.0 }, without below.")
 
     @property

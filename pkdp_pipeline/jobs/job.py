@@ -37,7 +37,7 @@ from pkdp_pipeline.model.bins import grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import MissingUnit, OneCell, Question, Spelling
-from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
+from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of, unusable
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication
 
@@ -366,7 +366,7 @@ def read_job(text: str, file: Path) -> Job:
     except (ArgumentError, ConfigError) as error:
         wrong.append(str(error))
     if wrong:
-        raise ConfigError("\n  ".join([f"the job file {str(file)!r} cannot be used:", *wrong]))
+        raise unusable(f"the job file {str(file)!r}", wrong)
     return job.read_from(file.absolute(), _digest(content, job))
 
 
@@ -375,7 +375,7 @@ def job_text(file: Path) -> str:
     return text_of(file, f"the job file {str(file)!r}")
 
 
-_NEWER = {"below": "suppress", "display": None, "sampled": None}
+_NEWER = {"below": "suppress", "display": None, "sampled": None, "suppressed": None, "margins": None}
 """Keys that jobs of the first form had not: as they are where nobody writes them, they are no part of its hash."""
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,13 +6,22 @@ from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    create_model,
+    model_serializer,
+    model_validator,
+)
 
 from pkdp_pipeline.jobs.environment import local, placed
 from pkdp_pipeline.model.bins import Bins, Calendar
 from pkdp_pipeline.model.display import Display, Mode, PerturbationTable, read_display
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects, Sum
-from pkdp_pipeline.model.question import OneCell, Undeclared
+from pkdp_pipeline.model.question import Undeclared
+from pkdp_pipeline.model.selection import OneCell
 from pkdp_pipeline.releases.options import (
     AttackerTable,
     Cells,
@@ -193,6 +202,11 @@ class ReleaseTable(_StepsTable):
             raise ValueError("k_complement is for counts: remove it, or remove by.")
         self.mechanism  # noqa: B018 - its rules are checked when it is made
         return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave `rows` out where nobody writes it: it is no part of the hash of jobs that did not have it."""
+        return {key: value for key, value in written(self).items() if key != "rows" or value is not None}
 
     def _check_sum(self) -> None:
         if not self.bounds or (self.sum_of is None) is (self.rows is None):

@@ -77,7 +77,7 @@ class CellCounts:
         The by-columns of the cells, under their public dtypes.
     counts : integer array, one per cell
     sums : integer array, one per cell, optional
-        What the units in a cell add, where a sum is asked for.
+        The sum of the units in each cell, where one is asked for.
     missing_unit : bool
         Whether a row has a missing value in a unit column; such rows are not counted.
     several_cells : bool

@@ -295,14 +295,11 @@ class Job(Declarations):
 
     def needs(self) -> Needs:
         """Return what the job needs of its source."""
-        named = [("unit", self.unit), ("order_by", self.order_by)]
+        named = [("period.column", (self.period.column,)), ("unit", self.unit), ("order_by", self.order_by)]
         for release in self.release:
             own = {"by": release.by, "sum": release.summed, "order_by": release.order_by}
             named += [(f"{key} of release {release.name!r}", columns) for key, columns in own.items()]
-        declared = [
-            ("period.column", self.period.column),
-            *((key, name) for key, names in named for name in names or ()),
-        ]
+        declared = [(key, column) for key, columns in named for column in columns or ()]
         compared = {column for expectation in read_expectations(self.checks) for column in expectation.columns}
         compared |= set() if self.checks.fresh is None else {self.checks.fresh.column}
         predicates = (from_query(release.where) for release in self.release if release.where is not None)

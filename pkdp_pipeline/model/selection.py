@@ -51,7 +51,7 @@ class Selection:
     everybody : bool, default True
         For a count: whether those are counted, too, who do not satisfy `where`.
     bounds : tuple of two int, optional
-        What is summed: each person adds to a cell the sum of `summed` over her rows there, clamped to these.
+        For a sum: each person adds to a cell the sum of `summed` over her rows there, clamped to these.
     summed : str, optional
         The summed column, of whole numbers. None: rows are counted.
     """

@@ -199,7 +199,7 @@ class Derivations:
 
         Notes
         -----
-        What `release_threshold` hides is not in the 95 %. What a person adds is clamped: so is the mean.
+        The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
         """
         from pkdp_pipeline.releases.means import check_same, means
 

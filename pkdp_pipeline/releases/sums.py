@@ -58,8 +58,8 @@ def sum(
     rows : {"count"}, optional
         Instead of a column: a person adds the number of her rows.
     bounds : tuple of two int
-        The least and the most that a person adds to a cell: a public rule, fixed before anybody looks at the data. What
-        they cut off is missing from the sums; wider ones need more noise.
+        The least and the most that a person adds to a cell: a public rule, fixed before anybody looks at the data. Sums
+        lack the rest beyond them; wider ones need more noise.
     noise : GeometricNoise
         Two-sided geometric noise for the larger size of the bounds Δ: ``exp(-epsilon / Δ)`` is its α.
     release_threshold : int, optional

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
     from pkdp_pipeline.model.question import EACH_ROW
-    from pkdp_pipeline.releases.accessor import count, explain, histogram
+    from pkdp_pipeline.releases.accessor import count, explain, histogram, sum
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
 
@@ -129,6 +129,7 @@ __all__ = [
     "smallest_noise",
     "smallest_release_threshold",
     "smallest_unknown",
+    "sum",
     "verify",
 ]
 
@@ -155,7 +156,7 @@ _NAMES = {
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
     "extras.plan.rules": "rule",
-    "releases.accessor": "count explain histogram",
+    "releases.accessor": "count explain histogram sum",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",
     "extras.tables.hierarchy": "Hierarchy",

@@ -241,7 +241,10 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
     yield "sum, value", certify(Sum((-3, 5), NOISE), protects="value", cells=1)
     found = Sum((0, 5), NOISE, release_threshold=300, cells_per_unit=3).of_found_cells()
     yield "sum, cells that are found", certify(found, ABSENCE)
-    yield "sum, value, beside exact totals of groups", certify(Sum((0, 5), NOISE), AttackerModel(leakage=GROUPS), protects="value")
+    yield (
+        "sum, value, beside exact totals of groups",
+        certify(Sum((0, 5), NOISE), AttackerModel(leakage=GROUPS), protects="value"),
+    )
 
 
 def periods() -> Iterator[tuple[str, Certificate]]:

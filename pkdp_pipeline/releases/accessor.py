@@ -1,4 +1,4 @@
-"""The questions on a frame: `count` and `histogram`, and ``df.pkdp``, which asks them of its own; and `explain`.
+"""The questions on a frame: `count`, `histogram` and `sum`, and ``df.pkdp``, which asks them of its own; and `explain`.
 
 The docstring of `histogram` describes every option. This module is loaded with the package, so it loads the
 others when something is asked.
@@ -29,18 +29,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_NEEDED = {
+    "unit": 'unit is needed: name the column of the protected person, as in unit="patient", or write '
+    "unit=pkdp.EACH_ROW where every row is a person of its own.",
+    "bounds": "bounds is needed: the least and the most that a person adds, a public rule, as in bounds=(0, 5).",
+    "noise": "noise is needed: a sum is published with noise only, as in noise=pkdp.GeometricNoise(1.0).",
+}
+
+
 def _of_people(function: Callable[P, R]) -> Callable[P, R]:
-    """Say how `unit` is written to a caller who leaves it out."""
+    """Say how `unit`, and whatever else is needed, is written to a caller who leaves it out."""
+    parameters = inspect.signature(function).parameters
+    needed = [name for name in _NEEDED if name in parameters and parameters[name].default is inspect.Parameter.empty]
 
     @functools.wraps(function)
     def asked(*values: P.args, **options: P.kwargs) -> R:
-        if "unit" not in options:
-            from pkdp_pipeline.errors import ArgumentError
+        for name in needed:
+            if name not in options:
+                from pkdp_pipeline.errors import ArgumentError
 
-            raise ArgumentError(
-                'unit is needed: name the column of the protected person, as in unit="patient", or write '
-                "unit=pkdp.EACH_ROW where every row is a person of its own."
-            )
+                raise ArgumentError(_NEEDED[name])
         return function(*values, **options)
 
     asked.__doc__ = inspect.cleandoc(function.__doc__ or "")
@@ -61,12 +69,24 @@ def _of_its_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concat
 
 
 def _publication(by: object = None, **options: Any) -> Publication:
-    """Return what is asked for by the options of a call; without `by` it is a count."""
-    from pkdp_pipeline.model.mechanisms import Count, Histogram
+    """Return what is asked for by the options of a call; without `by` it is a count, with `bounds` a sum."""
+    from pkdp_pipeline.errors import ArgumentError
+    from pkdp_pipeline.model.arguments import choice
+    from pkdp_pipeline.model.mechanisms import Count, Histogram, Sum
     from pkdp_pipeline.model.question import Question
     from pkdp_pipeline.releases.publish import Publication
 
-    kind: type[Count | Histogram] = Count if by is None else Histogram
+    kind: type[Count | Histogram | Sum] = Count if by is None else Histogram
+    column, rows, bounds = options.pop("column", None), options.pop("rows", None), options.pop("bounds", None)
+    if not (column is rows is bounds is None):
+        if rows is not None:
+            choice("rows", rows, ("count",))
+        if (column is None) is (rows is None):
+            raise ArgumentError('a sum is of a column, or of rows: name the column, or write rows="count", not both.')
+        for name, default in (("k", None), ("below", "suppress"), ("display", None), ("k_complement", None)):
+            if options.pop(name, default) != default:
+                raise ArgumentError(f"{name} is about counts; a sum has none: leave it out.")
+        kind, options = Sum, {**options, "summed": column, "bounds": bounds}
     steps, terms = (
         {field.name: options.pop(field.name) for field in fields(owner) if field.name in options}
         for owner in (kind, Publication)
@@ -275,11 +295,82 @@ def count(
 
 
 @_of_people
+def sum(
+    frame: Any,
+    column: str | None = None,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    rows: Literal["count"] | None = None,
+    unit: Any,
+    bounds: tuple[int, int],
+    noise: GeometricNoise,
+    attacker: AttackerModel | None = None,
+    release_threshold: int | None = None,
+    domain: Any = None,
+    protects: Literal["presence", "value"] = "presence",
+    where: Any = None,
+    missing_unit: Literal["error", "drop"] = "error",
+    units: Literal["checked", "exact"] = "checked",
+    one_cell: Literal["error", "most_frequent", "first", "hash"] = "error",
+    order_by: Any = None,
+    cells_per_unit: int = 1,
+    undeclared: Literal["error", "absent"] = "error",
+    ledger: Ledger | None = None,
+    period: Any = None,
+    label: str | None = None,
+    revise: bool = False,
+    target: Asked = "default",
+) -> Release:
+    """Publish the sum of a column of whole numbers with noise, in each cell or in all, as in visits by clinic.
+
+    A person adds to her cell the sum over her rows there, of those that `where` keeps, clamped to `bounds`. A missing
+    value adds nothing, and one beyond ±10^12 counts as that. The table has a column ``sum``, which may be negative.
+
+    Parameters
+    ----------
+    column : str, optional
+        The summed column. Its type is one of whole numbers: reals, decimals with a scale, text and truth values are
+        refused, whatever they hold; in pandas, ``.astype("Int64")`` converts.
+    by : str, Bins or sequence of them, optional
+        As of `histogram`; None: one sum of everybody.
+    rows : {"count"}, optional
+        Instead of a column: a person adds the number of her rows.
+    bounds : tuple of two int
+        The least and the most that a person adds to a cell: a public rule, fixed before anybody looks at the data. What
+        they cut off is missing from the sums; wider ones need more noise.
+    noise : GeometricNoise
+        Two-sided geometric noise for the larger size of the bounds Δ: ``exp(-epsilon / Δ)`` is its α.
+    release_threshold : int, optional
+        A cell is published only when its noisy sum is at least this. Needed without a `domain`, where a cell has a row
+        only if somebody is in it.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PkdpError
+        See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
+    """
+    return _published(**locals())
+
+
+@_as_in_histogram
+@_of_people
 def explain(
     by: str | Bins | Sequence[str | Bins] | None = None,
     where: Any = None,
     *,
     unit: Any,
+    column: str | None = None,
+    rows: Literal["count"] | None = None,
+    bounds: tuple[int, int] | None = None,
     attacker: AttackerModel | None = None,
     k: int | None = None,
     noise: GeometricNoise | None = None,
@@ -312,6 +403,8 @@ def explain(
         Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
     where : boolean Series, str or callable, optional
         The predicate. It is not looked at, beyond its text; see `count`.
+    column, rows, bounds : optional
+        As of `sum`: with them, what that would publish is explained.
     k_complement : int, optional
         See `Count`. The number of people in the frame is taken as public.
     unit, attacker, k, noise, release_threshold, below, display, domain, protects : as of `histogram`
@@ -346,10 +439,11 @@ def explain(
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:
-    """``df.pkdp.count``, ``histogram`` and ``explain``: the functions of these names, asked of this frame."""
+    """``df.pkdp.count``, ``histogram``, ``sum`` and ``explain``: the functions of these names, asked of this frame."""
 
     count = _of_its_frame(count)
     histogram = _of_its_frame(histogram)
+    sum = _of_its_frame(sum)
     explain = staticmethod(explain)
 
     def __init__(self, frame: pd.DataFrame) -> None:

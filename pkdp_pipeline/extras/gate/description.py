@@ -59,6 +59,8 @@ def _table(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -
         "k": table.k,
         "k_with_noise": with_noise,
         "below": below,
+        "sums": {column: list(bounds) for column, bounds in permitted.sums.items()},
+        "rows": None if table.rows is None else list(table.rows),
         "domains": {column: [json_key(value) for value in values] for column, values in table.domains.items()},
         "period": policy.period_of(table),
         "protects": table.protects,

@@ -150,8 +150,9 @@ class Gate:
         ----------
         question : dict or JSON text
             ``{"table": "events", "histogram": "country", "k": 20}``, with a column or a list of columns, or
-            ``{"table": "events", "count": true, "k": 20}``. Further keys are filter, noise, release_threshold, below
-            and, of a count, k_complement and protects; unknown keys are errors.
+            ``{"table": "events", "count": true, "k": 20}``, or ``{"table": "events", "sum": "visits", "by": "country",
+            "noise": 1.0}``. Further keys are filter, noise, release_threshold, below and, of a count, k_complement and
+            protects; unknown keys are errors.
 
         Returns
         -------

@@ -22,7 +22,7 @@ from pkdp_pipeline.ledger import Budget, Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Protects, Sum
 from pkdp_pipeline.model.question import EACH_ROW, EachRow, Question, Spelling
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.releases.complaints import text_of, toml_of
@@ -50,6 +50,13 @@ def _values(value: object) -> object:
     if len(set(keys)) < len(keys):
         raise ValueError("lists a value twice.")
     return keys
+
+
+def _bounds(value: Any) -> tuple[int, int]:
+    return Sum(value, GeometricNoise(1.0)).bounds
+
+
+BoundsOfPerson = Annotated[tuple[int, int], BeforeValidator(_bounds)]
 
 
 def _size(value: str) -> str:
@@ -81,6 +88,13 @@ class TablePolicy(Table):
     k: int = Field(ge=1, description="The smallest k that an analyst may use, and the one used when none is given.")
     domains: dict[Name, Annotated[tuple[Any, ...], BeforeValidator(_values)]] = Field(
         default_factory=dict, description="Public values of columns; always used where a column has them."
+    )
+    sums: dict[Name, BoundsOfPerson] = Field(
+        default_factory=dict,
+        description="Columns of whole numbers that may be summed, each with the bounds of what a person adds.",
+    )
+    rows: BoundsOfPerson | None = Field(
+        default=None, description="The bounds of a person's number of rows, where it may be summed."
     )
     period: PeriodName = Field(default=None, description="Overrides the policy's period.")
     protects: Protects = "presence"
@@ -214,6 +228,8 @@ class PermittedTable:
         The columns that may be asked about, with their SQL types.
     domains : mapping of str to list
         By the catalog's spelling of the columns.
+    sums : mapping of str to tuple of two int
+        The columns that may be summed, in that spelling, and the bounds of what a person adds.
     rules : Question
         The rules for every question about it.
     """
@@ -223,6 +239,7 @@ class PermittedTable:
     found: TableRef
     columns: Mapping[str, str]
     domains: Mapping[str, list[Any]]
+    sums: Mapping[str, tuple[int, int]]
     rules: Question
 
     def reading(self) -> Job:
@@ -235,8 +252,12 @@ class PermittedTable:
             for column, kind in self.columns.items()
             if type_of_keys(kind) is not None
         ]
-        requests = (replace(self.people(), units=self.policy.units), *histograms)
-        return Job(task="read", table=self.found.sql, requests=requests, columns=tuple(self.columns))
+        sums = [
+            request_of(Spec(table=self.name, sum=column, bounds=bounds, noise=1.0), self.found, self.rules)
+            for column, bounds in self.sums.items()
+        ]
+        requests = (replace(self.people(), units=self.policy.units), *histograms, *sums)
+        return Job(task="read", table=self.found.sql, requests=requests, columns=(*self.columns, *self.sums))
 
     def people(self) -> Question:
         """Return the request for the number of all people."""
@@ -253,7 +274,9 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
         try:
             with closing(connection.cursor()) as cursor:
                 table = _permitted_table(name, table_policy, policy, cursor)
-                read_through(cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), table.people())
+                rows = cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0")
+                for request in (table.people(), *(sum_ for sum_ in table.reading().requests if sum_.bounds)):
+                    read_through(rows, request)
         except ValueError as error:
             raise ConfigError(f"the policy's tables.{name} does not fit the database: {error}") from None
         for other in tables.values():
@@ -282,6 +305,7 @@ def _permitted_table(
         domains={
             column: public_values(column, reference.columns[column], values) for column, values in domains.items()
         },
+        sums={column_named("sums", column, reference.columns): bounds for column, bounds in table_policy.sums.items()},
         rules=Question(
             mechanism=Histogram(k=1),
             unit=unit or EACH_ROW,
@@ -311,9 +335,14 @@ def permitted(
             "protects = 'value' of a count asks for all people's exact number, where a policy allows it: leave it out."
         )
     by = domain = None
-    if spec.histogram is not None:
-        by = tuple(column_named("histogram", name, table.columns, lacking=NOT_OFFERED) for name in spec.histogram)
+    if spec.is_sum:
+        spec = _with_bounds(table, spec)
+    if spec.cells is not None:
+        argument = "by" if spec.is_sum else "histogram"
+        by = tuple(column_named(argument, name, table.columns, lacking=NOT_OFFERED) for name in spec.cells)
         domain = _domain(table, by, policy.limits.cells)
+        if spec.is_sum and domain is None:
+            raise ArgumentError("by of a sum names columns that have public values in the policy: leave it out.")
     # Small counts that are noised are as open as those without k, and need one above which others are exact.
     below = spec.below == "noise"
     alone = (by is None or domain is not None) and spec.k is None and spec.k_complement is None and not below
@@ -327,6 +356,17 @@ def permitted(
     }
     request = spec.model_copy(update=decided)
     return table, request, request_of(request, table.found, table.rules, domain=domain, offered=table.columns)
+
+
+def _with_bounds(table: PermittedTable, spec: Spec) -> Spec:
+    """Return a question about a sum with the bounds that the policy has for it."""
+    column = None if spec.sum is None else column_named("sum", spec.sum, table.sums, lacking=NOT_OFFERED)
+    bounds = table.policy.rows if column is None else table.sums[column]
+    if bounds is None:
+        raise ArgumentError("rows is not for sums here: the policy has no bounds for a person's rows.")
+    if spec.bounds not in (None, bounds):
+        raise ArgumentError(f"bounds is not for analysts to choose: the policy has {list(bounds)}. Leave it out.")
+    return spec.model_copy(update={"sum": column, "bounds": bounds})
 
 
 def answers_total(policy: Policy, table: TablePolicy) -> bool:

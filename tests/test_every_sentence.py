@@ -32,8 +32,8 @@ from pkdp_pipeline import (
     OncePerUnit,
     OneDayProtected,
     SamePeople,
-    Sum,
     SameTable,
+    Sum,
     certify,
     compose,
 )

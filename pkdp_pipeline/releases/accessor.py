@@ -361,7 +361,6 @@ def sum(
     return _published(**locals())
 
 
-@_as_in_histogram
 @_of_people
 def explain(
     by: str | Bins | Sequence[str | Bins] | None = None,

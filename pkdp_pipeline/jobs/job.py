@@ -376,7 +376,7 @@ def job_text(file: Path) -> str:
     return text_of(file, f"the job file {str(file)!r}")
 
 
-_NEWER = {"below": "suppress", **dict.fromkeys(("display", "sampled", "suppressed", "margins", "sum", "bounds"))}
+_NEWER = dict.fromkeys(("display", "sampled", "suppressed", "margins", "sum", "bounds")) | {"below": "suppress"}
 """Keys that jobs of the first form had not: as they are where nobody writes them, they are no part of its hash."""
 
 

@@ -18,7 +18,7 @@ from pkdp_pipeline.errors import ConfigError
 GROUP = "pkdp_pipeline.plugins"
 """The group of entry points."""
 
-Kind = Literal["commands", "sources", "outputs", "engines", "views", "after_period"]
+Kind = Literal["commands", "sources", "outputs", "formats", "engines", "views", "after_period"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class Plugin:
         with the engine, or of the format, NAME.
     outputs : mapping of str to str
         Keys of ``[output]`` in a job file: functions as in `jobs.outputs.Output`.
+    formats : mapping of str to str
+        Names in ``formats`` of ``[output]``: functions as in `jobs.outputs.Format`.
     engines : mapping of str to str
         Classes of frames, as in ``pyspark.DataFrame``: subclasses of `engines.Engine`.
     views : mapping of str to str
@@ -46,6 +48,7 @@ class Plugin:
     commands: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
     engines: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     after_period: Mapping[str, str] = field(default_factory=dict)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import SEARCHED, differences
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.cli.main import app
 
 TESTS = Path(__file__).resolve().parent

@@ -20,16 +20,11 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
+from pkdp_pipeline.jobs.margins import with_margins
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
-from pkdp_pipeline.jobs.tables import (
-    ChecksTable,
-    OutputTable,
-    PeriodTable,
-    RecordsTable,
-    RetentionTable,
-)
+from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups
@@ -37,7 +32,7 @@ from pkdp_pipeline.model.bins import grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import MissingUnit, OneCell, Question, Spelling
-from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
+from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of, unusable
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication
 
@@ -353,6 +348,9 @@ def read_job(text: str, file: Path) -> Job:
     wrong: list[str] = []
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
+        if any(release.margins for release in job.release):
+            content = with_margins(content, job.release)
+            job = Job.model_validate(content, context=file.resolve().parent)
         wrong += job.misplaced()
         wrong += [
             f"release[{number}].by: 'period' is a column of the files that are written: rename it in the source."
@@ -366,7 +364,7 @@ def read_job(text: str, file: Path) -> Job:
     except (ArgumentError, ConfigError) as error:
         wrong.append(str(error))
     if wrong:
-        raise ConfigError("\n  ".join([f"the job file {str(file)!r} cannot be used:", *wrong]))
+        raise unusable(f"the job file {str(file)!r}", wrong)
     return job.read_from(file.absolute(), _digest(content, job))
 
 
@@ -375,7 +373,7 @@ def job_text(file: Path) -> str:
     return text_of(file, f"the job file {str(file)!r}")
 
 
-_NEWER = {"below": "suppress", "display": None, "sampled": None}
+_NEWER = {"below": "suppress", "display": None, "sampled": None, "suppressed": None, "margins": None}
 """Keys that jobs of the first form had not: as they are where nobody writes them, they are no part of its hash."""
 
 

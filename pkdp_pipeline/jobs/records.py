@@ -79,6 +79,8 @@ class JobResult:
     head : str or None
         Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
         out whether a ledger still has it. None until the files are written.
+    for_offices : tuple of pathlib.Path
+        Files of further formats, of one release or several.
     report : pathlib.Path or None
         The date's report, where ``[output] report`` asks for it.
     total : Certificate or None
@@ -98,6 +100,7 @@ class JobResult:
     new_ledger: bool = False
     together: Together | None = None
     head: str | None = None
+    for_offices: tuple[Path, ...] = ()
     report: Path | None = None
     total: Certificate | None = None
     error: BaseException | None = None
@@ -112,7 +115,7 @@ class JobResult:
         """The files that were written, or are as they would be written."""
         files = [file for release in self.releases for file in release.files]
         ends = [self.summary] if self.head is not None else []
-        return [*files, *ends, *filter(None, [self.report])]
+        return [*files, *self.for_offices, *ends, *filter(None, [self.report])]
 
     @property
     def replayed(self) -> bool:

@@ -14,7 +14,7 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, open_source
-from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
+from pkdp_pipeline.jobs.outputs import check_outputs, write_for_offices, write_outputs
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source
@@ -382,9 +382,9 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
 
 
 def _write_outputs(result: JobResult) -> None:
-    files = write_outputs(
-        result.job, result.day, [(published.asked, published.release) for published in result.releases]
-    )
+    releases = [(published.asked, published.release) for published in result.releases]
+    files = write_outputs(result.job, result.day, releases)
+    result.for_offices = write_for_offices(result.job, result.day, releases)
     result.releases = tuple(replace(published, files=files[published.asked.name]) for published in result.releases)
 
 

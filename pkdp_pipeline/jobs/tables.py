@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -15,6 +16,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from pkdp_pipeline.clock import today, zones
 from pkdp_pipeline.errors import ArgumentError
@@ -28,13 +30,22 @@ from pkdp_pipeline.releases.options import (
     Table,
 )
 
-if TYPE_CHECKING:
-    FormatName = str
-else:
-    FormatName = Literal[tuple(FORMATS)]
-
-
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def _formats() -> list[str]:
+    return [*FORMATS, *(name for name, _ in hooks("formats"))]
+
+
+def _is_format(name: str) -> str:
+    if name not in _formats():
+        expected = " or ".join(map(repr, _formats()))
+        raise PydanticCustomError("literal_error", "must be {expected}", {"expected": expected})
+    return name
+
+
+def _list_formats(schema: dict[str, Any]) -> None:
+    schema["items"]["enum"] = _formats()
 
 
 def _as_text(value: object) -> object:
@@ -143,18 +154,23 @@ class PeriodTable(Table):
 
     def check_open(self, day: date) -> None:
         """Refuse a period that is closed, or not over: rows that are still to come would never be published."""
+        if why := self.not_open(day):
+            raise ArgumentError(f"date: {why}")
+
+    def not_open(self, day: date) -> str:
+        """Return why nothing of a period is published yet, or any more, and what to do; empty where it can be."""
         if self.is_closed(day):
-            raise ArgumentError(
-                f"date: {self.text(day)} is closed, and nothing is published of it: choose another date, or correct "
-                "closed under period."
+            return (
+                f"{self.text(day)} is closed, and nothing is published of it: choose another date, or correct closed "
+                "under period."
             )
         if self.is_over(day):
-            return
+            return ""
         first = self.span(self.today() - timedelta(1))[0]
         latest = first if self.is_over(first) else self.span(first - timedelta(1))[0]
-        raise ArgumentError(
-            f"date: {self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that "
-            f"come later would never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
+        return (
+            f"{self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that come later "
+            f"would never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
             f"{latest.isoformat()})."
         )
 
@@ -238,8 +254,18 @@ class OutputTable(Table):
     directory: PathName = Field(
         description="A folder, relative to the job file; each date has a folder of its own in it.", examples=["out"]
     )
-    formats: tuple[FormatName, ...] = Field(
-        default=("parquet",), min_length=1, strict=False, description="The files of each release."
+    formats: tuple[Annotated[str, AfterValidator(_is_format)], ...] = Field(
+        default=("parquet",),
+        min_length=1,
+        strict=False,
+        description="The files of each release; xlsx is one workbook of a period's releases.",
+        json_schema_extra=_list_formats,
+    )
+    suppressed: Name | None = Field(
+        default=None,
+        description="In files for offices and other programs (not in Parquet and csv), the text in the place of counts "
+        'that are not published; without it "<k".',
+        examples=["c"],
     )
     duckdb: PathName | None = Field(
         default=None,
@@ -289,6 +315,8 @@ class OutputTable(Table):
     def _fits_together(self) -> Self:
         if len(set(self.formats)) < len(self.formats):
             raise ValueError("formats names a format twice.")
+        if self.suppressed is not None and set(self.formats) <= set(FORMATS):
+            raise ValueError("suppressed is the mark in files for offices: add xlsx to formats, or remove suppressed.")
         if self.schema_ is not None and not self.databases():
             raise ValueError("schema is for the tables of a database: add duckdb or postgres, or remove schema.")
         return self

@@ -34,6 +34,16 @@ def test_the_accessor_asks_what_the_functions_ask():
             function(pd.DataFrame({"u": [1]}), "u", k=5)
 
 
+def test_what_count_shares_with_histogram_is_described_alike():
+    described = [
+        dict(re.findall(r"^(\w[\w, ]*)( :.*(?:\n .*)*)", inspect.getdoc(function).split("\n\n")[2], re.MULTILINE))
+        for function in (pkdp.count, pkdp.histogram)
+    ]
+    shared = described[0].keys() & described[1].keys()
+    assert len(shared) > 12
+    assert {name for name in shared if described[0][name] != described[1][name]} == {"where"}
+
+
 def test_options_with_few_values_show_them():
     from pkdp_pipeline.model.question import _RULES
 

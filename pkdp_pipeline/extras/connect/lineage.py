@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from pkdp_pipeline.clock import instant, midnight
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.outputs.files import make_folder
+from pkdp_pipeline.jobs.outputs.files import FORMATS, make_folder
 from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import INSTALLED
@@ -146,8 +146,9 @@ def _event(result: JobResult, kind: str, namespace: str) -> RunEvent:
 def _outputs(result: JobResult) -> Iterator[tuple[str, str]]:
     """Yield where the releases of a run went: files, and tables by OpenLineage's rules for naming them."""
     output = result.job.output
+    yield from (("file", str(path)) for path in result.for_offices)
     for name in (release.asked.name for release in result.releases):
-        for suffix in output.formats:
+        for suffix in (form for form in output.formats if form in FORMATS):
             yield "file", str(result.summary.with_name(f"{name}.{suffix}"))
         if output.duckdb is not None:
             file = Path(output.duckdb)

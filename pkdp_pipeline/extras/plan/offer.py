@@ -40,16 +40,21 @@ class Offer:
     epsilon: float
     delta: float
 
+    @property
+    def above(self) -> list[str]:
+        """The lines that belong above the first ``[table]`` of a job file."""
+        evidence = evidence_to_dicts(self.evidence)
+        top = [f"evidence = {toml_text(evidence if len(evidence) > 1 else evidence[0])}  # argued"] if evidence else []
+        return [*top, *([] if self._target is None else [f"target = {{ delta = {self.delta!r} }}"])]
+
     def job(self) -> str:
         """Return TOML to be pasted into a job file; what comes first belongs above its first ``[table]``."""
-        evidence, attacker = evidence_to_dicts(self.evidence), self.attacker
+        attacker = self.attacker
         declared = {name: value for name, value in attacker.to_dict().items() if value is not None}
         declared.pop("leakage", None)
         if not attacker.known:
             del declared["known"], declared["influence"]
-        top = [f"evidence = {toml_text(evidence if len(evidence) > 1 else evidence[0])}  # argued"] if evidence else []
-        top += [] if self._target is None else [f"target = {{ delta = {self.delta!r} }}"]
-        blocks = ["\n".join(top)] if top else []
+        blocks = ["\n".join(self.above)] if self.above else []
         if declared:
             blocks.append(_table("[attacker]  # argued, and never estimated from these data", declared))
         known = "[[attacker.leakage]]  # known besides, whatever is published here"

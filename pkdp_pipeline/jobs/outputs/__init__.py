@@ -1,4 +1,4 @@
-"""Where releases go: files in a folder for each period, and tables in databases."""
+"""Where releases go: files in a folder for each period, tables in databases, and files for offices."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.jobs.outputs.files import make_folder, remove_leftovers_in, write_files
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.jobs.outputs.files import (
+    Format,
+    for_offices,
+    make_folder,
+    remove_leftovers_in,
+    write_atomically,
+    write_files,
+)
 from pkdp_pipeline.jobs.outputs.tables import TableStore, check_tables, replace_period
-from pkdp_pipeline.plugins import hook
+from pkdp_pipeline.plugins import hook, view
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.release_tables import ReleaseTable
 
-__all__ = ["Output", "check_outputs", "write_outputs"]
+__all__ = ["Format", "Output", "check_outputs", "write_for_offices", "write_outputs"]
 
 Output = Callable[["Job", Callable[[TableStore], None], bool], None]
 """A database that holds public tables, by its key in ``[output]``: it does work in one transaction.
@@ -33,6 +41,14 @@ def check_outputs(job: Job) -> None:
     locked or cannot be reached.
     """
     _in_databases(job, lambda store: check_tables(store, job))
+    for _ in for_offices(job.output.formats, {}, None):
+        pass  # what is not installed is said
+    if job.output.suppressed is not None:
+        for release in job.release:
+            try:
+                view("tables.marker")(release.mechanism, job.output.suppressed)
+            except ArgumentError as error:
+                raise ConfigError(f"output, release {release.name!r}: {error}") from None
 
 
 def write_outputs(
@@ -56,6 +72,18 @@ def write_outputs(
     named = [(table.name, release) for table, release in releases]
     _in_databases(job, lambda store: replace_period(store, job, day, named), writing=True)
     return files
+
+
+def write_for_offices(job: Job, day: date, releases: Sequence[tuple[ReleaseTable, Release]]) -> tuple[Path, ...]:
+    """Write the further formats that a job names, of these releases of one period, and return where.
+
+    Raises `ArgumentError` if a format cannot hold a release, `ConfigError` if a file cannot be written.
+    """
+    written, named = [], {table.name: release for table, release in releases}
+    for name, content in for_offices(job.output.formats, named, job.output.suppressed):
+        written.append(job.folder(day) / name)
+        write_atomically(written[-1], content)
+    return tuple(written)
 
 
 def _in_databases(job: Job, work: Callable[[TableStore], None], *, writing: bool = False) -> None:

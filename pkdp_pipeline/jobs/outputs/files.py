@@ -17,6 +17,7 @@ from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.keys import Key, canonical_key, plain
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.plugins import hook
 from pkdp_pipeline.releases.release import Release
 
 PERIOD = r"\d{4}(-\d{2}-\d{2}|-W\d{2}|-\d{2}|-Q\d)?"
@@ -187,6 +188,23 @@ FORMATS: Mapping[str, Callable[[Release, bool], bytes]] = MappingProxyType(
     {"parquet": lambda release, named: release.to_bytes(period_column=named), "csv": csv_bytes}
 )
 """The suffix of a release's file, which is its name in ``formats`` → what it holds, with a column ``period`` or not."""
+
+Format = Callable[[Mapping[str, Release], str | None], Mapping[str, bytes]]
+"""Files for offices and other programs, by its name in ``formats``: what each file holds, by the file's name.
+
+Its parameters are a period's releases by their names, and the text in the place of hidden counts. Without releases
+there is no file, and it raises `ConfigError` if what it needs is not installed.
+"""
+
+
+def for_offices(
+    formats: Collection[str], releases: Mapping[str, Release], suppressed: str | None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the files that plugins make of a period's releases."""
+    for name in formats:
+        if name not in FORMATS:
+            content: Format = hook("formats", name)
+            yield from content(releases, suppressed).items()
 
 
 _EMPTY = '""'

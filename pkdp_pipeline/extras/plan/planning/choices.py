@@ -105,7 +105,12 @@ class Choice:
         """Against whom it holds, in a few words."""
         if not self.against_anyone:
             return "the declared attacker"
-        return anyone(known_exactly(self.certificate.leakage), short=True)
+        return anyone(self.given, short=True)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of what whoever attacks knows exactly, whatever noise there is."""
+        return known_exactly(self.certificate.leakage)
 
     def _shown(self) -> str:
         counts, noise, k = (

@@ -184,7 +184,7 @@ def _default_target(monkeypatch):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _short_curves(request: pytest.FixtureRequest) -> Iterator[None]:
+def short_grid(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let certificates state few points of their curves, but in modules that look at them, or at other processes."""
     if request.node.get_closest_marker("whole_curves") is not None or request.node.path.parent.name in WHOLE_CURVES:
         yield

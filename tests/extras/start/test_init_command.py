@@ -589,3 +589,63 @@ def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, 
     assert (folder / "there.toml").read_text(encoding="utf-8") == "mine"
     if "exists: " in told:
         assert run("init", *words, "--force").exit_code == 0
+
+
+AGES = "".join(
+    f"p{number},{number % 90}.0,{1930 + number % 80}-01-0{number % 9 + 1},2025-02-01\n" for number in range(90)
+)
+OF_AGES = ["ages.csv", "--unit", "id", "--period", "seen", "--noise", "1", "--cells-per-unit", "1"]
+
+
+@pytest.fixture
+def ages(folder):
+    (folder / "ages.csv").write_text(f"id,age,born,seen\n{AGES}", encoding="utf-8")
+    return folder
+
+
+def test_numbers_and_days_are_counted_in_groups_that_are_given(ages):
+    made = run("init", *OF_AGES, "--by", "age", "--bins", "age=0,18,40")
+    assert made.exit_code == 0, made.stderr
+    job = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))
+    (release,) = job["release"]
+    assert job["source"]["types"] == {"age": "real", "seen": "date"}
+    assert (release["by"], release["domain"]) == (
+        {"column": "age", "bins": [0, 18, 40]},
+        ["0–17", "18–39", "40 or more"],
+    )
+    done = run("run", "ages.toml", "--date", "2025-02-01")
+    assert done.exit_code in (0, 3), done.stderr  # no later row shows that the day is complete
+    made = run("init", *OF_AGES, "--by", "age", "--by", "born", "--bins", "born=year", "--bins", "age=0,18", "--force")
+    assert made.exit_code == 0, made.stderr
+    (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
+    assert release["by"] == [{"column": "age", "bins": [0, 18]}, {"column": "born", "bins": "year"}]
+    assert "domain" not in release
+    for wrong, words in (
+        (["--by", "age", "--bins", "born=year"], "--bins must be a column of --by"),
+        (["--by", "age", "--bins", "age=5,5"], "must rise"),
+        (["--by", "age", "--bins", "age=0.1x"], "must be numbers that rise"),
+        (["--bins", "age=5"], "--bins must be a column of --by"),
+    ):
+        done = run("init", *OF_AGES, *wrong, "--force")
+        assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
+def test_groups_are_offered_with_round_edges_and_never_chosen_from_the_data(ages, typed, monkeypatch):
+    made = run("init", *OF_AGES, "--by", "age")
+    assert made.exit_code == 0, made.stderr
+    assert '# age: each value is a cell; in groups it is { column = "age", bins = [0, 18, 40, 65] }' in Path(
+        "ages.toml"
+    ).read_text(encoding="utf-8")
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: False)
+    assert "--bins age=0,18,40,65" in run("init", "ages.csv", "--by", "age", "--noise", "1", "--force").stderr
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: True)
+    asked = typed("id", "seen", "", "age, born", "0,30", "", "", "1", *[""] * 5)
+    made = run("init", "ages.csv", "--force")
+    assert made.exit_code == 0, made.stderr
+    assert asked.count("init_bins") == 2
+    (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
+    assert release["by"] == [{"column": "age", "bins": [0, 30]}, {"column": "born", "bins": "month"}]
+    typed("id", "seen", "", "age", "none", "", "1", *[""] * 5)
+    assert run("init", "ages.csv", "--force").exit_code == 0
+    (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
+    assert release["by"] == "age"

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise, product
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.keys import Key, sort_rank
 from pkdp_pipeline.model.predicate import Condition
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.model.keys import Key
 
 Calendar = Literal["week", "month", "quarter", "year"]
 """The parts of the calendar that dates are grouped by; weeks are those of ISO 8601."""
@@ -182,6 +184,8 @@ def group_order(names: Iterable[Any]) -> dict[Any, float] | None:
 
 def is_ordered(cells: Sequence[tuple[Key, ...]]) -> bool:
     """Return whether found cells are in their order; groups of a column may be in that of the values."""
+    from pkdp_pipeline.model.keys import sort_rank  # which loads NumPy
+
     columns = [group_order(key for key in column if key is not None) for column in zip(*cells, strict=True)]
     # Which columns were grouped is not known here: each that looks so is in either order.
     for orders in product(*(({}, places) if places else ({},) for places in columns)):

@@ -8,13 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition
-
-if TYPE_CHECKING:
-    from pkdp_pipeline.model.keys import Key
 
 Calendar = Literal["week", "month", "quarter", "year"]
 """The parts of the calendar that dates are grouped by; weeks are those of ISO 8601."""
@@ -182,7 +179,7 @@ def group_order(names: Iterable[Any]) -> dict[Any, float] | None:
     return places
 
 
-def is_ordered(cells: Sequence[tuple[Key, ...]]) -> bool:
+def is_ordered(cells: Sequence[tuple[Any, ...]]) -> bool:
     """Return whether found cells are in their order; groups of a column may be in that of the values."""
     from pkdp_pipeline.model.keys import sort_rank  # which loads NumPy
 

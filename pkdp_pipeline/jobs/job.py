@@ -20,16 +20,11 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
+from pkdp_pipeline.jobs.margins import with_margins
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
-from pkdp_pipeline.jobs.tables import (
-    ChecksTable,
-    OutputTable,
-    PeriodTable,
-    RecordsTable,
-    RetentionTable,
-)
+from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups
@@ -354,6 +349,9 @@ def read_job(text: str, file: Path) -> Job:
     wrong: list[str] = []
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
+        if any(release.margins for release in job.release):
+            content = with_margins(content, job.release)
+            job = Job.model_validate(content, context=file.resolve().parent)
         wrong += job.misplaced()
         wrong += [
             f"release[{number}].by: 'period' is a column of the files that are written: rename it in the source."

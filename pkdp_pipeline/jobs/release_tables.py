@@ -173,6 +173,12 @@ class ReleaseTable(_StepsTable):
     undeclared: Undeclared = Field(
         default="error", description="People whose cell is not in the domain: the job stops, or they count as absent."
     )
+    margins: Columns | None = Field(
+        default=None,
+        description="Columns in by by which exact totals are published as a release of their own, NAME_totals, and "
+        'which every attacker of the job then knows. Needs protects = "value", k and domain.',
+        examples=["region"],
+    )
     one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
     order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
     protects: Protects = Field(
@@ -189,7 +195,7 @@ class ReleaseTable(_StepsTable):
         if self.bounds or self.sum_of or self.rows:
             self._check_sum()
         if self.by is None:
-            for key in ("domain", "one_cell", "order_by", "cells_per_unit"):
+            for key in ("domain", "margins", "one_cell", "order_by", "cells_per_unit"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
             if not self.bounds and self.protects == "value" and (self.where is not None or self.mechanism != Count()):
@@ -224,6 +230,32 @@ class ReleaseTable(_StepsTable):
     def summed(self) -> tuple[str, ...] | None:
         """The column that is summed, none where rows are; None where people are counted."""
         return None if not self.bounds else () if self.sum_of is None else (self.sum_of,)
+
+    @model_validator(mode="after")
+    def _has_margins(self) -> Self:
+        """Refuse margins beside which a table promises nothing, or that tell nothing more of its hidden cells."""
+        if self.margins is None or self.by is None:
+            return self
+        follows = "what totals tell of hidden cells follows only"
+        if not set(self.margins) < set(self.by):
+            raise ValueError("margins must name some of the columns in by, not all: the others are hidden.")
+        if self.protects != "value":
+            raise ValueError(
+                'margins are exact numbers of people present, and so tell what protects = "presence" hides; no number '
+                'holds beside them. Write protects = "value", with p_max_between in the attacker, or remove margins: '
+                "intervals of the totals follow from the table itself, at no cost."
+            )
+        if self.mechanism != Histogram(k=self.mechanism.k) or self.domain is None:
+            raise ValueError(
+                f"margins with noise, display, cells_per_unit or without a domain: {follows} from exact counts of at "
+                "least k in declared cells. Leave these out and write domain, or remove margins."
+            )
+        if self.where is not None or self.undeclared != "error" or self.one_cell not in (None, "error"):
+            raise ValueError(
+                f"margins with where, undeclared or one_cell: {follows} where both count the same people, everybody in "
+                "one cell. Leave these out, or remove margins."
+            )
+        return self
 
     @property
     def by(self) -> tuple[str, ...] | None:

@@ -300,7 +300,7 @@ class Derivations:
             "suppressed" where not only small counts are.
         totals : Release, pandas.DataFrame or sequence of them, optional
             Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
-            from each by itself, as intervals.
+            from all of them together, as intervals.
 
         Returns
         -------

@@ -16,7 +16,6 @@ from pkdp_pipeline.model.arguments import loss, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import (
     Count,
-    GeometricNoise,
     Histogram,
     Mechanism,
     Sum,
@@ -24,6 +23,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_name,
     noised_below,
 )
+from pkdp_pipeline.model.noise import GeometricNoise
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Protects
 from pkdp_pipeline.theorems.inversion import least_whole
@@ -220,15 +220,16 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
     whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
-    if isinstance(mechanism, Sum) and mechanism.cells_found:
-        noised: Mechanism = replace(mechanism, noise=GeometricNoise(noise))
-        least = max(0, mechanism.bounds[1])
-    elif mechanism.k is None:
+    # A cell that exists through one person alone appears by the threshold.
+    alone: dict[str, Any] = {"k": mechanism.k}
+    first = mechanism.k
+    if isinstance(mechanism, Sum):
+        alone = {"cells_found": mechanism.cells_found}
+        first = max(0, mechanism.bounds[1]) if mechanism.cells_found else None
+    if first is None:
         return lambda say: f"{say.noise(noise)}, {whatever}"
-    else:
-        least = mechanism.k
-        noised = _of_kind(mechanism, noise=GeometricNoise(noise), k=least, release_threshold=least)
-    reached = _least(noised, anyone, protects, aim, "release_threshold", least)
+    noised = _of_kind(mechanism, noise=GeometricNoise(noise), release_threshold=first, **alone)
+    reached = _least(noised, anyone, protects, aim, "release_threshold", first)
     if reached is None:
         return None
     return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
@@ -256,19 +257,19 @@ def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, 
 
 def _noise(mechanism: Mechanism, protects: Protects, epsilon: float) -> float:
     """Return the ε of noise in each number, for which all that a person changes share `epsilon`; in few digits."""
-    given: dict[str, Any] = {"noise": 1.0, "cells": cells_per_unit(mechanism), "moves": protects == "value"}
+    cells, moves = cells_per_unit(mechanism), protects == "value"
     if isinstance(mechanism, Sum):
-        sums = SumCurve(theorem="sums", bounds=mechanism.bounds, **given)
+        sums = SumCurve(theorem="sums", noise=1.0, bounds=mechanism.bounds, cells=cells, moves=moves)
         return shortened(epsilon * sums.sensitivity / sums.units)
-    return shortened(epsilon / NoiseCurve(theorem="noise", **given).changes)
+    return shortened(epsilon / NoiseCurve(theorem="noise", noise=1.0, cells=cells, moves=moves).changes)
 
 
 def _of_kind(mechanism: Mechanism, **steps: Any) -> Mechanism:
     """Return a mechanism of the same kind, and for as many cells of a person, with these steps alone."""
-    if isinstance(mechanism, Histogram):
-        return Histogram(cells_per_unit=mechanism.cells_per_unit, **steps)
     if isinstance(mechanism, Sum):
         return Sum(mechanism.bounds, cells_per_unit=mechanism.cells_per_unit, **steps)
+    if isinstance(mechanism, Histogram):
+        return Histogram(cells_per_unit=mechanism.cells_per_unit, **steps)
     return Count(**steps)
 
 

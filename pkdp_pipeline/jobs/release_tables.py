@@ -209,28 +209,6 @@ class ReleaseTable(_StepsTable):
         self.mechanism  # noqa: B018 - its rules are checked when it is made
         return self
 
-    @model_serializer(mode="wrap")
-    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave `rows` out where nobody writes it: it is no part of the hash of jobs that did not have it."""
-        return {key: value for key, value in written(self).items() if key != "rows" or value is not None}
-
-    def _check_sum(self) -> None:
-        if not self.bounds or (self.sum_of is None) is (self.rows is None):
-            raise ValueError(
-                'a sum has bounds = [0, 5], the least and the most that a person adds, and either sum = "column" or '
-                'rows = "count".'
-            )
-        for key in ("k", "k_complement", "display"):
-            if getattr(self, key) is not None:
-                raise ValueError(f"{key} is about counts: remove it from a sum.")
-        if self._steps["below"] != "suppress" or "noise" not in self._steps:
-            raise ValueError("a sum is published with noise alone: write noise = { epsilon = 1.0 }, without below.")
-
-    @property
-    def summed(self) -> tuple[str, ...] | None:
-        """The column that is summed, none where rows are; None where people are counted."""
-        return None if not self.bounds else () if self.sum_of is None else (self.sum_of,)
-
     @model_validator(mode="after")
     def _has_margins(self) -> Self:
         """Refuse margins beside which a table promises nothing, or that tell nothing more of its hidden cells."""
@@ -256,6 +234,28 @@ class ReleaseTable(_StepsTable):
                 "one cell. Leave these out, or remove margins."
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave `rows` out where nobody writes it: it is no part of the hash of jobs that did not have it."""
+        return {key: value for key, value in written(self).items() if key != "rows" or value is not None}
+
+    def _check_sum(self) -> None:
+        if not self.bounds or (self.sum_of is None) is (self.rows is None):
+            raise ValueError(
+                'a sum has bounds = [0, 5], the least and the most that a person adds, and either sum = "column" or '
+                'rows = "count".'
+            )
+        for key in ("k", "k_complement", "display"):
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} is about counts: remove it from a sum.")
+        if self._steps["below"] != "suppress" or "noise" not in self._steps:
+            raise ValueError("a sum is published with noise alone: write noise = { epsilon = 1.0 }, without below.")
+
+    @property
+    def summed(self) -> tuple[str, ...] | None:
+        """The column that is summed, none where rows are; None where people are counted."""
+        return None if not self.bounds else () if self.sum_of is None else (self.sum_of,)
 
     @property
     def by(self) -> tuple[str, ...] | None:

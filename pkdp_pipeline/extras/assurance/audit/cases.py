@@ -21,6 +21,7 @@ from pkdp_pipeline.model.mechanisms import (
     Histogram,
     Mechanism,
     Protects,
+    Sum,
     cells_per_unit,
     mechanism_name,
     mechanism_to_dict,
@@ -122,6 +123,9 @@ class Case:
         if cells_per_unit(mechanism) > 1:
             given["cells_per_unit"] = cells_per_unit(mechanism)
         domain = {"domain": [name for (name,) in keys]} if self.options.get("domain") is True else {}
+        if isinstance(mechanism, Sum):
+            del given["k"]
+            given |= {"column": "visits", "bounds": list(mechanism.bounds)}
         return {**given, "by": "cell", "protects": self.protects, **self.options, **domain}
 
 
@@ -191,9 +195,11 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
     points, bound = {0.5, 1.0}, certificate.worst_case_bound
     if bound is not None and 0.0 < bound.parameters[0] <= 8.0:
         points.add(bound.parameters[0])
-    histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
+    histogram, k = not isinstance(mechanism, Count), mechanism.k or 1
     noised_late = mechanism.noise is None or mechanism.release_threshold is not None
     cells_found = mechanism.k is not None and noised_late and mechanism.below != "noise"
+    if isinstance(mechanism, Sum):
+        cells_found = mechanism.cells_found
     cells_each = cells_per_unit(mechanism)
     # With noise people have rows in more cells than count.
     more = 2 if cells_each > 1 and mechanism.noise is not None else 0
@@ -204,6 +210,8 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
         companions=(k + 2, max(1, k - 1)) if histogram else (),
         rows=(1, 2, 3),
     )
+    if isinstance(mechanism, Sum):
+        layout = replace(layout, **_of_sums(mechanism))
     return Case(
         name=_named(mechanism),
         mechanism=mechanism,
@@ -214,6 +222,12 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -
         layout=layout,
         options={"domain": True} if histogram and not cells_found else {},
     )
+
+
+def _of_sums(mechanism: Sum) -> dict[str, Any]:
+    """Return rows of a person who adds more than the bounds allow, in each row and in all; others add little."""
+    farthest = max(mechanism.bounds, key=abs)
+    return {"rows": (2,), "adds": (2 * farthest, 1 if farthest > 0 else -1)}
 
 
 def case_of_request(name: str, request: Question, attacker: AttackerModel, *, alone: bool, target: Asked) -> Case | str:
@@ -266,7 +280,7 @@ _DROP: dict[str, Any] = {"missing_unit": "drop"}
 
 def battery() -> tuple[Case, ...]:
     """Return the cases, small enough that a loss shows in few samples: k and ε are small, δ is large."""
-    return (*_counts(), *_tables(), *_noised(), *_several(), *_several_cells())
+    return (*_counts(), *_tables(), *_noised(), *_several(), *_several_cells(), *_sums())
 
 
 def _counts() -> tuple[Case, ...]:
@@ -369,6 +383,23 @@ def _several_cells() -> tuple[Case, ...]:
         _case("several cells, k, noise, release_threshold", thresholds, others=(1,), layout=many, **shared),
         _case("several cells, noise, value", noise, trials=(between,), layout=more, **value),
         _case("several cells, too many", Histogram(k=3, cells_per_unit=2), surer, trials=(too_many,), **refused),
+    )
+
+
+def _sums() -> tuple[Case, ...]:
+    """Return cases of sums: one of everybody's cells shifted, others' sums below and above a threshold."""
+    plain = Sum((0, 4), GeometricNoise(1.2))
+    found = replace(plain, release_threshold=14).of_found_cells()
+    shared: dict[str, Any] = {"layout": replace(_BESIDE, **_of_sums(plain)), "epsilons": (0.5, 1.2)}
+    between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),))
+    value: dict[str, Any] = {**shared, "trials": (between,), "epsilons": (1.2,), "protects": "value"}
+    below = replace(plain, bounds=(-4, 1))
+    negative: dict[str, Any] = {**shared, "layout": replace(_BESIDE, **_of_sums(below))}
+    return (
+        _case("sum", plain, others=(3,), options=_DECLARED, **shared),
+        _case("sum, a bound below 0", below, others=(3,), options=_DECLARED, **negative),
+        _case("sum, cells found", found, others=(0, 9), **shared),
+        _case("sum, value", plain, options=_DECLARED, **value),
     )
 
 

@@ -64,10 +64,11 @@ if TYPE_CHECKING:
         SameTable,
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
-    from pkdp_pipeline.model.question import EACH_ROW
-    from pkdp_pipeline.releases.accessor import count, explain, histogram, sum
+    from pkdp_pipeline.model.selection import EACH_ROW
+    from pkdp_pipeline.releases.accessor import count, explain, histogram
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
+    from pkdp_pipeline.releases.sums import sum
 
 __all__ = [
     "EACH_ROW",
@@ -151,14 +152,15 @@ _NAMES = {
     ),
     "model.display": "Bands PerturbationTable RandomRounding Rounding",
     "model.mechanisms": "Count GeometricNoise Histogram Sum",
-    "model.question": "EACH_ROW",
+    "model.selection": "EACH_ROW",
     "extras.plan.planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
     "extras.plan.rules": "rule",
-    "releases.accessor": "count explain histogram sum",
+    "releases.accessor": "count explain histogram",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",
+    "releases.sums": "sum",
     "extras.tables.hierarchy": "Hierarchy",
     "extras.theory.counting_queries": "CountingQueries",
     "extras.theory.privacy_loss": "PrivacyLoss",

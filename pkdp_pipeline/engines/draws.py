@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 
 from pkdp_pipeline.engines.question import numbered
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 PRIME = 2**31 - 1
 #: Sets the columns of a name apart.

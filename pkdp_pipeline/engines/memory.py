@@ -31,7 +31,7 @@ from pkdp_pipeline.engines.draws import unit_number
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, keys_of, numbered
 from pkdp_pipeline.engines.rows import Rows, cells_statement, guarded
 from pkdp_pipeline.engines.sums import sums_statement, whole_number_sql
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb

@@ -38,7 +38,7 @@ from pkdp_pipeline.engines.question import (
 )
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.predicate import Condition, Predicate, check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 class NarwhalsEngine:

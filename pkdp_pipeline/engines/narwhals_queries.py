@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from pkdp_pipeline.engines.narwhals_draws import Rows, drawn
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, keys_of, numbered
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 def cells_query(rows: Rows, question: Selection) -> Rows:

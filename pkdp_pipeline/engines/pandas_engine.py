@@ -23,7 +23,7 @@ from pkdp_pipeline.engines.sums import not_whole
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Predicate, check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 #: What "str" means from pandas 3 on; before, it made a text of a missing value.
 _TEXT = pd.StringDtype(na_value=np.nan)

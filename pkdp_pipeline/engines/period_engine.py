@@ -22,7 +22,7 @@ from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngin
 from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.engines.statements import code_of, doubtful, missing
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb

@@ -15,7 +15,7 @@ from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, collec
 from pkdp_pipeline.engines.narwhals_queries import cells_query, clamped, most_frequent
 from pkdp_pipeline.engines.question import DRAWN, keys_of, numbered, wrong_where
 from pkdp_pipeline.model.predicate import check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 class PolarsEngine(NarwhalsEngine):

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ class CellCounts:
         The by-columns of the cells, under their public dtypes.
     counts : integer array, one per cell
     sums : integer array, one per cell, optional
-        What the units in a cell add, where a sum is asked for.
+        The sum of the units in each cell, where one is asked for.
     missing_unit : bool
         Whether a row has a missing value in a unit column; such rows are not counted.
     several_cells : bool

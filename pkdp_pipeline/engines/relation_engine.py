@@ -20,7 +20,7 @@ from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb

@@ -33,7 +33,7 @@ from pkdp_pipeline.engines.statements import (
 )
 from pkdp_pipeline.engines.sums import sums_statement
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb

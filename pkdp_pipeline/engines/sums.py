@@ -13,7 +13,7 @@ from pkdp_pipeline.engines.draws import cell_number, unit_number, with_draws
 from pkdp_pipeline.engines.question import DRAWN, numbered
 from pkdp_pipeline.engines.statements import missing
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 MOST = 10**12
 """The largest number that a row adds."""

@@ -20,23 +20,19 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
+from pkdp_pipeline.jobs.margins import with_margins
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
-from pkdp_pipeline.jobs.tables import (
-    ChecksTable,
-    OutputTable,
-    PeriodTable,
-    RecordsTable,
-    RetentionTable,
-)
+from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups
 from pkdp_pipeline.model.bins import grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
-from pkdp_pipeline.model.question import MissingUnit, OneCell, Question, Spelling
+from pkdp_pipeline.model.question import MissingUnit, Question, Spelling
+from pkdp_pipeline.model.selection import OneCell
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of, unusable
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication
@@ -294,17 +290,15 @@ class Job(Declarations):
 
     def needs(self) -> Needs:
         """Return what the job needs of its source."""
-        declared = [("period.column", self.period.column)]
-        named = [("unit", self.unit), ("order_by", self.order_by)]
+        named = [("period.column", (self.period.column,)), ("unit", self.unit), ("order_by", self.order_by)]
         for release in self.release:
-            named += [(f"by of release {release.name!r}", release.by)]
-            named += [(f"sum of release {release.name!r}", release.summed)]
-            named += [(f"order_by of release {release.name!r}", release.order_by)]
-        declared += [(key, column) for key, columns in named for column in columns or ()]
+            own = {"by": release.by, "sum": release.summed, "order_by": release.order_by}
+            named += [(f"{key} of release {release.name!r}", columns) for key, columns in own.items()]
+        declared = [(key, column) for key, columns in named for column in columns or ()]
         compared = {column for expectation in read_expectations(self.checks) for column in expectation.columns}
         compared |= set() if self.checks.fresh is None else {self.checks.fresh.column}
-        for predicate in (from_query(release.where) for release in self.release if release.where is not None):
-            compared |= set() if predicate is None else predicate.columns
+        predicates = (from_query(release.where) for release in self.release if release.where is not None)
+        compared |= {column for predicate in predicates if predicate is not None for column in predicate.columns}
         return Needs(
             engine=self.engine,
             period=self.period,
@@ -355,6 +349,9 @@ def read_job(text: str, file: Path) -> Job:
     wrong: list[str] = []
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
+        if any(release.margins for release in job.release):
+            content = with_margins(content, job.release)
+            job = Job.model_validate(content, context=file.resolve().parent)
         wrong += job.misplaced()
         wrong += [
             f"release[{number}].by: 'period' is a column of the files that are written: rename it in the source."
@@ -384,8 +381,8 @@ _NEWER = dict.fromkeys(("display", "sampled", "suppressed", "margins", "sum", "b
 def _without_news(content: Any) -> Any:
     """Return what a job says without newer keys that say nothing."""
     if isinstance(content, dict):
-        kept = {key: value for key, value in content.items() if key not in _NEWER or value != _NEWER[key]}
-        return {key: _without_news(value) for key, value in kept.items()}
+        said = ((key, value) for key, value in content.items() if key not in _NEWER or value != _NEWER[key])
+        return {key: _without_news(value) for key, value in said}
     return [_without_news(value) for value in content] if isinstance(content, list) else content
 
 
@@ -396,9 +393,6 @@ def _digest(said: dict[str, Any], job: Job) -> str:
         for table, release in zip(said["release"], job.release, strict=True)
     ]
     content = _without_news(Job.model_validate({**said, "release": written}).model_dump(mode="json", by_alias=True))
-    for release in content["release"]:
-        if release["rows"] is None:  # as newer keys are, but one of this name is older elsewhere
-            del release["rows"]
     if job.checks.expectations is not None:
         content["suite"] = hashlib.sha256(Path(job.checks.expectations).read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -6,13 +6,22 @@ from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    create_model,
+    model_serializer,
+    model_validator,
+)
 
 from pkdp_pipeline.jobs.environment import local, placed
 from pkdp_pipeline.model.bins import Bins, Calendar
 from pkdp_pipeline.model.display import Display, Mode, PerturbationTable, read_display
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects, Sum
-from pkdp_pipeline.model.question import OneCell, Undeclared
+from pkdp_pipeline.model.question import Undeclared
+from pkdp_pipeline.model.selection import OneCell
 from pkdp_pipeline.releases.options import (
     AttackerTable,
     Cells,
@@ -164,6 +173,12 @@ class ReleaseTable(_StepsTable):
     undeclared: Undeclared = Field(
         default="error", description="People whose cell is not in the domain: the job stops, or they count as absent."
     )
+    margins: Columns | None = Field(
+        default=None,
+        description="Columns in by by which exact totals are published as a release of their own, NAME_totals, and "
+        'which every attacker of the job then knows. Needs protects = "value", k and domain.',
+        examples=["region"],
+    )
     one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
     order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
     protects: Protects = Field(
@@ -180,7 +195,7 @@ class ReleaseTable(_StepsTable):
         if self.bounds or self.sum_of or self.rows:
             self._check_sum()
         if self.by is None:
-            for key in ("domain", "one_cell", "order_by", "cells_per_unit"):
+            for key in ("domain", "margins", "one_cell", "order_by", "cells_per_unit"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
             if not self.bounds and self.protects == "value" and (self.where is not None or self.mechanism != Count()):
@@ -193,6 +208,37 @@ class ReleaseTable(_StepsTable):
             raise ValueError("k_complement is for counts: remove it, or remove by.")
         self.mechanism  # noqa: B018 - its rules are checked when it is made
         return self
+
+    @model_validator(mode="after")
+    def _has_margins(self) -> Self:
+        """Refuse margins beside which a table promises nothing, or that tell nothing more of its hidden cells."""
+        if self.margins is None or self.by is None:
+            return self
+        follows = "what totals tell of hidden cells follows only"
+        if not set(self.margins) < set(self.by):
+            raise ValueError("margins must name some of the columns in by, not all: the others are hidden.")
+        if self.protects != "value":
+            raise ValueError(
+                'margins are exact numbers of people present, and so tell what protects = "presence" hides; no number '
+                'holds beside them. Write protects = "value", with p_max_between in the attacker, or remove margins: '
+                "intervals of the totals follow from the table itself, at no cost."
+            )
+        if self.mechanism != Histogram(k=self.mechanism.k) or self.domain is None:
+            raise ValueError(
+                f"margins with noise, display, cells_per_unit or without a domain: {follows} from exact counts of at "
+                "least k in declared cells. Leave these out and write domain, or remove margins."
+            )
+        if self.where is not None or self.undeclared != "error" or self.one_cell not in (None, "error"):
+            raise ValueError(
+                f"margins with where, undeclared or one_cell: {follows} where both count the same people, everybody in "
+                "one cell. Leave these out, or remove margins."
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave `rows` out where nobody writes it: it is no part of the hash of jobs that did not have it."""
+        return {key: value for key, value in written(self).items() if key != "rows" or value is not None}
 
     def _check_sum(self) -> None:
         if not self.bounds or (self.sum_of is None) is (self.rows is None):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.model.spelling import in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import fitting
-from pkdp_pipeline.releases.printed import asked_sentence, noise_sentence, published_table, withheld
+from pkdp_pipeline.releases.printed import asked_sentence, following_beside, noise_sentence, published_table
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
@@ -70,12 +69,9 @@ def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> 
 
     `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
     """
-    tables = [
-        (published_table(other, len(other.sealed.rows)), json.loads(other.certificate.to_json())) for other in beside
-    ]
     table = published_table(release, len(release.sealed.rows))
-    words = withheld(table, json.loads(release.certificate.to_json()), tables)
-    counts = [word or text for word, text in zip(words, table.words, strict=True)]
+    follows = following_beside(release, beside)
+    counts = [word if text is None else f"{word}: {text}" for word, text in zip(table.words, follows, strict=True)]
     number = fitting(len(counts), most)
     rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]
     return [*table.columns, table.number], rows, len(counts) - number

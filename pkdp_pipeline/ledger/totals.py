@@ -24,7 +24,7 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.mechanisms import GeometricNoise, noised_below
 from pkdp_pipeline.model.noise import SMALLEST_EPSILON, noise_scale
-from pkdp_pipeline.model.question import EachRow
+from pkdp_pipeline.model.selection import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.sums import SumCurve

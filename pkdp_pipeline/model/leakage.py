@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, written
+from pkdp_pipeline.model.bins import Bins, grouping
 from pkdp_pipeline.model.wording import listed
 
 Lives = Literal["presence", "value"]
@@ -120,13 +121,14 @@ class Leakage:
         return cls(name, tells="people_present")
 
     @classmethod
-    def totals(cls, by: str | Iterable[str], name: str | None = None) -> Leakage:
+    def totals(cls, by: str | Bins | Iterable[str | Bins], name: str | None = None) -> Leakage:
         """Return the exact number of people present in each group, or anything else that follows from who is in which.
 
         Parameters
         ----------
-        by : str or sequence of str
-            Columns whose values are the groups. Histograms beside it have further columns, and hide these.
+        by : str, Bins, or sequence of them
+            Columns whose values, or whose groups by `bins`, are the groups. Histograms beside it have further columns,
+            and hide these.
         name : str, optional
             The leaked fact, in public words; by default "the number of people present by" the columns.
 
@@ -140,10 +142,12 @@ class Leakage:
         ArgumentError
             If the columns or the name are malformed.
         """
-        columns = _groups(by)
+        entries = (by,) if isinstance(by, str | Bins) else by
+        columns = _groups(entries)
         if not columns:
             raise ArgumentError("by names the columns of the groups, one at least; of everybody it is Leakage.total().")
-        said = f"the number of people present by {listed(list(map(repr, columns)))}"
+        names = [f"{entry.column!r} in groups" if isinstance(entry, Bins) else repr(entry) for entry in entries]
+        said = f"the number of people present by {listed(names)}"
         return cls(said if name is None else name, tells="people_present", by=columns)
 
     @property
@@ -238,7 +242,9 @@ def _check_name(name: object) -> None:
 
 
 def _groups(by: object) -> tuple[str, ...]:
-    columns = (by,) if isinstance(by, str) else by
+    columns = (by,) if isinstance(by, str | Bins) else by
+    if isinstance(columns, (list, tuple)):
+        columns = grouping(columns)
     if not isinstance(columns, (list, tuple)) or not all(isinstance(column, str) and column for column in columns):
         raise ArgumentError("by must be a column name or a list of column names: pkdp.Leakage.totals(by='region').")
     if len(set(columns)) < len(columns):

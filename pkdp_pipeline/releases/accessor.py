@@ -6,13 +6,13 @@ others when something is asked.
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
+
+from pkdp_pipeline.releases.calls import of_its_frame, of_people, publication_of, published
+from pkdp_pipeline.releases.sums import sum
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
@@ -20,91 +20,12 @@ if TYPE_CHECKING:
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.bins import Bins
     from pkdp_pipeline.model.display import Display
-    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.model.mechanisms import GeometricNoise
     from pkdp_pipeline.releases.explain import Explanation
-    from pkdp_pipeline.releases.publish import Publication
     from pkdp_pipeline.releases.release import Release
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-_NEEDED = {
-    "unit": 'unit is needed: name the column of the protected person, as in unit="patient", or write '
-    "unit=pkdp.EACH_ROW where every row is a person of its own.",
-    "bounds": "bounds is needed: the least and the most that a person adds, a public rule, as in bounds=(0, 5).",
-    "noise": "noise is needed: a sum is published with noise only, as in noise=pkdp.GeometricNoise(1.0).",
-}
-
-
-def _of_people(function: Callable[P, R]) -> Callable[P, R]:
-    """Say how `unit`, and whatever else is needed, is written to a caller who leaves it out."""
-    parameters = inspect.signature(function).parameters
-    needed = [name for name in _NEEDED if name in parameters and parameters[name].default is inspect.Parameter.empty]
-
-    @functools.wraps(function)
-    def asked(*values: P.args, **options: P.kwargs) -> R:
-        for name in needed:
-            if name not in options:
-                from pkdp_pipeline.errors import ArgumentError
-
-                raise ArgumentError(_NEEDED[name])
-        return function(*values, **options)
-
-    asked.__doc__ = inspect.cleandoc(function.__doc__ or "")
-    return asked
-
-
-def _of_its_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[PkdpAccessor, P], R]:
-    """Return the method that asks a function of the accessor's frame: its parameters but the frame."""
-
-    @functools.wraps(function)
-    def method(self: PkdpAccessor, /, *values: P.args, **options: P.kwargs) -> R:
-        return function(self._frame, *values, **options)
-
-    _, *others = inspect.signature(function).parameters.values()
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = inspect.signature(function).replace(parameters=[own, *others])  # type: ignore[attr-defined]
-    return method
-
-
-def _publication(by: object = None, **options: Any) -> Publication:
-    """Return what is asked for by the options of a call; without `by` it is a count, with `bounds` a sum."""
-    from pkdp_pipeline.errors import ArgumentError
-    from pkdp_pipeline.model.arguments import choice
-    from pkdp_pipeline.model.mechanisms import Count, Histogram, Sum
-    from pkdp_pipeline.model.question import Question
-    from pkdp_pipeline.releases.publish import Publication
-
-    kind: type[Count | Histogram | Sum] = Count if by is None else Histogram
-    column, rows, bounds = options.pop("column", None), options.pop("rows", None), options.pop("bounds", None)
-    if not (column is rows is bounds is None):
-        if rows is not None:
-            choice("rows", rows, ("count",))
-        if (column is None) is (rows is None):
-            raise ArgumentError('a sum is of a column, or of rows: name the column, or write rows="count", not both.')
-        for name, default in (("k", None), ("below", "suppress"), ("display", None), ("k_complement", None)):
-            if options.pop(name, default) != default:
-                raise ArgumentError(f"{name} is about counts; a sum has none: leave it out.")
-        kind, options = Sum, {**options, "summed": column, "bounds": bounds}
-    steps, terms = (
-        {field.name: options.pop(field.name) for field in fields(owner) if field.name in options}
-        for owner in (kind, Publication)
-    )
-    return Publication(question=Question(mechanism=kind(**steps), by=by, **options), **terms)
-
-
-def _published(frame: Any, by: object = None, **options: Any) -> Release:
-    from pkdp_pipeline.releases.frames import of_frame, warn_of_another_frame
-    from pkdp_pipeline.releases.publish import publish
-
-    publication = _publication(by, **of_frame(frame, by, options))
-    release = publish(lambda: frame, publication)
-    warn_of_another_frame(frame, publication, release)
-    return release
-
-
-@_of_people
+@of_people
 def histogram(
     frame: Any,
     by: str | Bins | Sequence[str | Bins],
@@ -205,10 +126,10 @@ def histogram(
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
     by = () if by is None else by
-    return _published(**locals())
+    return published(**locals())
 
 
-@_of_people
+@of_people
 def count(
     frame: Any,
     where: Any = None,
@@ -291,77 +212,10 @@ def count(
     UserWarning
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
-    return _published(**locals())
+    return published(**locals())
 
 
-@_of_people
-def sum(
-    frame: Any,
-    column: str | None = None,
-    by: str | Bins | Sequence[str | Bins] | None = None,
-    *,
-    rows: Literal["count"] | None = None,
-    unit: Any,
-    bounds: tuple[int, int],
-    noise: GeometricNoise,
-    attacker: AttackerModel | None = None,
-    release_threshold: int | None = None,
-    domain: Any = None,
-    protects: Literal["presence", "value"] = "presence",
-    where: Any = None,
-    missing_unit: Literal["error", "drop"] = "error",
-    units: Literal["checked", "exact"] = "checked",
-    one_cell: Literal["error", "most_frequent", "first", "hash"] = "error",
-    order_by: Any = None,
-    cells_per_unit: int = 1,
-    undeclared: Literal["error", "absent"] = "error",
-    ledger: Ledger | None = None,
-    period: Any = None,
-    label: str | None = None,
-    revise: bool = False,
-    target: Asked = "default",
-) -> Release:
-    """Publish the sum of a column of whole numbers with noise, in each cell or in all, as in visits by clinic.
-
-    A person adds to her cell the sum over her rows there, of those that `where` keeps, clamped to `bounds`. A missing
-    value adds nothing, and one beyond ±10^12 counts as that. The table has a column ``sum``, which may be negative.
-
-    Parameters
-    ----------
-    column : str, optional
-        The summed column. Its type is one of whole numbers: reals, decimals with a scale, text and truth values are
-        refused, whatever they hold; in pandas, ``.astype("Int64")`` converts.
-    by : str, Bins or sequence of them, optional
-        As of `histogram`; None: one sum of everybody.
-    rows : {"count"}, optional
-        Instead of a column: a person adds the number of her rows.
-    bounds : tuple of two int
-        The least and the most that a person adds to a cell: a public rule, fixed before anybody looks at the data. What
-        they cut off is missing from the sums; wider ones need more noise.
-    noise : GeometricNoise
-        Two-sided geometric noise for the larger size of the bounds Δ: ``exp(-epsilon / Δ)`` is its α.
-    release_threshold : int, optional
-        A cell is published only when its noisy sum is at least this. Needed without a `domain`, where a cell has a row
-        only if somebody is in it.
-
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    PkdpError
-        See `publish`.
-
-    Warns
-    -----
-    UserWarning
-        If the ledger replays what this process has asked of another frame object: it is not looked at.
-    """
-    return _published(**locals())
-
-
-@_of_people
+@of_people
 def explain(
     by: str | Bins | Sequence[str | Bins] | None = None,
     where: Any = None,
@@ -433,16 +287,16 @@ def explain(
 
     if by is not None and options.pop("k_complement") is not None:
         raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
-    return explanation_of(_publication(**options))
+    return explanation_of(publication_of(**options))
 
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:
     """``df.pkdp.count``, ``histogram``, ``sum`` and ``explain``: the functions of these names, asked of this frame."""
 
-    count = _of_its_frame(count)
-    histogram = _of_its_frame(histogram)
-    sum = _of_its_frame(sum)
+    count = of_its_frame(count)
+    histogram = of_its_frame(histogram)
+    sum = of_its_frame(sum)
     explain = staticmethod(explain)
 
     def __init__(self, frame: pd.DataFrame) -> None:

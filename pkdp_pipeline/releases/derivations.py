@@ -199,7 +199,7 @@ class Derivations:
 
         Notes
         -----
-        What `release_threshold` hides is not in the 95 %. What a person adds is clamped: so is the mean.
+        The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
         """
         from pkdp_pipeline.releases.means import check_same, means
 
@@ -300,7 +300,7 @@ class Derivations:
             "suppressed" where not only small counts are.
         totals : Release, pandas.DataFrame or sequence of them, optional
             Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
-            from each by itself, as intervals.
+            from all of them together, as intervals.
 
         Returns
         -------

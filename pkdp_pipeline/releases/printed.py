@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -112,10 +113,25 @@ def withheld(
         Other tables about the same period, and their certificates' documents.
     """
     words = [SUPPRESSED if count is None else "" for count in table.counts]
+    return [
+        word if text is None else f"{word}: {text}"
+        for word, text in zip(words, following(table, certificate, beside), strict=True)
+    ]
+
+
+def following(
+    table: PublishedTable, certificate: Mapping[str, Any], beside: Iterable[tuple[PublishedTable, Mapping[str, Any]]]
+) -> list[str | None]:
+    """Return what exact totals tell of each suppressed count, as text; None where it is published, or nothing follows.
+
+    The parameters are those of `withheld`.
+    """
+    nothing: list[str | None] = [None] * len(table.counts)
     mechanism, context = _terms(certificate)
-    if not any(words) or table.more or mechanism.k is None or not _adds_up(mechanism, context):
-        return words
-    bounds = [(0, mechanism.k - 1)] * len(words)
+    if None not in table.counts or table.more or mechanism.k is None or not _adds_up(mechanism, context):
+        return nothing
+    bounds = [(0, mechanism.k - 1)] * len(nothing)
+    totals: list[tuple[list[tuple[str, ...]], dict[tuple[str, ...], int | None]]] = []
     for other, document in beside:
         exact, about = _terms(document)
         if other.more or not _adds_up(exact, about) or not set(other.columns) < set(table.columns):
@@ -124,16 +140,26 @@ def withheld(
         groups = [tuple(key[place] for place in places) for key in table.keys]
         with suppress(ArgumentError):  # they are of other people, or suppressed themselves
             check_same_people(context, about, counted=not other.columns)
-            limits = hidden_bounds(groups, table.counts, mechanism.k, dict(zip(other.keys, other.counts, strict=True)))
-            bounds = [
-                (max(low, least), min(high, most)) for (low, high), (least, most) in zip(bounds, limits, strict=True)
-            ]
+            known = dict(zip(other.keys, other.counts, strict=True))
+            bounds = hidden_bounds(table.counts, mechanism.k, [*totals, (groups, known)])
+            totals.append((groups, known))
     return [
-        word
-        if not word or (least, most) == (0, mechanism.k - 1)
-        else f"{word}: {f'{least:,} follows exactly' if least == most else f'{least:,} to {most:,}'}"
-        for word, (least, most) in zip(words, bounds, strict=True)
+        None
+        if count is not None or (least, most) == (0, mechanism.k - 1)
+        else f"{least:,} follows exactly"
+        if least == most
+        else f"{least:,} to {most:,}"
+        for count, (least, most) in zip(table.counts, bounds, strict=True)
     ]
+
+
+def following_beside(release: Release, beside: Sequence[Release]) -> list[str | None]:
+    """Return `following` of a release's table beside others of the same run."""
+    (table, document), *others = (
+        (published_table(each, len(each.sealed.rows)), json.loads(each.certificate.to_json()))
+        for each in (release, *beside)
+    )
+    return following(table, document, others)
 
 
 def _terms(certificate: Mapping[str, Any]) -> tuple[Mechanism, Context | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +13,16 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.releases.derived import check_adds_up, rollup
+
+_MAX_OPEN_CELLS = 100
+"""Each takes two linear programs, of some milliseconds."""
+
+_MAX_ROUNDS = 1000
+"""Large counts may come down by one a round."""
+
+_INFEASIBLE = 2
+_SOLVER_ERROR = 1e-5
+"""Above the tolerance of the solver: what is rounded inward by it is a whole number still outside."""
 
 _NOT_THESE = "totals are not those of this table: give the release of its own groups, or the figures as they are known"
 
@@ -53,37 +63,78 @@ def within_totals(table: pd.DataFrame, mechanism: Mechanism, totals: pd.DataFram
         raise ArgumentError(f"{_NOT_THESE}. Each group of the table has one total.")
     frame = rollup(table, mechanism, columns, declared=declared)
     keys = _keys(frame, groups)
-    for row, (least, most) in enumerate(hidden_bounds(keys, _counts(frame), mechanism.k, known)):
+    for row, (least, most) in enumerate(hidden_bounds(_counts(frame), mechanism.k, [(keys, known)])):
         frame.loc[row, ["least", "most"]] = least, most
     frame["total"] = pd.array([known[key] for key in keys], dtype="Int64")
     return frame
 
 
 def hidden_bounds(
-    groups: Sequence[Hashable], counts: Sequence[int | None], k: int | None, totals: Mapping[Any, int | None]
+    counts: Sequence[int | None], k: int | None, totals: Sequence[tuple[Sequence[Hashable], Mapping[Any, int | None]]]
 ) -> list[tuple[int, int]]:
-    """Return the fewest and the most people of each cell, given the exact totals of groups; see `within_totals`.
+    """Return the fewest and the most people of each cell, given the exact totals of groups, all at once.
 
-    `groups` and `counts` are those of the cells, None where a count below `k` is suppressed. Raises `ArgumentError` if
-    a group has no total, or the total is not that of these counts.
+    `counts` are those of the cells, None where one below `k` is suppressed. `totals`: for each, the groups of the
+    cells, and the totals of these groups. Raises `ArgumentError` if a group has no total, or no counts add up to them.
+
+    Notes
+    -----
+    *Guarantee*: no true table is outside. Each total by itself is propagated until nothing changes, which leaves no
+    more than it allows. Where few cells are open, linear programs then see several totals together: no more is left
+    than they allow where one is by rows and one by columns.
     """
-    if not set(groups) <= set(totals) or None in totals.values():
-        raise ArgumentError(f"{_NOT_THESE}. Each group of the table has one total.")
-    rest, hidden = {group: totals[group] or 0 for group in groups}, Counter[Hashable]()
-    for group, count in zip(groups, counts, strict=True):
-        rest[group] -= count or 0
-        hidden[group] += count is None
-    largest = max((k or 0) - 1, 0)
-    if any(not 0 <= rest[group] <= hidden[group] * largest for group in rest):
-        raise ArgumentError(
-            f"{_NOT_THESE}. The shown counts of a group and those that may be hidden do not add up to it."
-        )
-    return [
-        (max(0, rest[group] - (hidden[group] - 1) * largest), min(largest, rest[group]))
-        if count is None
-        else (count,) * 2
-        for group, count in zip(groups, counts, strict=True)
-    ]
+    bounds = [(0, max((k or 0) - 1, 0)) if count is None else (count, count) for count in counts]
+    least, most = ([bound[side] for bound in bounds] for side in (0, 1))
+    equations: list[tuple[list[int], int]] = []
+    for groups, known in totals:
+        if not set(groups) <= set(known) or None in known.values():
+            raise ArgumentError(f"{_NOT_THESE}. Each group of the table has one total.")
+        cells_of: dict[Hashable, list[int]] = {}
+        for cell, group in enumerate(groups):
+            cells_of.setdefault(group, []).append(cell)
+        equations += [(cells, known[group] or 0) for group, cells in cells_of.items()]
+    for _ in range(_MAX_ROUNDS):
+        before = [*least], [*most]
+        for cells, total in equations:
+            over = sum(most[cell] for cell in cells) - total
+            short = total - sum(least[cell] for cell in cells)
+            for cell in cells:  # what the others leave to it
+                least[cell], most[cell] = max(least[cell], most[cell] - over), min(most[cell], least[cell] + short)
+        if any(low > high for low, high in zip(least, most, strict=True)):
+            raise not_together(totals)
+        if before == (least, most):
+            break
+    if len(totals) > 1 and not _tightened(least, most, equations):
+        raise not_together(totals)
+    return list(zip(least, most, strict=True))
+
+
+def _tightened(least: list[int], most: list[int], equations: Sequence[tuple[list[int], int]]) -> bool:
+    """Narrow bounds to what all equations allow together; return False if they allow nothing."""
+    open_cells = [cell for cell, (low, high) in enumerate(zip(least, most, strict=True)) if low < high]
+    if not 1 < len(open_cells) <= _MAX_OPEN_CELLS:
+        return True
+    from scipy.optimize import linprog
+
+    rows = [[float(cell in cells) for cell in open_cells] for cells, _ in equations]
+    rests = [total - sum(least[cell] for cell in cells if least[cell] == most[cell]) for cells, total in equations]
+    limits = [(least[cell], most[cell]) for cell in open_cells]
+    for place, cell in enumerate(open_cells):
+        for sign, side in ((1, least), (-1, most)):
+            objective = [0] * place + [sign] + [0] * (len(open_cells) - place - 1)
+            solved = linprog(objective, A_eq=rows, b_eq=rests, bounds=limits, method="highs")
+            if solved.status == _INFEASIBLE:
+                return False
+            if solved.fun is not None:  # a solver that gives up narrows nothing
+                side[cell] = sign * math.ceil(solved.fun - _SOLVER_ERROR)
+    return True
+
+
+def not_together(totals: Sequence[object]) -> ArgumentError:
+    """Return the error of totals that no counts add up to."""
+    if len(totals) > 1:
+        return ArgumentError("totals do not fit together: no counts add up to all of them; give those of this table.")
+    return ArgumentError(f"{_NOT_THESE}. The shown counts of a group and those that may be hidden do not add up to it.")
 
 
 def check_same_people(table: Context | None, totals: Context | None, *, counted: bool) -> None:

@@ -12,7 +12,10 @@ from typing import Any
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase, chord
+from pkdp_pipeline.model.mechanisms import Protects
+from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase
+from pkdp_pipeline.theorems.inversion import chord
+from pkdp_pipeline.theorems.losses import Losses, NoiseLosses
 from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below, float_above
 
 SAMPLER_LEEWAY = 2.0**-50
@@ -77,6 +80,10 @@ class NoiseCurve(WorstCase):
     def kinks(self) -> tuple[float, ...]:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         return tuple(cells * self.noise for cells in range(1, self.changes + 1))
+
+    def losses(self, protects: Protects) -> tuple[Losses, ...]:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return (NoiseLosses(noise=self.noise, cells=self.changes),) if self.appears_at is None else ()
 
     @property
     def _alone(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from pkdp_pipeline.engines.codes import MAX_CODES, answered, counted_by_code, joinable
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, guarded
 from pkdp_pipeline.engines.question import numbered
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 class SparkEngine(NarwhalsEngine):

@@ -13,13 +13,14 @@ from typing import Any
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, answers_total, find_tables
+from pkdp_pipeline.extras.gate.permitted import answers_total
+from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, find_tables
 from pkdp_pipeline.extras.gate.worker import open_vault
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
-from pkdp_pipeline.model.question import EACH_ROW
+from pkdp_pipeline.model.selection import EACH_ROW
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.sql.spec import Spec
 from pkdp_pipeline.sql.tables import link_warning, linking_parts, type_name

@@ -20,7 +20,8 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.extras.gate.client import REFUSALS, connected
-from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, find_tables, permitted
+from pkdp_pipeline.extras.gate.permitted import permitted
+from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, find_tables
 from pkdp_pipeline.extras.gate.worker import (
     Job,
     TableFailedError,

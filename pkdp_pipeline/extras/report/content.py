@@ -102,7 +102,7 @@ class Series:
     bands : tuple of int, optional
         Where counts are shown in bands: the first count of each band.
     number : {"count", "sum"}
-        What each number is.
+        The kind of the numbers.
     """
 
     name: str

@@ -17,6 +17,7 @@ from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.model.spelling import MISSING
 from pkdp_pipeline.releases.derived import check_counts, hidden_below
 from pkdp_pipeline.releases.release import Release, count_text
+from pkdp_pipeline.releases.within import hidden_bounds, not_together
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.derivations import Derivations
@@ -90,12 +91,16 @@ class _Cells:
             raise ArgumentError(
                 f"totals bound single cells: name every by-column in rows or columns ({', '.join(by)})."
             )
-        for known in totals:
-            within = release.within(known)
-            self.frame["least"] = self.frame["least"].combine(within["least"], max)
-            self.frame["most"] = self.frame["most"].combine(within["most"], min)
-        if totals and bool((self.frame["least"] > self.frame["most"]).any()):
-            raise _not_together()
+        known = []
+        for total in totals:
+            within, by = release.within(total), [name for name in _frame(total) if name != "count"]
+            known.append((_keys(within, by), dict(zip(_keys(within, by), within["total"], strict=True))))
+        if known:
+            counts = [None if pd.isna(count) else int(count) for count in self.frame["count"]]
+            for name, ends in zip(
+                ("least", "most"), zip(*hidden_bounds(counts, self.mechanism.k, known), strict=True), strict=True
+            ):
+                self.frame[name] = pd.array(ends, dtype="Int64")
         context = release.certificate.context
         # A cell without a row is left out by the declared domain; otherwise it is hidden, if it is there at all.
         self.unlisted = "" if context is not None and context.cells == "declared" else mark
@@ -155,7 +160,7 @@ class _Cells:
             frame["most"].combine(sums["most"], min),
         )
         for known in self.totals:
-            table = known if isinstance(known, pd.DataFrame) else known.sealed.frame
+            table = _frame(known)
             of = [name for name in table.columns if name != "count"]
             if set(names) <= set(of):
                 listed = set(_keys(self.frame, of))
@@ -164,7 +169,7 @@ class _Cells:
                     counts[group] = counts.get(group, 0) + (int(count) if whole in listed else 0)
                 values = pd.array([counts[group] for group in _keys(frame, names)], dtype="Int64")
                 if bool(((values < frame["least"]) | (values > frame["most"])).any()):
-                    raise _not_together()
+                    raise not_together(self.totals)
                 for column in ("count", "least", "most"):
                     frame[column] = values
         # Where the interval is a single number the total follows.
@@ -174,8 +179,8 @@ class _Cells:
         return frame
 
 
-def _not_together() -> ArgumentError:
-    return ArgumentError("totals do not fit together: no counts add up to all of them; give those of this table.")
+def _frame(totals: Derivations | pd.DataFrame) -> pd.DataFrame:
+    return totals if isinstance(totals, pd.DataFrame) else totals.sealed.frame
 
 
 def _in_group_order(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -34,6 +34,8 @@ def marker(mechanism: Mechanism, suppressed: str | None = None) -> str:
         If it is no short text, could be taken for a count, or names another number than k.
     """
     k = hidden_below(mechanism)
+    # Exact totals hide nothing, so that a marker stands for nothing in them.
+    hides = {mechanism.k, mechanism.release_threshold, mechanism.display, getattr(mechanism, "k_complement", None)}
     if suppressed is None:
         return _SUPPRESSED if k is None else f"<{k}"
     if not isinstance(suppressed, str) or not suppressed.strip() or len(suppressed) > _LONGEST:
@@ -46,7 +48,7 @@ def marker(mechanism: Mechanism, suppressed: str | None = None) -> str:
         )
     limit = _LIMIT.fullmatch(suppressed)
     names_k = limit is not None and int(limit[2]) + (limit[1] in ("≤", "<=")) == k
-    if any(character.isdigit() for character in suppressed) and not names_k:
+    if any(character.isdigit() for character in suppressed) and not names_k and hides != {None}:
         rule = "not only small counts are hidden; write 'c' or '*'" if k is None else f"counts below k = {k} are hidden"
         raise ArgumentError(f"suppressed must not name a number that is not the rule's: {rule}.")
     return suppressed

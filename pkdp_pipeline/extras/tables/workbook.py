@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -12,6 +12,7 @@ from pkdp_pipeline.extras.tables.published import PublishedRows, labelled
 from pkdp_pipeline.extras.tables.words import marker, marks, notes, title
 from pkdp_pipeline.model.keys import Key
 from pkdp_pipeline.model.wording import INSTALLED
+from pkdp_pipeline.releases.printed import following_beside
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -56,15 +57,19 @@ def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> b
             explained.write_string(line, 0, sheet)
             explained.write_string(line, 1, note[:_LONGEST_CELL], wrapped)
             line += 1
-        _write_table(book, sheet, f"{sheet}: {name}", release, mark)
+        follows = following_beside(release, [*releases.values()])
+        _write_table(book, sheet, f"{sheet}: {name}", release, mark, [text or mark for text in follows])
     cover.write_string(len(releases) + 1, 0, 'The sheet "Notes" says what marks mean and what is promised.', wrapped)
     cover.write_string(len(releases) + 2, 0, "Each sheet has one table.", wrapped)
     book.close()
     return content.getvalue()
 
 
-def _write_table(book: Any, name: str, heading: str, release: Release, mark: str) -> None:
-    """Write one table: its name, what stands in the place of hidden counts, and the rows under a header."""
+def _write_table(book: Any, name: str, heading: str, release: Release, mark: str, hidden: Sequence[str]) -> None:
+    """Write one table: its name, what its marker means, and the rows under a header.
+
+    `hidden`: the text in the place of each row's count where it is not published: the marker, or what follows of it.
+    """
     sheet, table = book.add_worksheet(name), PublishedRows.of(release)
     if len(table.rows) > _MAX_ROWS:
         raise ArgumentError(f"a sheet has at most {_MAX_ROWS:,} rows: write CSV or Parquet.")
@@ -83,14 +88,14 @@ def _write_table(book: Any, name: str, heading: str, release: Release, mark: str
         {"columns": [{"header": header} for header in headers], "autofilter": False, "style": "Table Style Light 1"},
     )
     sheet.set_column(0, len(table.by), 18)
-    for line, row in enumerate(table.rows, start=first):
+    for line, (row, in_its_place) in enumerate(zip(table.rows, hidden, strict=True), start=first):
         for place, key in enumerate(row.keys):
             _write_key(sheet, line, place, key)
         shown = table.shown(row)
         if isinstance(shown, int):
             sheet.write_number(line, len(table.by), shown, noised if table.marked and not row.exact else exact)
         else:
-            sheet.write_string(line, len(table.by), mark if shown is None else shown, text)
+            sheet.write_string(line, len(table.by), in_its_place if shown is None else shown, text)
 
 
 def _write_key(sheet: Any, line: int, place: int, key: Key) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pandas as pd
 import pytest
@@ -92,6 +93,47 @@ def test_every_interval_is_the_one_that_follows_from_a_total(release) -> None:
     for sex in DOMAIN["sex"]:
         assert table.loc["Total", sex] == words([table_of["N", sex] + table_of["S", sex] for table_of in possible])
     assert table["Total"].tolist() == [13, 8, 21]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_totals_of_rows_and_columns_are_used_together(seed) -> None:
+    draw = random.Random(seed)
+    domain = {"region": ["N", "S", "W"], "sex": ["f", "m", "x"]}
+    counts = {cell: draw.choice([0, 1, 2, 2, 5]) for cell in itertools.product(*domain.values())}
+    release = released(domain, K, counts)
+    frame = people(counts)
+    by_region, by_sex = (
+        frame[name].value_counts().reindex(domain[name], fill_value=0).rename("count").rename_axis(name).reset_index()
+        for name in ("region", "sex")
+    )
+    table = release.crosstab("region", "sex", totals=[by_region, by_sex])
+    hidden = [cell for cell, number in counts.items() if number < K]
+    possible = []
+    for numbers in itertools.product(range(K), repeat=len(hidden)):
+        true = counts | dict(zip(hidden, numbers, strict=True))
+        fits = all(
+            sum(number for cell, number in true.items() if cell[place] == value)
+            == sum(number for cell, number in counts.items() if cell[place] == value)
+            for place, column in enumerate(domain.values())
+            for value in column
+        )
+        possible += [true] if fits else []
+    for cell in hidden:
+        values = {true[cell] for true in possible}
+        words = f"{min(values)} to {max(values)}" if len(values) > 1 else f"{min(values)} follows exactly"
+        assert table.loc[cell] == (words if values != set(range(K)) else "<3")
+
+
+def test_rows_that_fill_columns_leave_nothing_to_others() -> None:
+    # What is hidden in the first two columns of the first two rows is all that is hidden in these columns.
+    numbers = [[2, 2, 9, 9], [2, 2, 9, 9], [0, 0, 3, 2], [9, 9, 2, 3]]
+    domain = {"region": list("NSWE"), "sex": list("fmxy")}
+    counts = {(r, s): numbers[i][j] for i, r in enumerate(domain["region"]) for j, s in enumerate(domain["sex"])}
+    frame = people(counts)
+    totals = [frame[name].value_counts().rename("count").rename_axis(name).reset_index() for name in domain]
+    table = released(domain, 5, counts).crosstab("region", "sex", totals=totals)
+    assert table.loc["W", ["f", "m"]].tolist() == ["0 follows exactly"] * 2
+    assert table.loc["N", "f"] == "<5"
 
 
 def test_totals_of_a_release(release) -> None:

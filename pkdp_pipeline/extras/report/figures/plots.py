@@ -319,10 +319,10 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
     known = np.isfinite(values)
     drawn = drawn_cells(series)
     left_out = len(series.cells) - len(drawn) + series.more_cells
-    title = "period"
+    title, label = "period", f"published {series.number}"
     if left_out:
         title += f"  ({left_out:,} more {'cell is' if left_out == 1 else 'cells are'} not drawn)"
-    dress(axes, x=title, y=f"published {series.number}")
+    dress(axes, x=title, y=label)
     places, is_dated = put_periods(axes, series.periods)
     put_ticks(axes.yaxis, 6, counts=True)
     if not drawn:
@@ -330,8 +330,7 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
         return
     low, high = float(np.nanmin(values[:, drawn])), float(np.nanmax(values[:, drawn]))
     if low > _CUT_AXIS_SHARE * high:
-        starts = "not" if narrow else "the axis does not start"
-        axes.set_title(f"published {series.number} ({starts} from 0)", loc="left")
+        axes.set_title(f"{label} ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
     else:
         low, high = min(0.0, low), max(0.0, high) or 1.0
     room = 0.08 * (high - low or high)

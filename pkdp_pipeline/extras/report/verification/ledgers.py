@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pkdp_pipeline.certificates.differences import SEARCHED, differences
+from pkdp_pipeline.certificates.codec import SEARCHED, differences
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.extras.assurance.verification.claims import BrokenError, Claim, UncheckedError, checked, no_bolder
 from pkdp_pipeline.extras.report.pages.forms import document_of

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import SEARCHED, Rounding, Steps, differences
 from pkdp_pipeline.certificates.composed import ComposedCertificate, releases_in
-from pkdp_pipeline.certificates.differences import SEARCHED, Rounding, Steps, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.extras.assurance.verification.claims import (
     BrokenError,

@@ -1,0 +1,170 @@
+"""Margins of a job's table: what two releases say by hand, with what follows of hidden cells in every printed table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tomllib
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.job import read_job
+
+pytestmark = pytest.mark.usefixtures("short_grid")
+
+DAY = dt.date(2020, 1, 1)
+HEAD = """
+dataset = "visits"
+source = "visits.parquet"
+period = { column = "day" }
+unit = "person"
+ledger = "ledger.sqlite"
+
+[output]
+directory = "out"
+"""
+ATTACKER = "[attacker]\np_max_between = 0.6\n"
+LEAKAGE = '[[attacker.leakage]]\nname = "the number of people present by \'region\'"\ntells = "people_present"\n'
+LEAKAGE += 'by = ["region"]\n'
+TABLE = """
+[[release]]
+name = "answers"
+by = ["region", "answer"]
+domain = { region = ["N", "S"], answer = ["a", "b", "c"] }
+protects = "value"
+k = 4
+"""
+MARGINS = 'margins = "region"\n'
+TOTALS = '[[release]]\nname = "answers_totals"\nby = "region"\ndomain = ["N", "S"]\nprotects = "value"\n'
+COUNTS = {("N", "a"): 9, ("N", "b"): 8, ("N", "c"): 2, ("S", "a"): 3, ("S", "b"): 3, ("S", "c"): 9}
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Return a function that writes a job file beside its data."""
+    rows = [cell for cell, number in COUNTS.items() for _ in range(number)]
+    frame = pd.DataFrame(rows, columns=["region", "answer"]).assign(person=range(len(rows)), day=DAY)
+    frame["age"] = frame["region"].map({"N": 10, "S": 40})
+    frame.to_parquet(tmp_path / "visits.parquet")
+
+    def write(*tables, name="job.toml", head=HEAD):
+        path = tmp_path / name
+        path.write_text("".join((head, *tables)), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_the_certificates_are_those_of_two_releases_by_hand(job):
+    margins = load_job(job(ATTACKER, TABLE, MARGINS))
+    by_hand = load_job(job(ATTACKER, LEAKAGE, TABLE, TOTALS, head=HEAD.replace('"out"', '"hand"')))
+    assert margins.attacker_model() == by_hand.attacker_model()
+    asked, by_hand_asked = (
+        [(one.question.key("visits"), one.question.label, one.attacker) for one in job.publications(DAY)]
+        for job in (margins, by_hand)
+    )
+    assert asked == by_hand_asked
+    assert [margins.kind(release) for release in margins.release] == ["noiseless", "total"]
+    # The ledger of the first knows what the second asks for.
+    published, again = run_job(margins, DAY), run_job(by_hand, DAY)
+    assert again.replayed
+    for ours, theirs in zip(published.releases, again.releases, strict=True):
+        assert ours.release.certificate.to_json() == theirs.release.certificate.to_json()
+    assert published.releases[1].release.table["count"].tolist() == [19, 15]
+
+
+def test_an_attacker_of_its_own_knows_them_as_well(job):
+    own = TABLE + MARGINS + "[release.attacker]\np_max_between = 0.7\n"
+    other = TABLE.replace("answers", "other").replace('"c"]', '"c", "d"]')
+    loaded = load_job(job(ATTACKER, other, own))
+    totals = pkdp.Leakage.totals("region")
+    assert [loaded.attacker_of(release).leakage for release in loaded.release] == [(totals,)] * 3
+    assert loaded.attacker_of(loaded.release[2]) == pkdp.AttackerModel(leakage=totals)
+    alone = load_job(job(own))
+    assert alone.attacker is None
+    twice = load_job(job(ATTACKER, LEAKAGE, TABLE, MARGINS, other, MARGINS))
+    assert [release.name for release in twice.release] == ["answers", "other", "answers_totals"]
+    assert twice.attacker_model().leakage == (totals,)
+
+
+def test_cells_in_a_list_and_groups_of_values_have_margins(job):
+    listed = TABLE.replace('{ region = ["N", "S"], answer = ["a", "b", "c"] }', '[["S", "a"], ["N", "a"], ["S", "b"]]')
+    assert load_job(job(ATTACKER, listed, MARGINS)).release[1].domain == ("S", "N")
+    grouped = TABLE.replace('"region", "answer"]', '{ column = "age", bins = [0, 18] }, "answer"]')
+    grouped = grouped.replace('region = ["N", "S"], ', "")
+    loaded = load_job(job(ATTACKER, grouped, 'margins = "age"\n'))
+    assert loaded.attacker_model().leakage == (pkdp.Leakage.totals(pkdp.bins("age", [0, 18])),)
+    done = run_job(loaded, DAY).releases
+    assert done[1].release.table["age"].tolist() == ["0–17", "18 or more"]
+    assert done[1].release.table["count"].tolist() == [19, 15]
+    assert done[0].release.crosstab("age", "answer", margins=True, totals=done[1].release)["Total"].tolist() == [
+        19,
+        15,
+        34,
+    ]
+
+
+def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_path):
+    path = job(ATTACKER, TABLE, MARGINS, head=HEAD + 'formats = ["parquet", "xlsx"]\nsuppressed = "<4"\n')
+    result = CliRunner().invoke(cli.app, ["run", str(path), "--date", DAY.isoformat()])
+    assert result.exit_code == 0, result.stderr
+    folder = tmp_path / "out" / "2020-01-01"
+    summary = (folder / "summary.md").read_text(encoding="utf-8")
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.load_workbook(folder / "tables.xlsx")
+    cells = [row[2] for row in book["Table 1"].iter_rows(min_row=5, values_only=True)]
+    assert cells == [9, 8, "2 follows exactly", "3 follows exactly", "3 follows exactly", 9]
+    for text in (summary, result.stdout):
+        assert "2 follows exactly" in text
+    release, totals = (pkdp.read_release(folder / f"answers{end}.parquet") for end in ("", "_totals"))
+    table = release.crosstab("region", "answer", margins=True, totals=totals)
+    assert table.loc["S", "a"] == "3 follows exactly"
+    assert table["Total"].tolist() == [19, 15, 34]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('protects = "value"\n', "", "no number holds"),
+        ("k = 4\n", "noise = { epsilon = 1.0 }\n", "margins with noise"),
+        ("k = 4\n", "k = 4\ndisplay = { rounding = 5 }\n", "margins with noise, display"),
+        ("k = 4\n", 'k = 4\nbelow = "noise"\nnoise = { epsilon = 1.0 }\n', "margins with noise"),
+        ('domain = { region = ["N", "S"], answer = ["a", "b", "c"] }\n', "", "without a domain"),
+        ("k = 4\n", 'k = 4\nwhere = "age > 3"\n', "margins with where"),
+        ("k = 4\n", 'k = 4\nundeclared = "absent"\n', "undeclared"),
+        ("k = 4\n", 'k = 4\none_cell = "hash"\n', "one_cell"),
+        (MARGINS, 'margins = ["region", "answer"]\n', "not all"),
+        (MARGINS, 'margins = "county"\n', "columns in by"),
+        (MARGINS, "margins = []\n", "margins"),
+        (MARGINS, "margins = true\n", "margins"),
+        ('by = ["region", "answer"]\n', "", "margins is about the cells"),
+        ("[attacker]", 'one_cell = "hash"\n[attacker]', "answers_totals.*one_cell"),
+    ],
+)
+def test_margins_that_say_nothing_honest_are_refused(job, old, new, words):
+    text = ATTACKER + TABLE + MARGINS
+    if "domain" not in old and "by" in old:
+        text = text.replace('domain = { region = ["N", "S"], answer = ["a", "b", "c"] }\n', "").replace(
+            'protects = "value"\n', ""
+        )
+    path = job(text.replace(old, new)) if "[attacker]" not in old else job(text, head='one_cell = "hash"\n' + HEAD)
+    with pytest.raises(pkdp.ConfigError, match=words):
+        load_job(path)
+
+
+def test_other_tables_of_the_job_must_stand_beside_them(job):
+    without = '[[release]]\nname = "only"\nby = "answer"\ndomain = ["a", "b", "c"]\nprotects = "value"\nk = 4\n'
+    with pytest.raises(pkdp.ConfigError, match="release 'only': leakage has exact totals by 'region'"):
+        load_job(job(ATTACKER, TABLE, MARGINS, without))
+
+
+def test_a_margin_is_part_of_the_hash_of_a_job(job):
+    path = job(ATTACKER, TABLE, MARGINS)
+    text = path.read_text(encoding="utf-8")
+    assert read_job(text, path).digest == load_job(path).digest
+    assert load_job(job(ATTACKER, TABLE)).digest != load_job(job(ATTACKER, TABLE, MARGINS)).digest
+    assert "margins" in tomllib.loads(text)["release"][0]

@@ -330,9 +330,7 @@ def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
         )
     plain = isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))
     if names[len(keys) :] != list(own) or table[own[0]].dtype != pd.Int64Dtype() or not plain:
-        raise BrokenError(
-            f"The last column must be {own[-1]!r}, {own[0]}s whole numbers (Int64), and the index a plain one."
-        )
+        raise BrokenError(f"The last column must be {own[-1]!r}, {own[0]}s whole numbers, the index a plain one.")
     if own[-1] == "exact" and table["exact"].dtype != pd.BooleanDtype():
         raise BrokenError("Whether a count is exact must be true or false (boolean) in every row.")
     for name in keys:

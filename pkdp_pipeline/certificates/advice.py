@@ -14,7 +14,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, cells_per_unit, noised_below
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Protects
-from pkdp_pipeline.theorems.bound import least_whole
+from pkdp_pipeline.theorems.inversion import least_whole
 from pkdp_pipeline.theorems.theorems import Surviving
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 

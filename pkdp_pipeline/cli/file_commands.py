@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -25,10 +25,12 @@ from pkdp_pipeline.cli.options import (
 )
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.bins import Bins, Calendar, named
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.releases.release import Release
 
 _EACH_ROW = "each-row"
@@ -64,6 +66,12 @@ _OF_BOTH: Options = {
 }
 _OF_HISTOGRAMS: Options = {
     "by": flag(list[str], ..., "The column whose values are the cells; again for several.", "COLUMN"),
+    "bins": flag(
+        list[str] | None,
+        None,
+        "A column of --by in groups between public edges, as age=0,18,65, or of dates by week, month, quarter or year.",
+        "COLUMN=EDGES",
+    ),
     "domain": flag(
         list[str] | None, None, "A public cell, in its order; without any, those that reach k.", "TEXT", "--cell"
     ),
@@ -93,7 +101,11 @@ def _file_keys(types: list[str] | None, **others: Any) -> dict[str, Any]:
 
 
 def _question_options(
-    unit: list[str], by: list[str] | None = None, domain: list[str] | None = None, **others: Any
+    unit: list[str],
+    by: list[str] | None = None,
+    domain: list[str] | None = None,
+    bins: list[str] | None = None,
+    **others: Any,
 ) -> dict[str, Any]:
     """Return the options of `pkdp_pipeline.histogram` or `count` that are given."""
     from pkdp_pipeline.model.question import EACH_ROW
@@ -101,7 +113,8 @@ def _question_options(
     options = {name: value for name, value in others.items() if value is not None}
     options["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
     if by is not None:
-        options["by"] = by
+        groups = groups_of(bins or [], by)
+        options["by"] = [groups.get(column, column) for column in by]
     if domain:
         if by is None or len(by) > 1:
             raise ArgumentError("--cell declares the cells of one column: name one with --by, or leave --cell out.")
@@ -115,7 +128,7 @@ def _named(question_options: dict[str, Any]) -> set[str]:
 
     where = None if question_options.get("where") is None else from_query(question_options["where"])
     return {
-        *question_options.get("by", ()),
+        *named(question_options.get("by", ()))[0],
         *question_options.get("order_by", ()),
         *(where.columns if where is not None else ()),
     }
@@ -157,10 +170,10 @@ def _publish(
         out.suffix != ".parquet" or out.resolve() == file.resolve() or not out.absolute().parent.is_dir()
     ):
         raise ArgumentError("--out must be another file that ends in .parquet, in a folder that exists.")
-    whole = WholeFile.of(file, **keys)
     options = dict(question_options)
     by = options.pop("by", None)
-    if "domain" in options:
+    whole = _typed(WholeFile.of(file, **keys), keys, named(by or ())[1])
+    if "domain" in options and isinstance(by[0], str):
         options["domain"] = typed_cells("--cell", by[0], whole.columns.get(by[0], "text"), options["domain"])
     # Totals of groups are asked for by their columns alone.
     steps = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.name != "totals"}
@@ -197,6 +210,48 @@ def _publish(
             "--ledger, --dataset and --period a ledger keeps the sum, and refuses what does not add up."
         )
     print_release(release, delta, *kept)
+
+
+def groups_of(entries: Sequence[str], by: Sequence[str]) -> dict[str, Bins]:
+    """Return the groups of columns, as ``--bins`` writes them. Raises `ArgumentError` if one is malformed."""
+    groups: dict[str, Bins] = {}
+    for entry in entries:
+        column, _, text = entry.rpartition("=")
+        if column not in by or column in groups:
+            raise ArgumentError("--bins must be a column of --by and its edges, once: --bins age=0,18,65.")
+        groups[column] = Bins(column, edges_of(text))
+    return groups
+
+
+def edges_of(text: str) -> Any:
+    """Return edges as they are typed: numbers with commas between them, or a part of the calendar."""
+    if text in get_args(Calendar):
+        return text
+    try:
+        return [float(edge) if "." in edge or "e" in edge else int(edge) for edge in text.split(",")]
+    except ValueError:
+        raise ArgumentError(
+            f"the edges of groups must be numbers that rise, as in 0,18,65, or one of {', '.join(get_args(Calendar))}."
+        ) from None
+
+
+def kind_of_groups(groups: Bins, likely: str) -> str:
+    """Return the kind under which a CSV file's grouped column is read, which seems to hold `likely` values."""
+    usual, others = ("date", "timestamp") if isinstance(groups.edges, str) else ("number", "real")
+    return likely if likely == others else usual
+
+
+def _typed(whole: WholeFile, keys: Mapping[str, Any], groups: Mapping[str, Bins]) -> WholeFile:
+    """Return a CSV file in which grouped columns are read as numbers or dates, unless options say how."""
+    from pkdp_pipeline.jobs.sources.csv_forms import likely_kind
+    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+
+    types = keys.get("types", {})
+    if whole.table.format == "parquet" or not groups.keys() - types.keys():
+        return whole
+    texts, form = whole.first_texts(), keys.get("date_format")
+    kinds = {name: kind_of_groups(entry, likely_kind(texts.get(name, []), form)[0]) for name, entry in groups.items()}
+    return WholeFile.of(Path(*whole.table.files), **{**keys, "types": kinds | types})
 
 
 def typed_cells(option: str, column: str, kind: str, cells: list[str]) -> list[str] | list[int]:

@@ -16,7 +16,7 @@ from pkdp_pipeline.composition.loss_laws import Directions, on_grid
 from pkdp_pipeline.composition.score_attack import attained_by_scores
 from pkdp_pipeline.composition.tilted_transform import Factor, Ladder, Level, Moments, joined, remembered
 from pkdp_pipeline.theorems import Bound
-from pkdp_pipeline.theorems.bound import smallest_epsilon
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, NoiseLosses, PairLosses, ProductLosses
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 

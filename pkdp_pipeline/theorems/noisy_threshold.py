@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
-from pkdp_pipeline.theorems.bound import Bound, Largest, invert
+from pkdp_pipeline.theorems.bound import Bound, Largest
+from pkdp_pipeline.theorems.inversion import invert
 from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, Whole, row_of
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,

@@ -13,7 +13,8 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.model.mechanisms import Protects
-from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase, chord
+from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase
+from pkdp_pipeline.theorems.inversion import chord
 from pkdp_pipeline.theorems.losses import Losses, NoiseLosses
 from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below, float_above
 

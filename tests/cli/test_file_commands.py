@@ -283,3 +283,34 @@ def test_help_is_short_too(words):
     long, short = run(*words, "--help"), run(*words, "-h")
     assert (long.exit_code, short.exit_code) == (0, 0)
     assert short.stdout == long.stdout
+
+
+def test_columns_are_counted_in_groups(tmp_path):
+    rows = "".join(f"p{n},{n % 90}.0,{2000 + n % 3}-01-31\n" for n in range(180))
+    (tmp_path / "ages.csv").write_text(f"id,age,born\n{rows}", encoding="utf-8")
+    pd.read_csv(tmp_path / "ages.csv").to_parquet(tmp_path / "ages.parquet")
+    for suffix in ("csv", "parquet"):
+        asked = [
+            "histogram",
+            str(tmp_path / f"ages.{suffix}"),
+            "--unit",
+            "id",
+            "--k",
+            "5",
+            "--p-max",
+            "0.001",
+            "--json",
+        ]
+        done = CliRunner().invoke(cli.app, [*asked, "--by", "age", "--bins", "age=0,18,65"])
+        assert done.exit_code == 0, done.stderr
+        columns = json.loads(done.stdout)["columns"]
+        assert columns == {"age": ["0–17", "18–64", "65 or more"], "count": [36, 94, 50]}
+    declared = [*asked, "--by", "age", "--bins", "age=18,65", "--cell", "65 or more", "--undeclared", "absent"]
+    done = CliRunner().invoke(cli.app, declared)
+    assert json.loads(done.stdout)["columns"] == {"age": ["65 or more"], "count": [50]}
+    years = [*asked[:1], str(tmp_path / "ages.csv"), *asked[2:], "--by", "born", "--bins", "born=year"]
+    done = CliRunner().invoke(cli.app, years)
+    assert json.loads(done.stdout)["columns"]["count"] == [60, 60, 60]
+    for bins, words in (("age=0,18", "column of --by"), ("born=decade", "or one of week"), ("born", "column of --by")):
+        done = CliRunner().invoke(cli.app, [*years[:-1], bins])
+        assert (done.exit_code, words in done.stderr) == (2, True), done.stderr

@@ -31,8 +31,6 @@ from pkdp_pipeline.model.evidence import (
 )
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 NOISE = GeometricNoise(0.5)
 TABLE, COUNT = Histogram(k=50), Count()
 NOISED, NOISED_COUNT = Histogram(noise=NOISE), Count(noise=NOISE)

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pkdp_pipeline.cli.documents import message_of
+from pkdp_pipeline.cli.file_commands import edges_of, groups_of
 from pkdp_pipeline.cli.options import read_evidence_flags
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.clock import today
@@ -23,6 +24,7 @@ from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.releases.complaints import complaints
 
 _DEPENDENT = (
@@ -115,6 +117,7 @@ def _check_given(given: Mapping[str, Any], whole: WholeFile) -> None:
                 raise ArgumentError(f"{words}. Drop one of them.")
     for name in ("unit", "period", "by"):
         _columns(whole, f"--{name}: ", [given[name]] if name == "period" and given[name] else given[name] or [])
+    groups_of(given["bins"] or [], given["by"] or [])
     _check_days(whole, given["period"])
     _check_cells(given["by"], given["unit"])
     if given["every"] not in (None, *EVERY):
@@ -158,7 +161,8 @@ def _read(given: Mapping[str, Any]) -> dict[str, Any]:
         )
     people: dict[str, Any] = {"known": known, "influence": given["influence"] or "active"} if known else {}
     attacker = None if given["p_max"] is None else AttackerModel(p_max=given["p_max"], **people)
-    return {**answers, "form": None, "evidence": evidence, "about": about, "attacker": attacker}
+    bins = groups_of(given["bins"] or [], given["by"] or [])
+    return {**answers, "bins": bins, "form": None, "evidence": evidence, "about": about, "attacker": attacker}
 
 
 def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None, options: Mapping[str, str]) -> dict[str, Any]:
@@ -207,6 +211,9 @@ def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None, option
         _check_cells(named, answers["unit"])
         return named
 
+    def groups(column: str, text: str) -> dict[str, Bins]:
+        return {} if text == "none" else {column: Bins(column, edges_of(text))}
+
     def can_be_had(noise: bool) -> None:
         if not noise and not answers["by"]:
             raise ArgumentError(f"{ONE_NUMBER}: go back and name a column, or allow noise.")
@@ -233,6 +240,12 @@ def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None, option
         )
     every = ask("every", "day")
     _check_cells(ask("by", [], cells), answers["unit"])
+    offered = {} if asker is None else {column: draft.proposed_edges(column) for column in answers["by"]}
+    for column, edges in offered.items():
+        if asker is not None and edges is not None and column not in answers["bins"]:
+            question = f"Column {column!r} is no text: in which groups are people counted?"
+            read, together = partial(groups, column), lambda bins: check(bins=answers["bins"] | bins)
+            answers["bins"] |= asker("init_bins", read, together, question=question, default=edges)
     noised = answers["noise"] is not None
     if asker is not None and not noised and answers["attacker"] is None:
         noised = asker("init_noised", check=can_be_had)

@@ -26,6 +26,13 @@ def init(
     period: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of each row's date.")] = None,
     every: Annotated[str | None, typer.Option(metavar=_EVERY, help="The period of one release.")] = None,
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="The cells; without it, one number.")] = None,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=EDGES",
+            help="A column of --by in groups between public edges, as age=0,18,65 or born=year.",
+        ),
+    ] = None,
     noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,
     cells_per_unit: Annotated[
         int | None, typer.Option(metavar="N", help="With noise: in how many cells a person counts, at most.")
@@ -69,5 +76,5 @@ def init(
     given: dict[str, Any] = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise}
     given |= {"p_max": p_max, "known": known, "influence": influence, "independent": independent or None}
     given |= {"cells_per_unit": cells_per_unit, "evidence": evidence, "budget": budget, "about": about}
-    given |= {"domain": domain, "time_zone": time_zone, "job": job, "force": force}
+    given |= {"bins": bins, "domain": domain, "time_zone": time_zone, "job": job, "force": force}
     write_job(file, keys, given, option_names(init))

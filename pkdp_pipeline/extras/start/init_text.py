@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pkdp_pipeline import clock, plugins
-from pkdp_pipeline.cli.file_commands import typed_cells
+from pkdp_pipeline.cli.file_commands import edges_of, kind_of_groups, typed_cells
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.jobs.dry_run import plan_job
@@ -25,6 +25,7 @@ from pkdp_pipeline.jobs.sources.source import Kind
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 from pkdp_pipeline.jobs.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.model.period import Every
@@ -41,6 +42,12 @@ _ONE_CELL = (
     'short by that; "error": stops the job'
 )
 _SEVERAL_CELLS = "somebody in more counts in {many} of hers, drawn by a hash: the others fall short by that"
+_EDGES = "   # edges are public: round numbers to correct, never computed from these data"
+_USUAL_EDGES = (
+    (re.compile(r"age\b|alder|alter|edad", re.IGNORECASE), "0,18,40,65"),
+    (re.compile(r"year|born|birth|jahr", re.IGNORECASE), "1940,1960,1980,2000"),
+    (re.compile(""), "0,10,100,1000"),
+)
 _SHARE = Context(prec=4, rounding=ROUND_DOWN)
 
 
@@ -162,9 +169,9 @@ class Draft:
         if "by" not in given or "attacker" not in given:
             given = {"noise": 1.0} | given
         period = given.get("period") or next(iter(self.whole.columns))
-        usual = {"unit": [period], "every": "year", "by": [], "evidence": (), "about": {}, "later": True}
+        usual = {"bins": {}, "unit": [period], "every": "year", "by": [], "evidence": (), "about": {}, "later": True}
         given = {"budget": None, "cells_per_unit": 1, **usual, **given, "period": period}
-        given["domain"] = self._cells(given["by"]) if answers.get("by") is not None else None
+        given["domain"] = self._cells(given["by"], given["bins"]) if answers.get("by") is not None else None
         kind, _ = self._likely(period, given.get("form"))
         source = Path(os.path.relpath(self.file.resolve(), self.place.resolve().parent)).as_posix()
         zone = self.time_zone or (None if kind == "timestamp" else self._machine_zone)
@@ -177,6 +184,12 @@ class Draft:
         cut = "" if zone is None else f", time_zone = {toml_text(zone)}"
         every = "" if given["every"] == "day" else f', every = "{given["every"]}"'
         name, by = stem_of(self.file), given["by"]
+        groups = given["bins"]
+        if self.whole.table.format != "parquet" and groups:
+            kinds = {column: kind_of_groups(entry, self._likely(column)[0]) for column, entry in groups.items()}
+            table["types"] = {**kinds, **table.get("types", {})}
+        numbers = any(not isinstance(entry.edges, str) for entry in groups.values())
+        entries = [{"column": name, "bins": groups[name].edges} if name in groups else name for name in by]
         release = re.sub(r"[^A-Za-z0-9_-]", "_", f"people_by_{'_'.join(by)}" if by else "people")[:100]
         once = by and given["cells_per_unit"] == 1
         lines = [
@@ -195,7 +208,8 @@ class Draft:
             "",
             "[[release]]",
             f"name = {toml_text(release)}",
-            *([f"by = {toml_text(by if len(by) > 1 else by[0])}"] if by else []),
+            *([f"by = {toml_text(entries if len(by) > 1 else entries[0])}{_EDGES * numbers}"] if by else []),
+            *self._offered(by, groups),
             *_mechanism(given),
             "",
             "[output]",
@@ -203,14 +217,43 @@ class Draft:
         ]
         return "\n".join(lines) + "\n"
 
-    def _cells(self, by: Sequence[str]) -> Any:
-        """Return the public cells as a job file has them: a list, or of several columns a table of lists."""
+    def proposed_edges(self, column: str) -> str | None:
+        """Return the edges that are proposed for a column by what it holds, and its name; None where it has no groups.
+
+        They are round, and none of them is made from the data.
+        """
+        kind, form = self._likely(column)
+        if kind in ("date", "timestamp"):
+            return "month" if form in (None, self.keys.get("date_format")) else None
+        if kind not in ("number", "real"):
+            return None
+        return next(edges for name, edges in _USUAL_EDGES if name.search(column))
+
+    def _offered(self, by: Sequence[str], groups: Mapping[str, Bins]) -> list[str]:
+        """Return remarks on columns that could be counted in groups, and are not."""
+        offers = [
+            (name, edges) for name in by if name not in groups and (edges := self.proposed_edges(name)) is not None
+        ]
+        return [
+            f"# {name}: each value is a cell; in groups it is {toml_text({'column': name, 'bins': edges_of(edges)})}"
+            for name, edges in offers
+        ]
+
+    def _cells(self, by: Sequence[str], groups: Mapping[str, Bins]) -> Any:
+        """Return the public cells as a job file has them: a list, or of several columns a table of lists.
+
+        Groups between edges are known without a list.
+        """
         lists: dict[str, Any] = {}
         for entry in self.domain:
             column, equals, cells = entry.partition("=")
             if not equals or column not in by or column in lists:
                 raise ArgumentError("--domain must be a column of --by and its cells, once: --domain town=Bonn,Trier.")
-            lists[column] = typed_cells("--domain", column, self.whole.columns[column], cells.split(","))
+            kind = "text" if column in groups else self.whole.columns[column]
+            lists[column] = typed_cells("--domain", column, kind, cells.split(","))
+        known = {name: list(entry.labels) for name, entry in groups.items() if not isinstance(entry.edges, str)}
+        if {*by} <= {*lists, *known}:
+            lists = known | lists
         if lists and set(lists) != set(by):
             raise ArgumentError(f"--domain is needed for all columns of --by: {', '.join(map(repr, by))}; or for none.")
         return lists[by[0]] if len(lists) == 1 else {column: lists[column] for column in by if lists}
@@ -322,6 +365,10 @@ def how_to_give(draft: Draft, typed: Mapping[str, Any], missing: Sequence[str]) 
     else:
         guessed |= {"noise": 1} if typed["noise"] is None else {}
         guessed |= {"cells_per_unit": 1} if by and typed["cells_per_unit"] is None else {}
+    edges = {name: draft.proposed_edges(name) for name in by if name in draft.whole.columns}
+    if not typed["bins"] and (groups := [f"{name}={text}" for name, text in edges.items() if text is not None]):
+        guessed["bins"] = groups
+        claims.append("these edges suit, which are no more than round")
     claims += [f"people are counted by {by[0]!r}, each in one cell"] if by and not typed["by"] else []
     words = ["pkdp", "init", str(draft.file)]
     for name, value in {**typed, **guessed}.items():

@@ -63,7 +63,7 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     assert "secret" not in json.dumps(told)
 
 
-@thinned(2)
+@thinned(4)
 @pytest.mark.parametrize(
     "more",
     [

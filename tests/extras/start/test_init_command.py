@@ -23,8 +23,6 @@ from pkdp_pipeline.extras.start.dialogue import Asker
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.job import read_job
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 VISITS = "person;Stadt/Ort;tag\n" + "".join(f"p{number};Köln;02.02.2025\n" for number in range(60))
 CSV = ["--delimiter", ";", "--encoding", "windows-1252", "--date-format", "%d.%m.%Y"]
 EXACT = ["--unit", "person", "--period", "tag", "--by", "Stadt/Ort", "--p-max", "20%", "--known", "3"]
@@ -125,6 +123,7 @@ def test_cells_of_several_columns_have_the_kinds_of_their_columns(folder):
     assert tomllib.loads(Path("visits.toml").read_text(encoding="utf-8")) == job
 
 
+@pytest.mark.slow
 def test_evidence_lets_noise_add_up_to_less_and_each_job_has_a_folder(folder):
     (folder / "other.csv").write_text(VISITS, encoding="windows-1252")
     assert run("init", "besuche.csv", *CSV, *NOISED, "--evidence", "once_per_unit").exit_code == 0
@@ -214,6 +213,7 @@ def test_a_budget_is_an_epsilon_and_no_probability(folder, typed):
     assert run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0", "--force").exit_code in (2, 4)
 
 
+@pytest.mark.slow
 def test_the_choices_of_evidence_are_explained_in_the_words_of_the_period(folder, typed):
     rows = "".join(f"2025-03-{day:02},p{day},x\n" for day in range(3, 28))
     (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
@@ -345,6 +345,7 @@ def test_where_one_period_is_all_there_is_the_check_waits_as_a_comment(folder):
     assert "checks" in tomllib.loads(Path("now.toml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_months_are_read_where_the_form_says_so(folder):
     (folder / "registry.csv").write_text("id,month\n1,2025-01\n2,2025-02\n", encoding="utf-8")
     how = ["init", "registry.csv", "--unit", "id", "--period", "month", "--noise", "1"]
@@ -504,6 +505,7 @@ def test_the_machines_zone_is_written_and_times_are_read_as_they_are_written(fol
     assert run("run", "log.toml", "--date", "2025-03-05").exit_code == 0
 
 
+@pytest.mark.slow
 def test_two_jobs_of_one_file_have_folders_of_their_own_and_one_ledger(folder):
     for name in ("a", "b"):
         by = ["--by", "Stadt/Ort"] if name == "a" else []
@@ -587,3 +589,63 @@ def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, 
     assert (folder / "there.toml").read_text(encoding="utf-8") == "mine"
     if "exists: " in told:
         assert run("init", *words, "--force").exit_code == 0
+
+
+AGES = "".join(
+    f"p{number},{number % 90}.0,{1930 + number % 80}-01-0{number % 9 + 1},2025-02-01\n" for number in range(90)
+)
+OF_AGES = ["ages.csv", "--unit", "id", "--period", "seen", "--noise", "1", "--cells-per-unit", "1"]
+
+
+@pytest.fixture
+def ages(folder):
+    (folder / "ages.csv").write_text(f"id,age,born,seen\n{AGES}", encoding="utf-8")
+    return folder
+
+
+def test_numbers_and_days_are_counted_in_groups_that_are_given(ages):
+    made = run("init", *OF_AGES, "--by", "age", "--bins", "age=0,18,40")
+    assert made.exit_code == 0, made.stderr
+    job = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))
+    (release,) = job["release"]
+    assert job["source"]["types"] == {"age": "real", "seen": "date"}
+    assert (release["by"], release["domain"]) == (
+        {"column": "age", "bins": [0, 18, 40]},
+        ["0–17", "18–39", "40 or more"],
+    )
+    done = run("run", "ages.toml", "--date", "2025-02-01")
+    assert done.exit_code in (0, 3), done.stderr  # no later row shows that the day is complete
+    made = run("init", *OF_AGES, "--by", "age", "--by", "born", "--bins", "born=year", "--bins", "age=0,18", "--force")
+    assert made.exit_code == 0, made.stderr
+    (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
+    assert release["by"] == [{"column": "age", "bins": [0, 18]}, {"column": "born", "bins": "year"}]
+    assert "domain" not in release
+    for wrong, words in (
+        (["--by", "age", "--bins", "born=year"], "--bins must be a column of --by"),
+        (["--by", "age", "--bins", "age=5,5"], "must rise"),
+        (["--by", "age", "--bins", "age=0.1x"], "must be numbers that rise"),
+        (["--bins", "age=5"], "--bins must be a column of --by"),
+    ):
+        done = run("init", *OF_AGES, *wrong, "--force")
+        assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
+def test_groups_are_offered_with_round_edges_and_never_chosen_from_the_data(ages, typed, monkeypatch):
+    made = run("init", *OF_AGES, "--by", "age")
+    assert made.exit_code == 0, made.stderr
+    assert '# age: each value is a cell; in groups it is { column = "age", bins = [0, 18, 40, 65] }' in Path(
+        "ages.toml"
+    ).read_text(encoding="utf-8")
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: False)
+    assert "--bins age=0,18,40,65" in run("init", "ages.csv", "--by", "age", "--noise", "1", "--force").stderr
+    monkeypatch.setattr(init_answers, "at_a_terminal", lambda: True)
+    asked = typed("id", "seen", "", "age, born", "0,30", "", "", "1", *[""] * 5)
+    made = run("init", "ages.csv", "--force")
+    assert made.exit_code == 0, made.stderr
+    assert asked.count("init_bins") == 2
+    (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
+    assert release["by"] == [{"column": "age", "bins": [0, 30]}, {"column": "born", "bins": "month"}]
+    typed("id", "seen", "", "age", "none", "", "1", *[""] * 5)
+    assert run("init", "ages.csv", "--force").exit_code == 0
+    (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
+    assert release["by"] == "age"

@@ -61,14 +61,12 @@ def _sides(bounds: tuple[Bound, ...], protects: Protects) -> tuple[LossSide, Los
 
 
 def _side(law: Losses) -> LossSide:
-    if isinstance(law, PairLosses) and law.known == 0:
-        return LossSide.of_masses(*law.atoms())
     if isinstance(law, NoiseLosses):
         return noise_side([(law.noise, law.cells)])
-    if isinstance(law, ProfileLosses):
-        counts = _noisy_counts(law.bounds[0]) if len(law.bounds) == 1 else None
-        if counts is not None and sum(times for _, times in counts) <= MAX_COUNTS:
-            return noise_side(counts)
+    counts = _noisy_counts(law.bounds[0]) if isinstance(law, ProfileLosses) and len(law.bounds) == 1 else None
+    if counts is not None and sum(times for _, times in counts) <= MAX_COUNTS:
+        return noise_side(counts)
+    if isinstance(law, ProfileLosses) or (isinstance(law, PairLosses) and law.known == 0):
         return LossSide.of_masses(*law.atoms())
     step = max(_MIN_STEP, _RELATIVE_STEP * law.spread())
     grid = on_grid(law, step)

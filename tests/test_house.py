@@ -352,7 +352,7 @@ def test_the_house_stays_within_its_lines():
 #: functions; and in which a job's period does, of Parquet, into a ledger. A reader of either has so many to open.
 #: Sums have their curve, and noise is declared in a module of its own, which every question asks; their statements,
 #: the function and its means; what all functions of frames share, and what engines are asked, without the question.
-MODULE_LIMITS = {"of the package": 316, "loaded by a histogram": 122, "run by a histogram": 44, "run by a job": 73}
+MODULE_LIMITS = {"of the package": 319, "loaded by a histogram": 122, "run by a histogram": 44, "run by a job": 73}
 
 
 def modules_run(program: Callable[[], object]) -> set[str]:
@@ -882,8 +882,8 @@ def test_a_declaration_is_spelled_once():
     for declared, own, most in (
         # What becomes of a stronger attacker, and what a theorem rests on.
         ((pkdp.AttackerModel,), "model/attacker.py", 3),
-        # Calls, which are written out; SQL's keys and a job's, in forms of their own; what a gate permits.
-        ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 5),
+        # Calls and what they share; SQL's keys and a job's, in forms of their own; what a gate permits; what is audited.
+        ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 7),
     ):
         names = {field.name for kind in declared for field in fields(kind)}
         naming = {inside(path) for path in MODULES if len(names & spelled(path)) >= 5}

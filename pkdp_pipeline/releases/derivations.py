@@ -30,31 +30,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.sealed import Sealed
 
 
-_TWO_SIDED_95 = 1.959963984540054
-"""The normal quantile of 97.5 %."""
-
-
-def estimates(table: pd.DataFrame, mechanism: Mechanism, sampled: float, *, declared: bool) -> pd.DataFrame:
-    """Return what the counts of a sample say of the population; see `Release.estimate`."""
-    columns = key_columns(table.columns)
-    check_free(columns, ("estimate", "error", "low", "high"))
-    variance = expected_error(mechanism).standard_deviation ** 2
-    rows: list[tuple[float | None, ...]] = []
-    for cell in people_in_cells(table, mechanism):
-        if cell.published is None:
-            rows.append((None, None, None, None))
-            continue
-        # Each of those drawn stands for 1/β people, and the number drawn varies as a binomial one.
-        estimate = max(0, cell.published) / sampled
-        error = math.sqrt(max(0, cell.published) * (1.0 - sampled) + variance * cell.noises) / sampled
-        low = max(0.0, estimate - _TWO_SIDED_95 * error)
-        rows.append((estimate, error, low, estimate + _TWO_SIDED_95 * error))
-    frame = table[columns].copy()
-    for place, name in enumerate(("estimate", "error", "low", "high")):
-        frame[name] = pd.array([row[place] for row in rows], dtype="Float64")
-    return frame
-
-
 def weighted(
     table: pd.DataFrame,
     mechanism: Mechanism,
@@ -225,7 +200,7 @@ class Derivations:
         Everybody is taken to be drawn with exactly the chance `sampled`, which for the certificate is an upper bound.
         Where chances differ by stratum, use `weighted`. The interval is a normal one, and too narrow for small counts.
         """
-        from pkdp_pipeline.releases.derivations import estimates
+        from pkdp_pipeline.releases.estimates import estimates
 
         sampled = self.certificate.attacker.sampled
         if not sampled:
@@ -258,8 +233,6 @@ class Derivations:
         ArgumentError
             If a published value has no weight, a weight is not above 0, or `by` names anything but by-columns.
         """
-        from pkdp_pipeline.releases.derivations import weighted
-
         return self._derived(weighted, weights, by)
 
     def mean(self, counts: Derivations) -> pd.DataFrame:
@@ -287,7 +260,7 @@ class Derivations:
         -----
         The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
         """
-        from pkdp_pipeline.releases.means import check_same, means
+        from pkdp_pipeline.releases.estimates import check_same, means
 
         if not isinstance(counts, Derivations):
             raise ArgumentError(f"counts must be a release, not {type(counts).__name__}.")

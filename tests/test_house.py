@@ -882,7 +882,7 @@ def test_a_declaration_is_spelled_once():
     for declared, own, most in (
         # What becomes of a stronger attacker, and what a theorem rests on.
         ((pkdp.AttackerModel,), "model/attacker.py", 3),
-        # Calls and what they share; SQL's keys and a job's, in forms of their own; what a gate permits; what is audited.
+        # Calls, and what they share; SQL's keys and a job's, in their own forms; what is permitted, or audited.
         ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 7),
     ):
         names = {field.name for kind in declared for field in fields(kind)}

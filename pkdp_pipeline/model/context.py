@@ -159,6 +159,8 @@ class Context:
         Whether other releases about these people and this period stand, or are made, beside it.
     head : str, optional
         Head of the ledger's chain just before this release was charged.
+    groups : tuple of str
+        By-columns whose values are counted in groups, with their edges, as `Bins.words`.
     """
 
     unit: tuple[str, ...] = ()
@@ -175,6 +177,7 @@ class Context:
     checks: bool = field(default=False, metadata=RARE)
     beside: bool = False
     head: str | None = None
+    groups: tuple[str, ...] = field(default=(), metadata=RARE)
 
     def __post_init__(self) -> None:
         check_types(self, " of a context")
@@ -232,6 +235,8 @@ class Context:
             listed.append(f"The rows are those of table {self.table!r}.")
         if self.where is not None:
             listed.append(f"Only rows with {self.where} count.")
+        if self.groups:
+            listed.append(f"Values are counted in groups that were fixed beforehand: {'; '.join(self.groups)}.")
         listed += self._rows_of_people()
         if conditions := self._conditions():
             *others, last = conditions
@@ -287,10 +292,10 @@ class Context:
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:
         """Rebuild a context from `to_dict`; unknown fields are an `ArgumentError`."""
         given = known_fields(cls, fields, "a certificate's context")
-        unit = given.get("unit", [])
-        if not isinstance(unit, list):
-            raise ArgumentError("unit of a context must be a list of column names.")
-        return cls(**{**given, "unit": tuple(unit)})
+        lists: dict[str, Any] = {"unit": [], **{name: given[name] for name in ("unit", "groups") if name in given}}
+        if not all(isinstance(names, list) for names in lists.values()):
+            raise ArgumentError("unit of a context must be a list of column names, and groups one of texts.")
+        return cls(**{**given, **{name: tuple(names) for name, names in lists.items()}})
 
 
 def _named(period: str) -> str:

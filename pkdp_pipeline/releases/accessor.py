@@ -42,6 +42,14 @@ def _of_people(function: Callable[P, R]) -> Callable[P, R]:
                 'unit is needed: name the column of the protected person, as in unit="patient", or write '
                 "unit=pkdp.EACH_ROW where every row is a person of its own."
             )
+        if {"weight", "weights"} & options.keys():
+            from pkdp_pipeline.errors import ArgumentError
+
+            raise ArgumentError(
+                "weights are fixed beforehand, and given to what is published: release.weighted(…). A weight in a "
+                "person's own record tells of it as any value does: publish counts by the stratum that it follows "
+                "from, or by groups of it, as pkdp.bins, and weight these."
+            )
         return function(*values, **options)
 
     asked.__doc__ = inspect.cleandoc(function.__doc__ or "")

@@ -20,13 +20,15 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import stats
 
-from pkdp_pipeline.composition import convolution, loss_laws
+from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.grid_law import hull_atoms
-from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
+from pkdp_pipeline.composition.loss_laws import Directions, directions
 from pkdp_pipeline.composition.score_attack import score_test
-from pkdp_pipeline.theorems.bound import smallest_epsilon
+from pkdp_pipeline.theorems import losses
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.hull import hull_atoms
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.losses import NoiseLosses
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 
@@ -41,7 +43,7 @@ def cold(task: Callable[[], Any], runs: int) -> tuple[float, Any]:
     """Return the median time in milliseconds, with all caches emptied before each run, and the last result."""
     times = []
     for _ in range(runs):
-        for cache in (convolution._law, convolution._spread, loss_laws._pair, hull_atoms):
+        for cache in (convolution._law, convolution._spread, losses._pair, hull_atoms):
             cache.cache_clear()
         start = time.perf_counter()
         result = task()

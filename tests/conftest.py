@@ -1,6 +1,6 @@
 """What all tests share: the same property cases on every run, or fresh ones on request, and what marked tests need.
 
-``PKDP_HYPOTHESIS=full`` tries all cases of a property, as ``make slow`` does, an eighth of them being tried otherwise;
+``PKDP_HYPOTHESIS=full`` tries all cases of a property, as ``make slow`` does, a tenth of them being tried otherwise;
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
 
 ``PKDP_HOUR=11:30`` lets the clock show this hour of UTC, today, when the tests begin: with ``TZ`` they are run at
@@ -80,6 +80,8 @@ EXPECTING = {
     *("test_checks.py", "test_checks_expectations.py", "test_job_tables.py"),
     *("test_retention.py", "test_wrong_sources.py"),
 }
+#: Folders whose tests are about what certificates state; modules elsewhere are marked ``whole_curves``.
+WHOLE_CURVES = {"certificates", "verification"}
 #: The environment with DuckDB 1.5 and dbt, which `.ci/run` and `make duckdb1` set up.
 DUCKDB1 = Path(__file__).resolve().parents[1] / ".venv-duckdb1"
 #: The environment with Dagster and Airflow, which `.ci/run` and `make schedulers` set up.
@@ -180,9 +182,12 @@ def _default_target(monkeypatch):
     monkeypatch.setattr(target, "DEFAULT", target.Target())
 
 
-@pytest.fixture(scope="module")
-def short_grid():
-    """Let certificates state few points of their curves, in modules that make many and look at none of those points."""
+@pytest.fixture(scope="module", autouse=True)
+def _short_curves(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let certificates state few points of their curves, but in modules that look at them, or at other processes."""
+    if request.node.get_closest_marker("whole_curves") is not None or request.node.path.parent.name in WHOLE_CURVES:
+        yield
+        return
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(certificate, "_GRID", (0.0, 1.0))
         release_certificate._document_of.cache_clear()

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import SEARCHED, differences
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.cli.main import app
 
 TESTS = Path(__file__).resolve().parent
@@ -40,9 +40,9 @@ def certificates(*, many: bool) -> Iterator[tuple[str, Certificate]]:
     for place, document in enumerate(documents):
         yield f"frozen-{place}", in_present_words(Certificate.from_json(json.dumps(document)))
     habits, twice = pkdp.IndependentGivenHabits(), pkdp.BoundedParticipation(times=2)
-    for k, p in ((20, 0.1), (50, 0.3), (12, 0.02), (100, 0.05))[: 4 if many else 2]:
+    for k, p in ((20, 0.1), (50, 0.3), (12, 0.02), (100, 0.05))[: 4 if many else 1]:
         one, other = (pkdp.certify(pkdp.Histogram(k=each), pkdp.AttackerModel(p_max=p)) for each in (k, k + 10))
-        for times in (2, 3, 7, 365):
+        for times in (2, 3, 7, 365) if many else (2, 365):
             yield f"year-{k}-{times}", pkdp.compose([(one, times)], [habits])
             yield f"year-{k}-{times}-twice", pkdp.compose([(one, times), (other, 2)], [habits, twice])
             yield f"year-{k}-{times}-more", pkdp.compose([(one, times), (other, 2)], [habits])
@@ -67,9 +67,9 @@ def certificates(*, many: bool) -> Iterator[tuple[str, Certificate]]:
             yield f"value-{k}", pkdp.certify(pkdp.Histogram(k=k), box, protects="value")
 
 
-def plan(arguments: tuple[str, ...]) -> Any:
+def plan(arguments: tuple[str, ...], *, curves: bool) -> Any:
     """Return a plan as a document."""
-    return json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    return json.loads(CliRunner().invoke(app, [*arguments, "--json", *([] if curves else ["--no-curves"])]).stdout)
 
 
 def write(folder: Path, *, many: bool) -> None:
@@ -79,9 +79,9 @@ def write(folder: Path, *, many: bool) -> None:
     for name, certificate in certificates(many=many):
         (folder / f"{name}.certificate.json").write_text(certificate.to_json(), encoding="utf-8")
     for place, arguments in enumerate(PLANS):
-        (folder / f"{place}.plan.json").write_text(json.dumps(plan(arguments)), encoding="utf-8")
+        (folder / f"{place}.plan.json").write_text(json.dumps(plan(arguments, curves=many)), encoding="utf-8")
     for kind in ("quiet", "noisy") if many else ("quiet",):
-        for form in ("json", "html"):
+        for form in ("json", "html") if many else ("html",):  # a page carries its document
             (folder / f"{kind}.report.{form}").write_text(page(kind, form=form), encoding="utf-8")
         content = (job(kind).parent / "visits.sqlite").read_bytes()
         (folder / f"{kind}.sqlite").write_bytes(content)
@@ -103,7 +103,8 @@ def complaints(folder: Path) -> Iterator[str]:
             yield f"{folder.name}/{file.name}: {found}"
     for place, arguments in enumerate(PLANS):
         stored = json.loads((folder / f"{place}.plan.json").read_text(encoding="utf-8"))
-        for one in differences(f"{folder.name}/plan {place}", stored, plan(arguments), rounding=lambda steps: SEARCHED):
+        again = plan(arguments, curves=bool(stored["curves"]))
+        for one in differences(f"{folder.name}/plan {place}", stored, again, rounding=lambda steps: SEARCHED):
             yield str(one)
 
 

@@ -159,6 +159,7 @@ def test_histograms_for_theorem_5_are_enumerated(small):
     assert_not_below(panel.lines[0].y, worst)
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn_with_its_legends_and_its_caption(example, small, tmp_path):
     for name in ("figure_2", "figure_5"):
         drawn = small[name]

@@ -147,7 +147,7 @@ def wrong(tmp_path, request):
     return ran, says
 
 
-@thinned(2)
+@thinned(4)
 def test_what_is_wrong_with_a_package_is_one_message_that_names_it(wrong):
     """A command of the core asks no plugin."""
     ran, says = wrong
@@ -166,28 +166,25 @@ def test_what_nobody_adds_and_what_is_not_installed_are_named(monkeypatch):
         plugins.view("toy")
 
 
-@pytest.fixture
-def documented():
-    """What a process prints that imports modules by their documented names."""
-    program = """
-        import pkdp_pipeline.duckdb, sys
-        from pkdp_pipeline.certificates.statement import what_if
-        from pkdp_pipeline.display import figures
-        from pkdp_pipeline.jobs.integrations import schedulers
-        from pkdp_pipeline.planning import PublicCounts, choices
-        from pkdp_pipeline.theory import bounded_leakage, printed
-        import pkdp_pipeline.theory.privacy_loss.pairs
-        from pkdp_pipeline.assurance.attacks import crowd
-        import pkdp_pipeline.extras.plan.planning as plan, pkdp_pipeline.extras.theory.printed as home
-        import pkdp_pipeline.extras.theory.privacy_loss.pairs as pairs
-        assert plan.choices is choices and home is printed and printed.__spec__.name == home.__name__
-        assert sys.modules["pkdp_pipeline.theory.privacy_loss.pairs"] is pairs
-        assert crowd.__name__ == "pkdp_pipeline.extras.assurance.attacks.crowd"
-        print(*pkdp_pipeline.duckdb.__all__)
-    """
-    return python(Path(__file__).parent, program)
+def test_modules_keep_their_documented_names():
+    import pkdp_pipeline.duckdb
+    import pkdp_pipeline.extras.plan.planning as plan
+    import pkdp_pipeline.extras.theory.printed as home
+    import pkdp_pipeline.extras.theory.privacy_loss.pairs as pairs
+    import pkdp_pipeline.theory.privacy_loss.pairs
+    from pkdp_pipeline.assurance.attacks import crowd
+    from pkdp_pipeline.certificates.statement import what_if
+    from pkdp_pipeline.display import figures
+    from pkdp_pipeline.jobs.integrations import schedulers
+    from pkdp_pipeline.planning import PublicCounts, choices
+    from pkdp_pipeline.theory import bounded_leakage, printed
 
-
-def test_modules_keep_their_documented_names(documented):
-    ran = documented
-    assert (ran.returncode, ran.stdout.split()) == (0, ["Gate", "connect", "install"]), ran.stderr
+    assert (plan.choices, plan.PublicCounts) == (choices, PublicCounts)
+    assert home is printed
+    assert printed.__spec__.name == home.__name__
+    assert sys.modules["pkdp_pipeline.theory.privacy_loss.pairs"] is pairs
+    assert crowd.__name__ == "pkdp_pipeline.extras.assurance.attacks.crowd"
+    names = {module.__name__.removeprefix("pkdp_pipeline.extras.") for module in (figures, schedulers, bounded_leakage)}
+    assert names == {"report.figures", "connect.schedulers", "theory.bounded_leakage"}
+    assert callable(what_if)
+    assert pkdp_pipeline.duckdb.__all__ == ["Gate", "connect", "install"]

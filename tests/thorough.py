@@ -25,8 +25,8 @@ def examples(quick: int, full: int) -> pytest.MarkDecorator:
 
 
 def few(full: int, quick: int | None = None) -> int:
-    """Return how many cases a property is tried on: in ``make test`` an eighth of them, or `quick`."""
-    return full if ALL else quick or max(3, full // 8)
+    """Return how many cases a property is tried on: in ``make test`` a tenth of them, or `quick`."""
+    return full if ALL else quick or max(3, full // 10)
 
 
 def one_in(few: int, cases: Iterable[Any]) -> list[Any]:

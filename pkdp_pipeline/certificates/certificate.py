@@ -12,8 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkdp_pipeline.certificates.codec import LIBRARY, READERS, SCHEMA, is_ours, parsed, points
-from pkdp_pipeline.certificates.differences import Difference, Steps, differences, is_word, refuse_altered
+from pkdp_pipeline.certificates.codec import (
+    LIBRARY,
+    READERS,
+    SCHEMA,
+    Difference,
+    Steps,
+    differences,
+    is_ours,
+    is_word,
+    parsed,
+    points,
+    refuse_altered,
+)
 from pkdp_pipeline.certificates.sentences import OfSome, anyone, implies, known_exactly, stated_pair
 from pkdp_pipeline.composition.part import Total
 from pkdp_pipeline.errors import ArgumentError

@@ -51,7 +51,7 @@ def option_names(command: Callable[..., None]) -> dict[str, str]:
 def message_of(error: PkdpError, options: Mapping[str, str] = _NONE) -> str:
     """Return what an error says; an argument that it names is written as the option of a command."""
     options = {name: option for name, option in options.items() if name not in _RESULTS}
-    return with_arguments(worded_for(error, COMMAND), options, _typed).replace("source.--", "--")
+    return with_arguments(worded_for(error, COMMAND), options, _typed)
 
 
 def _typed(option: str, value: str) -> str:

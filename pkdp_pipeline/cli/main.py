@@ -63,9 +63,7 @@ def schema(
     elif path:
         raise ArgumentError("--path is about one schema: name it, as in pkdp schema certificate --path.")
     else:
-        described = {title: schemas.schema(title)["description"].partition(". ")[0] for title in schemas.schema_names()}
-        rows = [(title, first.removesuffix(".") + ".") for title, first in described.items()]
-        Screen().table(("schema", "what it describes"), rows)
+        Screen().pairs((title, schemas.schema(title)["description"]) for title in schemas.schema_names())
 
 
 _PUBLISHING = ("run", "backfill")
@@ -225,6 +223,7 @@ _ORDER = (
     "verify",
     "histogram",
     "count",
+    "sum",
     "certify",
     "plan",
     "audit",

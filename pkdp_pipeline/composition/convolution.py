@@ -12,18 +12,12 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, profile_at
-from pkdp_pipeline.composition.loss_laws import (
-    Directions,
-    EnvelopeLosses,
-    Losses,
-    NoiseLosses,
-    PairLosses,
-    ProductLosses,
-)
+from pkdp_pipeline.composition.loss_laws import Directions, on_grid
 from pkdp_pipeline.composition.score_attack import attained_by_scores
 from pkdp_pipeline.composition.tilted_transform import Factor, Ladder, Level, Moments, joined, remembered
 from pkdp_pipeline.theorems import Bound
-from pkdp_pipeline.theorems.bound import smallest_epsilon
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, NoiseLosses, PairLosses, ProductLosses
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 
 _MAX_CHOICES = 2_000
@@ -87,7 +81,7 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
 
 def _factors(laws: tuple[Losses, ...]) -> list[tuple[Losses, ...]]:
     """Return a law, or each of those that it is the product of, by itself."""
-    return [(law,) for losses in laws for law in (losses.factors if isinstance(losses, ProductLosses) else (losses,))]
+    return [(law,) for losses in laws for law in (losses.members if isinstance(losses, ProductLosses) else (losses,))]
 
 
 def _taking_part(groups: dict[tuple[Losses, ...], int], total: int, most: int) -> list[Factor[Losses]]:
@@ -107,7 +101,7 @@ def _taking_part(groups: dict[tuple[Losses, ...], int], total: int, most: int) -
 
 def _is_value_pair(losses: Losses) -> bool:
     """Whether a loss is that of leaving one cell and entering another."""
-    factors = losses.factors if isinstance(losses, ProductLosses) else ()
+    factors = losses.members if isinstance(losses, ProductLosses) else ()
     return [factor.order for factor in factors if isinstance(factor, PairLosses)] == ["right", "left"]
 
 
@@ -150,7 +144,7 @@ def _lattice(noises: list[float], losses: Sequence[tuple[Losses, int]]) -> float
 
 @lru_cache(maxsize=4096)
 def _law(losses: Losses, step: float) -> GridLaw:
-    return losses.on_grid(step)
+    return on_grid(losses, step)
 
 
 @lru_cache(maxsize=4096)

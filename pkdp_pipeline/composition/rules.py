@@ -18,7 +18,7 @@ from pkdp_pipeline.composition.schedule import (
     one_day_protected,
     without_evidence,
 )
-from pkdp_pipeline.composition.sums import Maximum, WorstMaximum, best_attack
+from pkdp_pipeline.composition.sums import Smallest, WorstMaximum, best_attack
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence, OncePerUnit
 from pkdp_pipeline.model.leakage import Leakage, leakages
@@ -95,7 +95,7 @@ def _check_draws(parts: tuple[Part, ...], keys: frozenset[str]) -> None:
 
 def _as_certified(part: Part, theorem: str) -> tuple[Applied, ...]:
     """Return what a single release tells by itself: its own certificate's numbers, to the last digit."""
-    bound = Maximum(theorem=theorem, parts=(tuple(applied.bound for applied in part.partial),))
+    bound = Smallest(theorem=theorem, bounds=tuple(applied.bound for applied in part.partial))
     return (Applied(bound=bound, attack=best_attack(theorem, part.partial)),)
 
 

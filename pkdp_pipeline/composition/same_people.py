@@ -11,7 +11,7 @@ import numpy as np
 
 from pkdp_pipeline.composition.part import Part, Total, has_cells, what_is_hidden
 from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence
-from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
+from pkdp_pipeline.composition.sums import NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of, maximum
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence, OncePerUnit
 from pkdp_pipeline.model.mechanisms import Count, Histogram, cells_per_unit
@@ -256,7 +256,7 @@ def in_one_part(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     # Theorem C with thresholds that differ: the worst of them.
     bounds: list[tuple[Bound, ...]] = [(applied.bound,) for applied in between] or _through_absence(parts)
     attack = best_attack(_RULE, between or _all_by("histogram_value", parts))
-    total = Applied(bound=Maximum(theorem=_RULE, parts=tuple(dict.fromkeys(bounds))), attack=attack)
+    total = Applied(bound=maximum(_RULE, bounds), attack=attack)
     # Theorem C reveals who is in all releases together, not who is in one of them.
     while_unknown = (
         ", while it is not known exactly how many people are in each of them; who is present means present in any of "

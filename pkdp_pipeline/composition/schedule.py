@@ -11,16 +11,14 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import Directions, ProfileLosses, directions
+from pkdp_pipeline.composition.loss_laws import Directions, directions
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
-from pkdp_pipeline.composition.sums import GroupPrivacy, Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
+from pkdp_pipeline.composition.sums import GroupPrivacy, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, maximum
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
 from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee
-from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
-from pkdp_pipeline.theorems.hull import TwoCells
-from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.hull import ProfileLosses
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
@@ -45,22 +43,21 @@ def independent_draws(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     return _whole("independent_draws", parts, None, convolved("independent_draws", parts, None))
 
 
-def _laws(
-    part: Part, apart: tuple[type[Bound], ...] = (), *, hulls: bool = False
-) -> tuple[tuple[Directions, int], ...]:
+def _laws(part: Part, *, own: bool = False, hulls: bool = False) -> tuple[tuple[Directions, int], ...]:
     """Return the losses of a part, and how often each; those of a person's several cells one by one.
 
-    Bounds of the classes `apart` are left out where others are left. `hulls`: the hull of what is certified takes the
-    place of a pair that averages over how many known people count.
+    `own`: bounds that do not give losses of their own are left out where others do. `hulls`: the hull of what is
+    certified takes the place of a pair that averages over how many known people count.
     """
     cells = [bound for bound in part.bounds if isinstance(bound, Convolved) and THEOREMS[bound.theorem].about]
     if cells and len(cells) == len(part.bounds):
         # Where there are two, the second is made of hulls.
         return tuple((law, times * part.times) for law, times in cells[-1 if hulls else 0].parts)
     bounds = _quick(part)
-    others = tuple(bound for bound in bounds if not isinstance(bound, apart)) or bounds
-    law = directions(others, part.protects)
-    law = Directions(right=ProfileLosses(bounds=others)) if hulls and law.averages else law
+    giving = tuple(bound for bound in bounds if own and bound.losses(part.protects))
+    bounds = giving if any(bound is not part.worst for bound in giving) else bounds
+    law = directions(bounds, part.protects)
+    law = Directions(right=ProfileLosses(bounds=bounds)) if hulls and law.averages else law
     return ((replace(law, attack=_repeatable(part)), part.times),)
 
 
@@ -103,7 +100,7 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))
     # Where noise or a box adds little to a threshold, its own losses are closer than those of the better profile; where
     # known people count by chance, hulls are closer.
-    exact = tuple(law for part in parts for law in _laws(part, (NoisyThreshold, BoxedThreshold, TwoCells)))
+    exact = tuple(law for part in parts for law in _laws(part, own=True))
     hulls = tuple(law for part in parts for law in _laws(part, hulls=True))
     others = [each for each in dict.fromkeys((exact, hulls)) if each != laws]
     several = participation is not None and len(laws) > 1
@@ -187,7 +184,7 @@ def largest(rule: str, parts: Parts, hidden: str) -> Total:
     """Return the pointwise largest of the parts' guarantees; none against anyone where a part has none."""
     bounds = [part.worst for part in parts if part.worst is not None]
     worst = WorstMaximum(theorem=rule, parts=tuple(dict.fromkeys(bounds))) if len(bounds) == len(parts) else None
-    profile = Maximum(theorem=rule, parts=tuple(dict.fromkeys(part.bounds for part in parts)))
+    profile = maximum(rule, (part.bounds for part in parts))
     return Total(rule=rule, partial=_of_parts(profile, parts), worst=worst, protection=hidden)
 
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import Directions, ProductLosses, ProfileLosses, directions
+from pkdp_pipeline.composition.loss_laws import Directions, directions
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, within_table
 from pkdp_pipeline.theorems import THEOREMS, Applicable, Applied, Protects
 from pkdp_pipeline.theorems import bounds_of as bounds_of_theorems
+from pkdp_pipeline.theorems.hull import ProfileLosses
+from pkdp_pipeline.theorems.losses import ProductLosses
 from pkdp_pipeline.theorems.theorems import Surviving
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
@@ -76,7 +78,7 @@ def _of_all(theorem: str, cells: int, table: int | None, applied: Applied) -> li
     for law in laws:
         both = law
         if THEOREMS[theorem].hides_presence_too:
-            both = Directions(right=ProductLosses(factors=(law.right, law.left or law.right)))
+            both = Directions(right=ProductLosses(members=(law.right, law.left or law.right)))
         # Another life in some cell leaves all others but that one to be entered.
         apart = cells if table is None else min(cells, table - 1)
         reached = Convolved(theorem=theorem, parts=((replace(both, attack=attack), apart),))

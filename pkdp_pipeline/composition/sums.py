@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TypeVar
 
 import flint
@@ -14,7 +14,7 @@ import numpy as np
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import directions
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.bound import Derived, Guarantee
+from pkdp_pipeline.theorems.bound import Derived, Guarantee, Largest
 from pkdp_pipeline.theorems.rounding import Array, ball_above, sum_above
 
 _Part = TypeVar("_Part")
@@ -24,44 +24,37 @@ _MAX_CONVOLVED_EPSILON = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maximum(Bound):
-    """The pointwise largest of several profiles, each the smallest of the bounds that hold for one part.
+class Smallest(Bound):
+    """The pointwise smallest of the bounds that hold for one part. *Guarantee*, *Rounding*: theirs; 0 is attained."""
 
-    *Guarantee*: never below the divergence of any single part. The attained side is 0: see `BestAttack`.
-    *Rounding*: none of its own.
-    """
-
-    parts: tuple[tuple[Bound, ...], ...]
+    bounds: tuple[Bound, ...]
 
     @property
     def slack(self) -> float:
-        """Return the largest slack of a part's bounds."""
-        return max((bound.slack for bounds in self.parts for bound in bounds), default=0.0)
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return max((bound.slack for bound in self.bounds), default=0.0)
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        whole = [Guarantee(bounds) for bounds in self.parts]
-        share = _of_largest(
-            [(guarantee.delta(epsilons), guarantee.rounding(epsilons)) for guarantee in whole], epsilons, -1.0
-        )
-        return np.stack([share, share])
+        return np.tile(Guarantee(self.bounds).rounding(epsilons), (2, 1))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        nothing = np.zeros(len(epsilons))
-        return nothing, reduce(np.maximum, (Guarantee(bounds).delta(epsilons) for bounds in self.parts), nothing)
+        return np.zeros(len(epsilons)), Guarantee(self.bounds).delta(epsilons)
 
     def smallest_epsilon(self, target: float) -> float:
-        """Return the largest of the parts' ε, at which every part has reached the target."""
-        epsilon = max((Guarantee(bounds).epsilon(target) for bounds in self.parts), default=0.0)
-        if epsilon == np.inf or float(self.certified(np.array([epsilon]))[0]) <= target:
-            return epsilon
-        # A profile that rises again by a hair has left its target: look at the whole.
-        return Bound.smallest_epsilon(self, target)
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return Guarantee(self.bounds).epsilon(target)
+
+
+def maximum(theorem: str, parts: Iterable[tuple[Bound, ...]]) -> Largest:
+    """Return the pointwise largest of what holds for each of several parts."""
+    several = tuple(Smallest(theorem=theorem, bounds=bounds) for bounds in dict.fromkeys(parts))
+    return Largest(theorem=theorem, parts=several)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorstMaximum(WorstCase):
+class WorstMaximum(Largest, WorstCase):
     """The pointwise largest of several worst-case guarantees."""
 
     parts: tuple[WorstCase, ...]
@@ -72,55 +65,11 @@ class WorstMaximum(WorstCase):
         pairs = [part.parameters for part in self.parts]
         return max((pair[0] for pair in pairs), default=0.0), max((pair[1] for pair in pairs), default=0.0)
 
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        sides = [(part.bracket(epsilons), part.rounding(epsilons)) for part in self.parts]
-        attained = _of_largest([(side[0], shares[0]) for side, shares in sides], epsilons, 1.0)
-        certified = _of_largest([(side[1], shares[1]) for side, shares in sides], epsilons, -1.0)
-        return np.stack([attained, certified])
 
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        sides = (np.stack(part.bracket(epsilons)) for part in self.parts)
-        attained, certified = reduce(np.maximum, sides, np.zeros((2, len(epsilons))))
-        return attained, certified
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BestAttack(Bound):
-    """Attacks on single parts, each of which is an attack on the whole; it certifies nothing."""
-
-    attacks: tuple[Bound, ...]
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        sides = [(attack.bracket(epsilons)[0], attack.rounding(epsilons)[0]) for attack in self.attacks]
-        share = _of_largest(sides, epsilons, 1.0)
-        return np.stack([share, share])
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return what the best of the attacks attains, and 1."""
-        attained = (attack.bracket(epsilons)[0] for attack in self.attacks)
-        return reduce(np.maximum, attained, np.zeros(len(epsilons))), np.ones(len(epsilons))
-
-
-def best_attack(theorem: str, applied: Iterable[Applied]) -> BestAttack | None:
-    """Return the best of the attacks known on single parts; None where none is known."""
+def best_attack(theorem: str, applied: Iterable[Applied]) -> Bound | None:
+    """Return what the best of the attacks known on single parts attains, each an attack on the whole; None for none."""
     attacks = tuple(dict.fromkeys(entry.attack for entry in applied if entry.attack is not None))
-    return BestAttack(theorem=theorem, attacks=attacks) if attacks else None
-
-
-def _of_largest(parts: Iterable[tuple[Array, Array]], epsilons: Array, sign: float) -> Array:
-    """Return the rounding of the largest of several values that have one each, upwards (1) or downwards (-1).
-
-    A small value may be rounded by a large share of itself; that does not show beside a large one.
-    """
-    largest, moved = np.zeros(len(epsilons)), np.zeros(len(epsilons))
-    for values, shares in parts:
-        largest = np.maximum(largest, values)
-        moved = np.maximum(moved, values * (1.0 + sign * shares))
-    share: Array = sign * (moved / np.where(largest > 0.0, largest, np.inf) - 1.0)
-    return np.where(largest > 0.0, share, 0.0).clip(0.0, 1.0)
+    return Largest(theorem=theorem, parts=attacks) if attacks else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

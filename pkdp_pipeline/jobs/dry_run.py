@@ -15,7 +15,7 @@ from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger, check_differencing
 from pkdp_pipeline.ledger.reading import copied
 from pkdp_pipeline.ledger.rows import certificate_of, describe
-from pkdp_pipeline.model.wording import JOB_FILE, Speech, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, WITHIN_JOB, Speech, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -113,8 +113,7 @@ def check_together(job: Job) -> None:
                 question.facts(), others, dataset=dataset, evidence=evidence, attacker=publication.attacker
             )
         except DifferencingError as error:
-            # All releases of a job are of the same day, so to name it says nothing.
-            refusal = worded_for(error, JOB_FILE).replace(f", period {question.period}", "")
+            refusal = worded_for(error, WITHIN_JOB)
         if refusal is not None:
             raise DifferencingError(refusal)
         earlier.append(publication)

@@ -154,18 +154,23 @@ class PeriodTable(Table):
 
     def check_open(self, day: date) -> None:
         """Refuse a period that is closed, or not over: rows that are still to come would never be published."""
+        if why := self.not_open(day):
+            raise ArgumentError(f"date: {why}")
+
+    def not_open(self, day: date) -> str:
+        """Return why nothing of a period is published yet, or any more, and what to do; empty where it can be."""
         if self.is_closed(day):
-            raise ArgumentError(
-                f"date: {self.text(day)} is closed, and nothing is published of it: choose another date, or correct "
-                "closed under period."
+            return (
+                f"{self.text(day)} is closed, and nothing is published of it: choose another date, or correct closed "
+                "under period."
             )
         if self.is_over(day):
-            return
+            return ""
         first = self.span(self.today() - timedelta(1))[0]
         latest = first if self.is_over(first) else self.span(first - timedelta(1))[0]
-        raise ArgumentError(
-            f"date: {self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that "
-            f"come later would never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
+        return (
+            f"{self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that come later "
+            f"would never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
             f"{latest.isoformat()})."
         )
 

@@ -35,17 +35,6 @@ def overlap(
         Whether both are certified against attackers who are told who is there.
     """
     case, repair = _beside_total(standing, other, total_known=total_known) or _case(standing, other)
-    met = "the same or overlapping periods"
-    if through is not None:
-        met = f"periods that {_named(through)} connects"
-    pair = f"{_named(standing)} and {_named(other)}"
-    if _named(standing) == _named(other):
-        pair = f"{_named(standing)} and the release of this name that stands already"
-    start = (
-        f"{pair} are two releases about the same people (data set {dataset!r}) in "
-        f"{met}, and not all of them are noised: {case}. Knowledge of other people from one takes away the "
-        "uncertainty that protects a person in the other; noise hides a person in its own table only. Ways out: (1) "
-    )
     middle = (
         "; (2) put noise with a finite worst case on all of them (noise without k, or noise with a release_threshold), "
         "so that their worst-case guarantees add up (a single exact count, without k and k_complement, may stand "
@@ -56,6 +45,14 @@ def overlap(
     def said(say: Speech) -> str:
         if not say.names_releases:
             return unnamed(repr(standing.label))
+        asked, named = _named(standing, say), _named(other, say)
+        named = named if named != asked else "the release of this name that stands already"
+        met = "the same or overlapping periods" if through is None else f"periods that {_named(through, say)} connects"
+        start = (
+            f"{asked} and {named} are two releases about the same people (data set {dataset!r}) in {met}, and not all "
+            f"of them are noised: {case}. Knowledge of other people from one takes away the uncertainty that protects "
+            "a person in the other; noise hides a person in its own table only. Ways out: (1) "
+        )
         first = repair if isinstance(repair, str) else repair(say)
         known = _as_known(say) if _is_near_total(standing, other) else ""
         return f"{start}{first}{middle}{say.declare(BoundedDependence)}{known}."
@@ -87,11 +84,16 @@ def untold(other: str, by: Sequence[str] = ()) -> Worded:
 
 def promised(total: Facts, other: Facts) -> Worded:
     """Return why a total is refused beside a release that has a certificate without it, whatever evidence there is."""
-    text = (
-        f"{_named(total)} would make a certificate of {_named(other)} false, which is about an attacker who does not "
-        "know how many people there are. Nothing was read or charged. Publish a noised total, or none."
-    )
-    return Worded(lambda say: text if say.names_releases else unnamed(repr(total.label)))
+
+    def said(say: Speech) -> str:
+        if not say.names_releases:
+            return unnamed(repr(total.label))
+        return (
+            f"{_named(total, say)} would make a certificate of {_named(other, say)} false, which is about an attacker "
+            "who does not know how many people there are. Nothing was read or charged. Publish a noised total, or none."
+        )
+
+    return Worded(said)
 
 
 def crossing(standing: Facts, other: Facts, dataset: str, *, total_known: bool = False) -> Worded:
@@ -100,10 +102,6 @@ def crossing(standing: Facts, other: Facts, dataset: str, *, total_known: bool =
     `total_known`: whether one of them is certified against an attacker who is told who is there.
     """
     case, repair = _crossing_case(standing, other)
-    start = (
-        f"{_named(standing)} and {_named(other)} are about the same people (data set {dataset!r}) in different "
-        f"periods, one after the other, and not all of them are noised: {case}. Ways out: (1) "
-    )
     end = (
         "; (2) put noise with a finite worst case on all of them; (3) publish one release for the whole stretch "
         "instead of one for each period"
@@ -118,6 +116,10 @@ def crossing(standing: Facts, other: Facts, dataset: str, *, total_known: bool =
     def said(say: Speech) -> str:
         if not say.names_releases:
             return unnamed(repr(standing.label))
+        start = (
+            f"{_named(standing, say)} and {_named(other, say)} are about the same people (data set {dataset!r}) in "
+            f"different periods, one after the other, and not all of them are noised: {case}. Ways out: (1) "
+        )
         if repair is not None:
             return f"{start}{repair(say)}{end}."
         habits = say.evidence(IndependentGivenHabits)
@@ -150,9 +152,9 @@ def _crossing_case(standing: Facts, other: Facts) -> tuple[str, Callable[[Speech
     ), _tell
 
 
-def _named(standing: Facts) -> str:
+def _named(standing: Facts, say: Speech) -> str:
     kind = "exact total" if standing.total else "noiseless" if standing.noiseless else "noised"
-    return f"{standing.label!r} ({kind}, period {standing.period})"
+    return f"{standing.label!r} ({kind}{f', period {standing.period}' if say.names_periods else ''})"
 
 
 def _is_near_total(standing: Facts, other: Facts) -> bool:

@@ -79,6 +79,8 @@ class Speech:
 
     names_releases = True
     """Whether releases that stand already may be named: their labels and periods are the curator's words."""
+    names_periods = True
+    """Whether the period of a release is named: where all are of the same it says nothing."""
     same_people = "; or pkdp.SamePeople() for one exact count beside noise"
     larger_budget = "open the ledger with a larger budget"
     revise = "publish with revise=True"
@@ -123,6 +125,12 @@ class _JobFile(Speech):
         return f"leakage = {{ {named} }} below [attacker]"
 
 
+class _WithinJob(_JobFile):
+    """For what is wrong with the releases of one job, whatever the period."""
+
+    names_periods = False
+
+
 class _Analyst(Speech):
     def setting(self, name: str, value: object) -> str:
         return f"{name} := {value}"
@@ -152,6 +160,7 @@ PYTHON = Speech()
 CURATOR: Speech = _Curator()
 ANALYST: Speech = _Analyst()
 JOB_FILE: Speech = _JobFile()
+WITHIN_JOB: Speech = _WithinJob()
 
 
 class Worded(str):
@@ -257,8 +266,8 @@ def with_arguments(message: str, names: Mapping[str, str], write: Callable[[str,
     for name, typed in names.items():
         values = re.compile(_STARTS + rf"(?<!\.){name}" + _VALUE)
         message = values.sub(partial(_rewritten, write, typed), message)
-        message = re.sub(_STARTS + rf"{name}\.(?=\w)", f"{typed} ", message)
-        alone = name if "_" in name else rf"(?:(?<=source\.)|^){name}"
+        message = re.sub(_STARTS + rf"(?:source\.)?{name}\.(?=\w)", f"{typed} ", message)
+        alone = rf"(?:source\.)?{name}" if "_" in name else rf"(?:source\.|^){name}"
         message = re.sub(_STARTS + alone + _ENDS, typed, message)
     return message
 

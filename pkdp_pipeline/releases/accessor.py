@@ -1,19 +1,18 @@
-"""The questions on a frame: `count` and `histogram`, and ``df.pkdp``, which asks them of its own; and `explain`.
+"""The questions on a frame: `count`, `histogram` and `sum`, and ``df.pkdp``, which asks them of its own; and `explain`.
 
-The docstring of `histogram` describes every option, once. This module is loaded with the package, so it loads the
+The docstring of `histogram` describes every option. This module is loaded with the package, so it loads the
 others when something is asked.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
+
+from pkdp_pipeline.releases.calls import of_its_frame, of_people, publication_of, published
+from pkdp_pipeline.releases.sums import sum
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
@@ -21,95 +20,12 @@ if TYPE_CHECKING:
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.bins import Bins
     from pkdp_pipeline.model.display import Display
-    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.model.mechanisms import GeometricNoise
     from pkdp_pipeline.releases.explain import Explanation
-    from pkdp_pipeline.releases.publish import Publication
     from pkdp_pipeline.releases.release import Release
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _of_people(function: Callable[P, R]) -> Callable[P, R]:
-    """Say how `unit` is written to a caller who leaves it out."""
-
-    @functools.wraps(function)
-    def asked(*values: P.args, **options: P.kwargs) -> R:
-        if "unit" not in options:
-            from pkdp_pipeline.errors import ArgumentError
-
-            raise ArgumentError(
-                'unit is needed: name the column of the protected person, as in unit="patient", or write '
-                "unit=pkdp.EACH_ROW where every row is a person of its own."
-            )
-        if {"weight", "weights"} & options.keys():
-            from pkdp_pipeline.errors import ArgumentError
-
-            raise ArgumentError(
-                "weights are fixed beforehand, and given to what is published: release.weighted(…). A weight in a "
-                "person's own record tells of it as any value does: publish counts by the stratum that it follows "
-                "from, or by groups of it, as pkdp.bins, and weight these."
-            )
-        return function(*values, **options)
-
-    asked.__doc__ = inspect.cleandoc(function.__doc__ or "")
-    return asked
-
-
-def _as_in_histogram(function: Callable[P, R]) -> Callable[P, R]:
-    """Describe the parameters that a docstring leaves out as `histogram` does."""
-    before, returns, after = (function.__doc__ or "").partition("\n\nReturns\n")
-    lacking = inspect.signature(function).parameters.keys() - {name for names in _entries(before) for name in names}
-    shared = [entry for names, entry in _entries(histogram.__doc__ or "").items() if lacking.issuperset(names)]
-    function.__doc__ = "\n".join([before, *shared]) + returns + after
-    return function
-
-
-def _entries(doc: str) -> dict[tuple[str, ...], str]:
-    """Return the entries of parameters in a docstring by the names that they describe."""
-    listed = doc.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
-    return {tuple(entry.partition(" :")[0].split(", ")): entry for entry in re.split(r"\n(?=\w)", listed)}
-
-
-def _of_its_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[PkdpAccessor, P], R]:
-    """Return the method that asks a function of the accessor's frame: its parameters but the frame."""
-
-    @functools.wraps(function)
-    def method(self: PkdpAccessor, /, *values: P.args, **options: P.kwargs) -> R:
-        return function(self._frame, *values, **options)
-
-    _, *others = inspect.signature(function).parameters.values()
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = inspect.signature(function).replace(parameters=[own, *others])  # type: ignore[attr-defined]
-    method.__doc__ = re.sub(r"\nframe : .*?\n(?=\w)", "\n", function.__doc__ or "", count=1, flags=re.DOTALL)
-    return method
-
-
-def _publication(by: object = None, **options: Any) -> Publication:
-    """Return what is asked for by the options of a call; without `by` it is a count."""
-    from pkdp_pipeline.model.mechanisms import Count, Histogram
-    from pkdp_pipeline.model.question import Question
-    from pkdp_pipeline.releases.publish import Publication
-
-    kind: type[Count | Histogram] = Count if by is None else Histogram
-    steps, terms = (
-        {field.name: options.pop(field.name) for field in fields(owner) if field.name in options}
-        for owner in (kind, Publication)
-    )
-    return Publication(question=Question(mechanism=kind(**steps), by=by, **options), **terms)
-
-
-def _published(frame: Any, by: object = None, **options: Any) -> Release:
-    from pkdp_pipeline.releases.frames import of_frame, warn_of_another_frame
-    from pkdp_pipeline.releases.publish import publish
-
-    publication = _publication(by, **of_frame(frame, by, options))
-    release = publish(lambda: frame, publication)
-    warn_of_another_frame(frame, publication, release)
-    return release
-
-
-@_of_people
+@of_people
 def histogram(
     frame: Any,
     by: str | Bins | Sequence[str | Bins],
@@ -138,14 +54,13 @@ def histogram(
 ) -> Release:
     """Publish how many people are in each cell.
 
-    Every person is in one cell, or in at most `cells_per_unit`, or absent. Rows are read in this order: `where` keeps
-    rows, `missing_unit` drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose
-    cell is not public. A rule looks at a person's own rows only.
+    `frame` is what `count` takes; that of ``df.pkdp`` is its own. Every person is in one cell, or in at most
+    `cells_per_unit`, or absent. Rows are read in this order: `where` keeps rows, `missing_unit` drops rows, `one_cell`
+    chooses one cell for each person, `undeclared` makes people absent whose cell is not public. A rule looks at a
+    person's own rows only.
 
     Parameters
     ----------
-    frame : DataFrame or table
-        As of `count`.
     by : str, Bins or sequence of them
         Columns that name a cell; of a pandas frame also levels of its index. A missing value is a key of its own, as
         in SQL's ``GROUP BY``; with a domain it is undeclared unless the domain has None. `bins` counts values in groups
@@ -211,11 +126,10 @@ def histogram(
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
     by = () if by is None else by
-    return _published(**locals())
+    return published(**locals())
 
 
-@_as_in_histogram
-@_of_people
+@of_people
 def count(
     frame: Any,
     where: Any = None,
@@ -239,23 +153,50 @@ def count(
 ) -> Release:
     """Publish how many people satisfy a predicate.
 
-    All people in the frame are the population. A person with several rows satisfies the predicate when any
-    of them does.
+    `frame` is a `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
+    PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals; that of ``df.pkdp`` is its own. The same
+    data give the same release; only aggregated counts leave the frame's engine. All people in the frame are the
+    population. A person with several rows satisfies the predicate when any of them does.
 
     Parameters
     ----------
-    frame : DataFrame or table
-        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
-        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
-        release; only aggregated counts leave the frame's engine.
     where : boolean Series or array, str or callable, optional
         The predicate: a boolean Series or array, a boolean column's name, a pandas query string, or a callable that
         is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
         a column or a query string; those of Polars and Ibis also an expression of their own, such as
         ``pl.col("age") > 17``. None: every person. Whether a person counts must depend on her own rows alone: a
         query string that asks for a column's mean or rank is refused, the others are taken at your word.
+    unit : str, sequence of str, or EACH_ROW
+        Columns that name a person; of a pandas frame also levels of its index.
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
+    k, noise, release_threshold : optional
+        See `Count` and `Histogram`.
+    below : {"suppress", "noise"}, default "suppress"
+        A count below `k` is hidden, or published with `noise` and marked in a column ``exact``, while counts
+        from `k` on are exact. Without a `domain` it needs `release_threshold`, which then acts on the noised ones only.
+    display : Rounding, Bands, RandomRounding or PerturbationTable, optional
+        How every published count is shown, after `k` or in its place.
     k_complement : int, optional
         See `Count`. The number of people in the frame is taken as public.
+    protects : {"presence", "value"}, default "presence"
+        ``"value"`` for a count: publish the exact number of all people as a total, against an attacker whose `leakage`
+        says that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
+        against such an attacker and protect the value too.
+    missing_unit : {"error", "drop"}, default "error"
+        The treatment of rows whose unit is missing.
+    units : {"checked", "exact"}, default "checked"
+        Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
+        people.
+    ledger : Ledger, optional
+    period : str, datetime.date or pandas.Period, optional
+        The period the data are about; needed with a ledger.
+    label : str, optional
+        Names a predicate that is a Series, an expression or a callable; needed for them with a ledger.
+    revise : bool, default False
+        With a ledger that has published this question: publish the changed data as a new, charged release.
+    target : Target or None, optional
+        The least it has to promise: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 
     Returns
     -------
@@ -271,16 +212,18 @@ def count(
     UserWarning
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
-    return _published(**locals())
+    return published(**locals())
 
 
-@_as_in_histogram
-@_of_people
+@of_people
 def explain(
     by: str | Bins | Sequence[str | Bins] | None = None,
     where: Any = None,
     *,
     unit: Any,
+    column: str | None = None,
+    rows: Literal["count"] | None = None,
+    bounds: tuple[int, int] | None = None,
     attacker: AttackerModel | None = None,
     k: int | None = None,
     noise: GeometricNoise | None = None,
@@ -313,8 +256,13 @@ def explain(
         Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
     where : boolean Series, str or callable, optional
         The predicate. It is not looked at, beyond its text; see `count`.
+    column, rows, bounds : optional
+        As of `sum`: with them, what that would publish is explained.
     k_complement : int, optional
         See `Count`. The number of people in the frame is taken as public.
+    unit, attacker, k, noise, release_threshold, below, display, domain, protects : as of `histogram`
+    missing_unit, units, one_cell, order_by, cells_per_unit, undeclared : as of `histogram`
+    ledger, period, label, revise, target : as of `histogram`
 
     Returns
     -------
@@ -339,15 +287,16 @@ def explain(
 
     if by is not None and options.pop("k_complement") is not None:
         raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
-    return explanation_of(_publication(**options))
+    return explanation_of(publication_of(**options))
 
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:
-    """``df.pkdp.count``, ``histogram`` and ``explain``: the functions of these names, asked of this frame."""
+    """``df.pkdp.count``, ``histogram``, ``sum`` and ``explain``: the functions of these names, asked of this frame."""
 
-    count = _of_its_frame(count)
-    histogram = _of_its_frame(histogram)
+    count = of_its_frame(count)
+    histogram = of_its_frame(histogram)
+    sum = of_its_frame(sum)
     explain = staticmethod(explain)
 
     def __init__(self, frame: pd.DataFrame) -> None:

@@ -6,7 +6,7 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, DecimalException
 from pathlib import Path
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.model.wording import JOB_FILE, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, Worded, worded_for
 
 _WRITTEN: Mapping[str, str] = MappingProxyType(
     {
@@ -110,6 +110,12 @@ def toml_of(text: str, name: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         problem = "is not valid TOML: it has a number that is too long, or is nested too deeply."
     raise ConfigError(f"{name} {problem}")
+
+
+def unusable(name: str, wrong: Sequence[str]) -> ConfigError:
+    """Return the error about what is called `name`, with all that is wrong in it, which is its reason."""
+    reason = "\n  ".join(wrong)
+    return ConfigError(Worded(lambda _: f"{name} cannot be used:\n  {reason}", reason))
 
 
 def complaints(error: ValidationError, first: Collection[str] = ()) -> list[str]:

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.model.question import MissingUnit, OneCell
-from pkdp_pipeline.releases.complaints import complaints
+from pkdp_pipeline.model.question import MissingUnit
+from pkdp_pipeline.model.selection import OneCell
+from pkdp_pipeline.releases.complaints import complaints, unusable
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name
 
 PeriodName = Annotated[str | None, BeforeValidator(lambda value: value if value is None else Period.parse(value).text)]
@@ -51,7 +51,7 @@ class LedgerSettings(Declarations):
             return cls.model_validate(dict(content))
         except ValidationError as error:
             wrong = complaints(error)
-        raise ConfigError("\n  ".join([f"{name} cannot be used:", *wrong]))
+        raise unusable(name, wrong)
 
     def opened(self, ledger: str) -> Ledger:
         """Open a ledger with the terms that are declared here."""

@@ -9,7 +9,7 @@ from itertools import permutations
 import flint
 
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import formal, whom
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
@@ -121,31 +121,50 @@ def _twice(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
     return Applied(bound=bound, attack=None)
 
 
+_MAX_EXPECTED_KNOWN = 5.0
+"""With many people merely known theorem D is evaluated where so few are expected to count."""
+
+
+def behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel) -> NoisyThreshold | None:
+    """Theorem D: a threshold with noise after it, few people merely known."""
+    k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
+    controlled = attacker.known if attacker.influence == "active" else 0
+    known = attacker.known - controlled
+    if k is None or noise is None or p is None or p == 1.0 or k - controlled <= 1:
+        return None
+    # Of more people the most telling ones may be fewer than all.
+    if known > k - 2 and known * p > (k - 1) * (1.0 - 1e-9):
+        return None
+    if known > max(MAX_KNOWN, _MAX_EXPECTED_KNOWN / p if p else 0.0):
+        return None
+    if not MIN_NOISE <= noise.epsilon <= MAX_NOISE or getattr(mechanism, "k_complement", None) is not None:
+        return None
+    return NoisyThreshold(
+        theorem=theorem,
+        k=k - controlled,
+        p=p,
+        cap=attacker.unknown_max,
+        known=known,
+        noise=noise.epsilon,
+        release_threshold=None if release is None else release - controlled,
+    )
+
+
 _MAX_UNKNOWN = 3_000
 """With more unknown people theorem D is not evaluated in a box: a search takes too long."""
 
 
 def _behind_noise(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
     """Theorem D in a box; with a smaller threshold the unknown people may tell more, or less."""
-    box, k, noise, release = _box("", attacker), mechanism.k, mechanism.noise, mechanism.release_threshold
-    if box is None or k is None or k - attacker.known <= 1 or noise is None or mechanism.k_complement is not None:
+    box, theorem = _box("", attacker), "noisy_thresholding_in_box"
+    if box is None or max(attacker.known / MAX_KNOWN, box.unknown / _MAX_UNKNOWN) > 1:
         return None
-    if max(attacker.known / MAX_KNOWN, box.unknown / _MAX_UNKNOWN) > 1 or not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
+    counted = (replace(attacker, known=known, influence="active") for known in range(attacker.known + 1))
+    bounds = (behind_noise(theorem, mechanism, known) for known in counted)
+    ways = tuple(replace(way, p_min=box.p_min, unknown=box.unknown) for way in bounds if way is not None)
+    if len(ways) <= attacker.known:
         return None
-    ways = tuple(
-        NoisyThreshold(
-            theorem="noisy_thresholding_in_box",
-            k=k - counted,
-            p=box.p_max,
-            cap=attacker.unknown_max,
-            noise=noise.epsilon,
-            release_threshold=None if release is None else release - counted,
-            p_min=box.p_min,
-            unknown=box.unknown,
-        )
-        for counted in range(attacker.known + 1)
-    )
-    bound = NoisyBesideKnown(theorem="noisy_thresholding_in_box", ways=ways) if attacker.known else ways[0]
+    bound = NoisyBesideKnown(theorem=theorem, parts=ways) if attacker.known else ways[0]
     # An attacker who merely knows people may know nobody.
     return Applied(bound=bound, attack=bound if attacker.influence == "active" else ways[0])
 

@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.bound import Bound, chord, invert
+from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.inversion import chord, invert
 from pkdp_pipeline.theorems.rounding import TINY, Array
 from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails, inverted
 

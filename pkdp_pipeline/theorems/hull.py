@@ -8,7 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import Bound, Guarantee
+from pkdp_pipeline.theorems.bound import Bound, Guarantee, coarsest
+from pkdp_pipeline.theorems.losses import DROPPED_MASS, GRID_ROUNDING, Atoms, Losses
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.waiting_pair import Pair, mixed, product_above, waiting_pair
@@ -19,6 +20,9 @@ MAX_FINITE_LOSS = 400.0
 _NEGLIGIBLE_DELTA = 1e-60
 """A profile that has fallen below this is cut off there; what is left is counted as disclosed at every ε."""
 
+
+_MIN_RELATIVE_DELTA = 1e-30
+"""Below this the rounding of a profile is counted absolutely."""
 
 _TRIVIAL_DELTA = 0.99
 """A profile that is above this at ε = 0 may begin to fall only farther out, as that of a shifted bound does."""
@@ -42,7 +46,7 @@ def where_it_falls(bounds: tuple[Bound, ...]) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=64)
-def hull_atoms(bounds: tuple[Bound, ...]) -> tuple[Array, Array, float]:
+def hull_atoms(bounds: tuple[Bound, ...]) -> Atoms:
     """Return losses, P-masses and infinite mass of a pair, its own mirror image, dominating every bound's minimum.
 
     Notes
@@ -87,6 +91,32 @@ def hull_pair(bound: Bound) -> Pair:
         first_only=infinite,
         second_only=infinite,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileLosses(Losses):
+    """Losses of the pair, its own mirror image, whose profile is the convex hull of certified points.
+
+    `bounds`: all of them hold in both orders, so the smallest does, and so does its lower convex hull in ``e^ε``: the
+    true profile is convex and below all points. With no bound everything is disclosed.
+    """
+
+    bounds: tuple[Bound, ...]
+
+    def atoms(self) -> Atoms:
+        """See `Losses`."""
+        return hull_atoms(self.bounds)
+
+    def rounding(self) -> tuple[float, float, float]:
+        """See `Losses`."""
+        losses, weights, infinite = hull_atoms(self.bounds)
+        points = np.unique(np.abs(losses))
+        shares = coarsest(self.bounds, points)[1]
+        values = (np.maximum(0.0, -np.expm1(points[:, None] - losses)) * weights).sum(axis=1) + infinite
+        # Far in the tail a share may be large, and is one of next to nothing: it is counted absolutely.
+        relative = values > _MIN_RELATIVE_DELTA
+        masses, left = float(shares[relative].max(initial=0.0)), float((shares * values)[~relative].max(initial=0.0))
+        return masses + GRID_ROUNDING, 64.0 * UNIT, left + 2.0 * DROPPED_MASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,18 +22,8 @@ class Kernel(ABC):
 
     @property
     @abstractmethod
-    def least(self) -> int:
-        """With fewer other people who count than this nothing is told."""
-
-    @property
-    @abstractmethod
     def far(self) -> tuple[Kernel, int]:
         """A kernel to which more people who count are noise, and the count from which on it is the same."""
-
-    @property
-    def silent_from(self) -> float:
-        """The ε from which on two neighbouring counts that are not below `far` tell nothing by what is shown."""
-        return math.inf
 
     @abstractmethod
     def published(self, laws: Array) -> Array:
@@ -70,11 +60,6 @@ class ExactFromK(Kernel):
     release: int | None
     noise: float
     from_one: bool = False
-
-    @property
-    def least(self) -> int:
-        """See `Kernel`."""
-        return 0
 
     @property
     def far(self) -> tuple[Kernel, int]:
@@ -119,11 +104,6 @@ class Mixed(Kernel):
 
     kernels: tuple[Kernel, ...]
     chances: tuple[float, ...]
-
-    @property
-    def least(self) -> int:
-        """See `Kernel`."""
-        return min(kernel.least for kernel in self.kernels)
 
     @property
     def far(self) -> tuple[Kernel, int]:

@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 from pkdp_pipeline.theorems.binomial_tails import (
     MAX_LEFT_EPSILON,
     MAX_RIGHT_EPSILON,
+    anchored_weights,
     binomial_below,
     likely_counts,
-    log_binomial_pmf,
     odds_against,
-    outward_from,
     precision,
     weights_below,
     whole_part,
@@ -328,12 +327,8 @@ def _row(m: float, p: float) -> BinomialRow | None:
         return None
     # Bernstein's window around the mode; neighbouring ratios fall, so geometric series bound both tails.
     mode = min(people, int((people + 1) * Fraction(p)))
-    with flint.ctx.workprec(precision(people)):
-        peak = ball_above(log_binomial_pmf(people, mode, p).exp())
-    counts = np.arange(max(0, math.floor(mode - spread)), min(people, math.ceil(mode + spread)) + 1, dtype=np.float64)
-    ratios = (m - counts[:-1]) * (p / (1.0 - p)) / (counts[:-1] + 1.0)
-    with np.errstate(under="ignore"):
-        weights = outward_from(mode - int(counts[0]), peak, ratios)
+    first, last = max(0, math.floor(mode - spread)), min(people, math.ceil(mode + spread))
+    counts, weights = np.arange(first, last + 1, dtype=np.float64), anchored_weights(people, p, first, last)
     likely = np.flatnonzero(weights > LEFT_OUT_MASS)
     kept = slice(int(likely[0]), int(likely[-1]) + 1)
     counts, weights = counts[kept], weights[kept]

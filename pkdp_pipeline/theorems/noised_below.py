@@ -16,17 +16,16 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import flint
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
-from pkdp_pipeline.theorems.bound import chord, invert, smallest_epsilon
+from pkdp_pipeline.theorems.inversion import chord, invert, smallest_epsilon
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, Optimum, exponent_of, supremum
 from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, kept
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
-from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY
+from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY, NoiseCurve
 
 _MIN_P = 1e-9
 """A smaller p is replaced by this one, which is sound."""
@@ -93,7 +92,7 @@ class NoisedBelow(Threshold):
         """At or above the chance that a count of 1 is published where one of 0 never is."""
         if not self.from_one or self.release_threshold is None:
             return float(self.from_one)
-        return _at_least(self.noise, self.release_threshold - 1)
+        return NoiseCurve(theorem="noise", noise=self.noise, appears_at=self.release_threshold - 1).parameters[1]
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -250,15 +249,3 @@ def _first_points(end: float) -> Array:
     even = np.arange(_KINKS) / _KINKS
     points: Array = np.unique(end * np.concatenate([even, even[:6] / 6.0, 1.0 - 0.5 ** np.arange(3.0, 10.0)]))
     return points
-
-
-def _at_least(noise: float, least: int) -> float:
-    """Return a float at or above ``P[Z ≥ least]``, for every ε0 that the sampler may have."""
-    with flint.ctx.workprec(128):
-        drawn = flint.arb(noise) * (1 - flint.arb(SAMPLER_LEEWAY))
-        alpha = (-drawn).exp()
-        tail = (-drawn * abs(least if least > 0 else 1 - least)).exp() / (1 + alpha)
-        if least > 0:
-            return ball_above(tail)
-        declared = (-flint.arb(noise)).exp()
-        return ball_above(1 - (-flint.arb(noise) * (1 - least)).exp() / (1 + declared))

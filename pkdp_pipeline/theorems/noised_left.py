@@ -47,40 +47,29 @@ def left_bound(
     last = largest + math.ceil(min(1e15, (largest - 1) * math.exp(epsilon) / odds)) + 1
     last = last if cap is None else min(last, cap)
     first = min(math.floor((largest - 1) / p), last) if alone else min(smallest - 1, last)
-    ends = np.unique(np.floor(first + (last - first) * np.linspace(0.0, 1.0, _LEFT_BLOCKS[alone] + 1) ** 1.5))
-    if len(ends) == 1:
-        ends = np.array([ends[0], ends[0]])
-    blocks, bound, looked = (ends[:-1], ends[1:]), 0.0, 0
-    level = enough if alone else enough * (1.0 + SLACK)
-    while len(blocks[0]):
-        values = np.full(len(blocks[0]), float(disclosed))
+    edges = np.unique(np.floor(first + (last + 1 - first) * np.linspace(0.0, 1.0, _LEFT_BLOCKS[alone] + 1) ** 1.5))
+    low, high = edges[:-1], edges[1:] - 1.0
+    bound, looked, level = 0.0, 0, enough if alone else enough * (1.0 + SLACK)
+    # Branch and bound: blocks of numbers of people are halved until none is above what is enough, or one is left.
+    while len(low):
+        values = np.full(len(low), float(disclosed))
         for chance, k in likely:
-            values += chance * _largest_left(k, p, growth, epsilon, blocks, level, 1 if alone else 0)
+            values += chance * _largest_left(k, p, growth, epsilon, low, high, level, 1 if alone else 0)
         values *= 1.0 + 4.0 * UNIT * len(thresholds)
         looked += len(values)
-        open_ = values > level
-        narrow = blocks[1] - blocks[0] <= 1.0
-        done = ~open_ | narrow if looked < _MAX_LEFT_BLOCKS else np.ones(len(values), dtype=bool)
-        if (single := np.flatnonzero(open_ & narrow & (blocks[1] > blocks[0]))).size and looked < _MAX_LEFT_BLOCKS:
-            # Both ends of a narrow block are looked at alone.
-            low, high = blocks[0][single], blocks[1][single]
-            extra = (np.concatenate([low, high]), np.concatenate([low, high]))
-            done[single] = True
-            values[single] = 0.0
-        else:
-            extra = (np.zeros(0), np.zeros(0))
+        # Every bound holds as it stands: stopping here is looser and changes nothing else.
+        done = (values <= level) | (low == high) | (looked >= _MAX_LEFT_BLOCKS)
         bound = max(bound, float(values[done].max(initial=0.0)))
-        low, high = (end[~done] for end in blocks)
+        low, high = low[~done], high[~done]
         middle = np.floor((low + high) / 2.0)
-        blocks = (np.concatenate([low, middle, extra[0]]), np.concatenate([middle, high, extra[1]]))
+        low, high = np.concatenate([low, middle + 1.0]), np.concatenate([middle, high])
     return max(enough, bound)
 
 
 def _largest_left(
-    k: int, p: float, growth: float, epsilon: float, blocks: tuple[Array, Array], enough: float, least: int
+    k: int, p: float, growth: float, epsilon: float, low: Array, high: Array, enough: float, least: int
 ) -> Array:
-    """Return at or above the largest ``F(m, D)`` with D from `least` to k - 1, for m in each block."""
-    low, high = blocks
+    """Return at or above the largest ``F(m, D)`` with D from `least` to k - 1, for m from `low` to `high`."""
     odds = p / (1.0 - p)
     ends = np.stack([np.clip(math.floor((k - 1) / p), low, high), high])
     (peaks, tops), budgets = _density(k - 1, p, ends)

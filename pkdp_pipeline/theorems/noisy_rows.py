@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.binomial_tails import log_binomial_pmf, outward_from
+from pkdp_pipeline.theorems.binomial_tails import anchored_weights
 from pkdp_pipeline.theorems.kernels import noised
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, kept
 
 Whole = NDArray[np.int64]
 
@@ -113,13 +112,8 @@ class _Coins(NamedTuple):
 @lru_cache(maxsize=8192)
 def coin_law(m: int, p: float, low: int, high: int) -> _Coins:
     """Return the law of m coins from `low` to `high`, which the mode lies between, or to m."""
-    high, mode = min(m, high), int((m + 1) * p)
-    steps = np.arange(low, high, dtype=np.float64)
-    anchor = min(mode, high)
-    with flint.ctx.workprec(96 + 2 * m.bit_length()):
-        peak = ball_above(log_binomial_pmf(m, anchor, p).exp())
-    with np.errstate(under="ignore"):
-        weights = outward_from(anchor - low, peak, (m - steps) * (p / (1.0 - p)) / (steps + 1.0))
+    high = min(m, high)
+    weights = anchored_weights(m, p, low, high)
     falls = (m - high) * p / ((high + 1) * (1.0 - p))
     rest = float(weights[-1]) * falls / (1.0 - falls) * 1.01 + UNDERFLOW_MASS
     sinks = low * (1.0 - p) / ((m - low + 1) * p)

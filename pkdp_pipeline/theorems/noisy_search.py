@@ -175,29 +175,22 @@ class NoisySearch:
 
         The upper sides of what is found include a bound on all larger numbers.
         """
-        many, ends, step = len(self.epsilons), [self.least], 1
+        many, ends, new = len(self.epsilons), [], [self.least]
         reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
-        # Ends at doubling distances. Below about k/p_min coins k is unlikely and `beyond` says nothing.
-        while ends[-1] * self.p_min < self.channels[0].k and ends[-1] < self.cap:
-            ends.append(int(min(self.least + step, self.cap)))
-            step *= 2
-        if self.fits(ends[-1], 0):
-            column, place = (part.ravel() for part in np.indices((many, len(ends))))
-            self._known(column, np.array(ends)[place], np.zeros_like(place), optimum)
-        else:
-            optimum.top[:], left = 1.0, left[:0]
+        # Ends at doubling distances: all up to about k/p_min, below which `beyond` says nothing, and on from there,
+        # until more people tell too little. A bound that is not small enough holds as well.
+        while new[-1] * self.p_min < self.channels[0].k and new[-1] < self.cap:
+            new.append(int(min(self.least + 2 ** (len(new) - 1), self.cap)))
+        if not self.fits(new[-1], 0):
+            optimum.top[:], left, ends = 1.0, left[:0], new
         while len(left):
-            beyond = np.zeros(len(left)) if ends[-1] == self.cap else self.beyond(left, ends[-1], 0)
-            reached[left] = len(ends) - 1
-            further = int(min(self.least + step, self.cap))
-            # A bound that is not small enough holds as well, and widens the bracket.
-            done = (beyond <= self._enough(left, optimum)) | (not self.fits(further, 0))
+            column, place = (part.ravel() for part in np.indices((len(left), len(new))))
+            self._known(left[column], np.array(new)[place], np.zeros_like(place), optimum)
+            ends, new = [*ends, *new], [int(min(self.least + 2.0 ** (len(ends) + len(new) - 1), self.cap))]
+            beyond = self.beyond(left, ends[-1], 0) * (ends[-1] < self.cap)
+            done = (beyond <= self._enough(left, optimum)) | (not self.fits(new[0], 0))
             optimum.top[left[done]] = np.maximum(optimum.top[left[done]], beyond[done])
-            left = left[~done]
-            if len(left):
-                ends.append(further)
-                step *= 2
-                self._known(left, np.full(len(left), further), np.zeros_like(left), optimum)
+            reached[left], left = len(ends) - 1, left[~done]
         column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
         firsts, none = np.array(ends)[place], np.zeros_like(place)
         blocks = Blocks(column, firsts, none, np.array(ends)[place + 1] - firsts, none, none)

@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
-from pkdp_pipeline.theorems.bound import Bound, coarsest, invert
+from pkdp_pipeline.theorems.bound import Bound, Largest
+from pkdp_pipeline.theorems.inversion import invert
 from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, Whole, row_of
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
@@ -251,39 +252,15 @@ class NoisyThreshold(Threshold):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyBesideKnown(Bound):
-    """The largest of several profiles in a box: `ways` has one for each number of known people who may count.
+class NoisyBesideKnown(Largest):
+    """`NoisyThreshold` in a box for each number of known people who may count: there more may tell more, or less."""
 
-    *Guarantee*, *Rounding*: those of `NoisyThreshold`. There more people who count may tell more, or less.
-    """
-
-    ways: tuple[NoisyThreshold, ...]
-
-    @property
-    def slack(self) -> float:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.ways[0].slack
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return coarsest(self.ways, epsilons)
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        attained, certified = np.array([way.bracket(epsilons) for way in self.ways]).max(axis=0)
-        return attained, certified
-
-    def smallest_epsilon(self, target: float) -> float:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        epsilon = max(way.smallest_epsilon(target) for way in self.ways)
-        if math.isinf(epsilon) or float(self.certified(np.array([epsilon]))[0]) <= target:
-            return epsilon
-        return Bound.smallest_epsilon(self, target)
+    parts: tuple[NoisyThreshold, ...]
 
     def worst_numbers(self, epsilon: float) -> tuple[int, int]:
-        """Return what `NoisyThreshold.worst_numbers` does, of the way that attains most."""
-        at = np.array([epsilon])
-        return max(self.ways, key=lambda way: float(way.bracket(at)[0][0])).worst_numbers(epsilon)
+        """Return what `NoisyThreshold.worst_numbers` does, of the part that attains most."""
+        point = np.array([epsilon])
+        return max(self.parts, key=lambda part: float(part.bracket(point)[0][0])).worst_numbers(epsilon)
 
 
 @lru_cache(maxsize=256)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
@@ -188,34 +189,36 @@ def _outcome_laws(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array,
     """Return what is seen in the target's two lives; a row for each crowd."""
     size = max(map(sum, crowds)) + 2
     counts, chances = np.arange(size), np.zeros((len(crowds), size))
-    shows = (
-        np.ones((len(crowds), size), dtype=bool) if bound.k is None else np.tile(counts >= bound.k, (len(crowds), 1))
-    )
     for row, (low, high) in enumerate(crowds):
         chances[row, : low + high + 1] = np.convolve(
             binomial_weights(low, bound.p_min, 0, low), binomial_weights(high, bound.p_max, 0, high)
         )
-        if bound.k_complement is not None:
-            shows[row] &= low + high + 1 - counts >= bound.k_complement
+    not_counted = np.array([[sum(crowd) + 1] for crowd in crowds]) - counts
+    shows = (counts >= (bound.k or 0)) & (not_counted >= (bound.k_complement or -size))
     lives = np.roll(chances, 1, axis=1), chances
-    hidden, shown = [(law * ~shows).sum(axis=1) for law in lives], [law * shows for law in lives]
+    hidden, shown = [(law * ~shows).sum(axis=1, keepdims=True) for law in lives], [law * shows for law in lives]
     if bound.noise is not None:
-        reach, least, alpha = (
-            math.ceil(min(4000.0, _CUTOFF_EXPONENT / bound.noise)),
-            bound.release_threshold,
-            math.exp(-bound.noise),
+        reach = math.ceil(min(4000.0, _CUTOFF_EXPONENT / bound.noise))
+        noised = _noised(counts, bound.noise, bound.release_threshold, reach, size + reach)
+        shown = [law @ noised for law in shown]
+        # Nobody sees why a count is suppressed.
+        hidden, shown = (
+            [mass + law[:, -1:] for mass, law in zip(hidden, shown, strict=True)],
+            [law[:, :-1] for law in shown],
         )
-        values = np.arange(-reach if least is None else max(-reach, least), size + reach)
-        with np.errstate(over="ignore"):
-            kernel = np.exp(-bound.noise * np.abs(counts[:, None] - values)) * (
-                -math.expm1(-bound.noise) / (1.0 + alpha)
-            )
-        if least is not None:
-            below = Channel(0, least, bound.noise, bound.p_min, bound.p_max).below(least - counts.astype(float))
-            hidden = [mass + law @ below for mass, law in zip(hidden, shown, strict=True)]
-        shown = [law @ kernel for law in shown]
-    present, absent = (np.hstack([law, mass[:, None]]) for law, mass in zip(shown, hidden, strict=True))
+    present, absent = (np.hstack(pair) for pair in zip(shown, hidden, strict=True))
     return present, absent
+
+
+def _noised(counts: NDArray[np.int64], noise: float, release: int | None, reach: int, most: int) -> Array:
+    """Return what is published of each count with noise: values from -`reach` to `most`, then "suppressed"."""
+    values = np.arange(-reach if release is None else max(-reach, release), most)
+    with np.errstate(over="ignore"):
+        shown = np.exp(-noise * np.abs(counts[:, None] - values)) * (-math.expm1(-noise) / (1.0 + math.exp(-noise)))
+    hidden = np.zeros(len(counts))
+    if release is not None:
+        hidden = Channel(0, release, noise, 0.5, 0.5).below((release - counts).astype(float))
+    return np.hstack([shown, hidden[:, None]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,26 +298,14 @@ class ReachedBetween(_Attained):
 
         `known`: how many of those who are controlled are in the first cell.
         """
-        law, least, counts = (
-            binomial_weights(people, self.p, 0, people),
-            self.release_threshold,
-            np.arange(people + 2.0),
-        )
-        reach, alpha = math.ceil(min(float(_MAX_REACH), 0.5 * _CUTOFF_EXPONENT / self.noise)), math.exp(-self.noise)
-        most = max(people + 2 + self.known, least or 0) + reach
-        values = np.arange(-reach if least is None else max(-reach, least), most)
+        law, counts = binomial_weights(people, self.p, 0, people), np.arange(people + 2)
+        reach = math.ceil(min(float(_MAX_REACH), 0.5 * _CUTOFF_EXPONENT / self.noise))
+        most = max(people + 2 + self.known, self.release_threshold or 0) + reach
 
         def outcomes(in_cell: int) -> Array:
-            present = counts + in_cell
-            with np.errstate(over="ignore"):
-                shown = np.exp(-self.noise * np.abs(present[:, None] - values))
-            shown *= -math.expm1(-self.noise) / (1.0 + alpha)
-            hidden = np.zeros(len(counts))
-            if least is not None:
-                hidden = Channel(0, least, self.noise, self.p, self.p).below(least - present)
-            if self.k is not None:
-                hidden, shown = np.where(present >= self.k, hidden, 1.0), shown * (present >= self.k)[:, None]
-            return np.hstack([shown, hidden[:, None]])
+            published = _noised(counts + in_cell, self.noise, self.release_threshold, reach, most)
+            published[counts + in_cell < (self.k or 0)] = np.append(np.zeros(published.shape[1] - 1), 1.0)
+            return published
 
         # One row for each count of the one cell; the other holds the rest.
         first, second = outcomes(known), outcomes(self.known - known)[::-1]

@@ -13,13 +13,13 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import formal, whom
-from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
-from pkdp_pipeline.theorems.box_rules import IN_A_BOX
+from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
+from pkdp_pipeline.theorems.box_rules import IN_A_BOX, behind_noise
 from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
 from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_rules import noised_below_records
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
-from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyThreshold
+from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
 from pkdp_pipeline.theorems.reached import ReachedBetween, ReachedThroughAbsence
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import TINY, ball_above, ball_below
@@ -60,36 +60,10 @@ def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str])
     return obstacle or Applied(bound=bound, attack=below if attained else None)
 
 
-_MAX_EXPECTED_KNOWN = 5.0
-"""With many people merely known theorem D is evaluated where so few are expected to count."""
-
-
 def _behind_noise(theorem: str, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
-    """Theorem D: a threshold with noise after it, few people merely known; elsewhere theorem A says why not."""
-    k, p, noise, release = mechanism.k, attacker.p_max, mechanism.noise, mechanism.release_threshold
-    controlled = attacker.known if attacker.influence == "active" else 0
-    merely_known = attacker.known - controlled
-    if k is None or noise is None or p is None or p == 1.0 or k - controlled <= 1:
-        return None
-    # Of more people the most telling ones may be fewer than all.
-    if merely_known > k - 2 and merely_known * p > (k - 1) * (1.0 - 1e-9):
-        return None
-    if not MIN_NOISE <= noise.epsilon <= MAX_NOISE:
-        return None
-    if getattr(mechanism, "k_complement", None) is not None or merely_known > max(
-        MAX_KNOWN, _MAX_EXPECTED_KNOWN / p if p else 0.0
-    ):
-        return None
-    bound = NoisyThreshold(
-        theorem=theorem,
-        k=k - controlled,
-        p=p,
-        cap=attacker.unknown_max,
-        known=merely_known,
-        noise=noise.epsilon,
-        release_threshold=None if release is None else release - controlled,
-    )
-    return Applied(bound=bound, attack=None if attacker.p_min else bound)
+    """Theorem D; elsewhere theorem A says why not."""
+    bound = behind_noise(theorem, mechanism, attacker)
+    return None if bound is None else Applied(bound=bound, attack=None if attacker.p_min else bound)
 
 
 def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -131,17 +105,16 @@ def _value(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) 
 
 def _value_behind_noise(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
     """Theorem D for both cells, in opposite orders; everybody known is taken for controlled, and for one in both."""
-    outcome = _behind_noise("noisy_value", mechanism, replace(attacker, influence="active"), left)
+    presence = behind_noise("noisy_value", mechanism, replace(attacker, influence="active"))
     release, noise = mechanism.release_threshold, mechanism.noise
     # Without a release threshold theorem B's pair, which tells the orders apart, is closer than the hull.
-    if outcome is None or release is None or noise is None or noise.epsilon < _MIN_NOISE_IN_TWO_CELLS:
+    if presence is None or release is None or noise is None or noise.epsilon < _MIN_NOISE_IN_TWO_CELLS:
         return None
-    assert isinstance(outcome.bound, NoisyThreshold)
     assert mechanism.k is not None
     told_apart = _told_apart(noise.epsilon, release - mechanism.k)
-    bound = TwoCells(theorem="noisy_value", presence=outcome.bound, told_apart=told_apart)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
-    attack = ReachedThroughAbsence(theorem="attack", presence=outcome.bound)
+    attack = ReachedThroughAbsence(theorem="attack", presence=presence)
+    bound = TwoCells(theorem="noisy_value", presence=presence, told_apart=told_apart)
     return Applied(bound=bound, attack=attack if alone else None)
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import flint
 import numpy as np
 
+from pkdp_pipeline.model.mechanisms import Protects
 from pkdp_pipeline.theorems.binomial_tails import MIN_P, left_tails, right_tails
 from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, ProductLosses, waiting_losses
 from pkdp_pipeline.theorems.merely_known import SLACK, PassiveOptimum, passive_optimum
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, evaluated
 from pkdp_pipeline.theorems.two_crowds import MAX_BUDGET, crowds_reach
@@ -98,6 +100,12 @@ class Thresholding(Threshold):
         lower, upper = self._nobody_known(self.k - (self.known if self.active or self.p > 0.0 else 0), epsilons)
         # Where some who are merely known are taken for controlled, what is attained proves nothing.
         return lower * (self.active or self.p in (0.0, 1.0) or self.known == 0), np.minimum(upper, 1.0)
+
+    def losses(self, protects: Protects) -> tuple[Losses, ...]:
+        """See `pkdp_pipeline.theorems.bound.Bound`; against learning the cell (theorem C) both orders at once."""
+        known, controlled = (0, self.known) if self.active else (self.known, 0)
+        orders = waiting_losses(self.k - controlled, self.p, self.cap, known)
+        return orders if protects == "presence" else (EnvelopeLosses(members=orders),)
 
     @property
     def averages(self) -> bool:
@@ -214,6 +222,10 @@ class ValueThroughAbsence(Threshold):
                 crowds = (crowds_reach(ways, self.p, self.cap, epsilon) for ways in self._spread())
                 attained[row] = max(attained[row], *crowds)
         return np.minimum(attained, upper), upper
+
+    def losses(self, protects: Protects) -> tuple[Losses, ...]:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return () if self.known else (ProductLosses(members=waiting_losses(self.k, self.p, self.cap)),)
 
     def certified(self, epsilons: Array) -> Array:
         """Return the certified side of `bracket` alone."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.bound import first_offset
+from pkdp_pipeline.theorems.inversion import first_offset
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Decided = NDArray[np.bool_]

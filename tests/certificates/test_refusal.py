@@ -195,6 +195,20 @@ def test_where_everybody_is_surely_counted_no_p_max_is_offered():
     assert "if p_max" not in str(refused.value)
 
 
+@pytest.mark.parametrize("declared", [{"p_min": 0.3}, {"p_min": 0.3, "p_max": 0.5, "unknown": 50}, {}])
+@pytest.mark.parametrize("protects", ["presence", "value"])
+def test_of_people_in_several_cells_only_what_is_certified_is_offered(declared, protects):
+    """Theorems on exact counts of unknown people are about one cell for each person."""
+    with pytest.raises(NotCertifiableError) as refused:
+        certify(Histogram(k=5, cells_per_unit=3), AttackerModel(**declared), protects=protects)
+    text = str(refused.value)
+    assert "unknown = " not in text.partition("Each of these")[2]
+    k, p_max = re.search(r"no noise but k = (\d+) (?:with the declared|if) p_max = ([\d.]+)", text).groups()
+    argued = {"p_max": float(p_max), "independent_cells": True}
+    assert reaches(Histogram(k=int(k), cells_per_unit=3), argued, protects)
+    assert not reaches(Histogram(k=int(k) - 1, cells_per_unit=3), argued, protects)
+
+
 def test_noised_small_counts_are_advised_to_be_hidden_or_argued():
     mechanism = pkdp.Histogram(k=30, noise=pkdp.GeometricNoise(1.0), below="noise")
     with pytest.raises(pkdp.NotCertifiableError, match=r"with below left out: k = 30 if p_max = 0\.1 can be argued"):

@@ -97,7 +97,7 @@ def test_the_options_of_an_attacker_name_it_again():
         assert len(line.strip(" │").split()) > 4, line
 
 
-@thinned(2)
+@thinned(4)
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -101,6 +101,7 @@ def test_a_day_on_which_no_cell_reaches_k_says_so_on_the_terminal(folder):
     assert "Nothing reached" not in pkdp("run", job, "--date", "2013-01-03").stdout
 
 
+@pytest.mark.slow
 def test_a_backfill_stops_at_the_first_day_that_fails_with_its_exit_code(folder):
     without(folder, "2013-01-02")
     done = pkdp("backfill", folder / "daily_flights.toml", "--from", "2013-01-01", "--to", "2013-01-04")
@@ -111,6 +112,7 @@ def test_a_backfill_stops_at_the_first_day_that_fails_with_its_exit_code(folder)
     assert periods(folder) == ["2013-01-01"]
 
 
+@pytest.mark.slow
 def test_with_keep_going_the_days_that_failed_are_named_at_the_end(folder):
     without(folder, "2013-01-02", "2013-01-04")
     arguments = ("--from", "2013-01-01", "--to", "2013-01-04", "--keep-going")
@@ -209,6 +211,7 @@ def unwritten(folder):
         return subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_a_backfill_whose_log_is_on_a_full_disk_ends_with_the_code_of_what_it_did(folder, unwritten):
     done = unwritten

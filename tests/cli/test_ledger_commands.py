@@ -401,10 +401,12 @@ def pasted(path, request):
     ).stdout
 
 
+@pytest.mark.slow
 def test_the_command_that_is_shown_can_be_pasted(pasted):
     assert "ends with the given head" in words(pasted)
 
 
+@pytest.mark.slow
 def test_changed_terms_are_listed(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with Ledger.open(path, evidence=HABITS) as ledger:
@@ -496,7 +498,7 @@ def nothing(document):
 
 
 def smaller(document):
-    document["grid"][9]["delta"] /= 2
+    document["grid"][-1]["delta"] /= 2
 
 
 def bolder(document):
@@ -776,6 +778,7 @@ def test_explain_says_how_many_more_fit_and_the_ledger_agrees(tmp_path):
     assert "OVER" not in full
 
 
+@pytest.mark.slow
 def test_what_noised_cells_cost_stands_beside_the_total(tmp_path):
     path = tmp_path / "noised.sqlite"
     more = {"noise": pkdp.GeometricNoise(0.5), "below": "noise", "domain": ["AA", "UA"], "k": 40}

@@ -16,8 +16,10 @@ from thorough import few
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, PairLosses, ProfileLosses, directions
+from pkdp_pipeline.composition.loss_laws import Directions, directions, on_grid
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.hull import ProfileLosses
+from pkdp_pipeline.theorems.losses import NoiseLosses, PairLosses
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -223,11 +225,13 @@ class Fixed:
     infinite: float = 0.0
     deviation: float = 1.0
 
-    def on_grid(self, step):
-        return GridLaw(start=self.start, masses=np.array(self.masses), infinite=self.infinite)
-
     def spread(self):
         return self.deviation
+
+
+@on_grid.register
+def _(losses: Fixed, step):
+    return GridLaw(start=losses.start, masses=np.array(losses.masses), infinite=losses.infinite)
 
 
 def in_balls(law, times, step, epsilon):

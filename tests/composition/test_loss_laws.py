@@ -15,16 +15,11 @@ from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.grid_law import envelope, product, profile_at, split
-from pkdp_pipeline.composition.loss_laws import (
-    EnvelopeLosses,
-    NoiseLosses,
-    PairLosses,
-    ProductLosses,
-    ProfileLosses,
-    directions,
-)
+from pkdp_pipeline.composition.loss_laws import directions, on_grid
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.hull import ProfileLosses
+from pkdp_pipeline.theorems.losses import EnvelopeLosses, NoiseLosses, PairLosses, ProductLosses
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -66,12 +61,12 @@ def test_a_pair_on_the_grid_is_nowhere_below_the_pair(k, p, more, step, order):
     exact = waiting_times(k - 1, p, cap)
     if order == "left":
         exact = reversed_pair(exact)
-    law = PairLosses(k=k, p=p, cap=cap, order=order).on_grid(step)
-    on_grid = grid_pair(law, step)
+    law = on_grid(PairLosses(k=k, p=p, cap=cap, order=order), step)
+    pairs = grid_pair(law, step)
     with flint.ctx.workprec(320):
         for growth in (flint.arb(x).exp() for x in (-3.0, -0.4, -0.01, *EPSILONS)):
-            assert not at_growth(on_grid, growth) < at_growth(exact, growth)
-        assert at_growth(on_grid, flint.arb(0)) > 1
+            assert not at_growth(pairs, growth) < at_growth(exact, growth)
+        assert at_growth(pairs, flint.arb(0)) > 1
 
 
 @pytest.mark.parametrize("order", ["right", "left"])
@@ -79,7 +74,7 @@ def test_a_fine_grid_is_close(order):
     exact = waiting_times(7, 0.3, 40)
     exact = exact if order == "right" else reversed_pair(exact)
     step = 0.002
-    law = PairLosses(k=8, p=0.3, cap=40, order=order).on_grid(step)
+    law = on_grid(PairLosses(k=8, p=0.3, cap=40, order=order), step)
     for epsilon in (0.0, 0.1, 0.5, 1.0):
         true = profile(exact, epsilon)
         assert true < profile_at(law, step, epsilon) < true * 1.0001 + 1e-12
@@ -98,8 +93,8 @@ def test_splitting_keeps_both_masses_but_for_roundoff(losses, step, data):
         pair = grid_pair(law, step)[:-1]
         exact = [(flint.arb(w), flint.arb(w) * (-flint.arb(x)).exp()) for w, x in zip(weights, losses, strict=True)]
         for side in range(2):
-            on_grid, given_mass = (sum((atom[side] for atom in atoms), flint.arb(0)) for atoms in (pair, exact))
-            assert abs(float((on_grid / given_mass - 1).mid())) < 1e-12
+            gridded, given_mass = (sum((atom[side] for atom in atoms), flint.arb(0)) for atoms in (pair, exact))
+            assert abs(float((gridded / given_mass - 1).mid())) < 1e-12
         # Neither end is farther out than the next point of the grid.
         assert (law.start + 1) * step > min(losses) - 1e-12
         assert law.last * step < max(losses) + 1.001 * step
@@ -134,14 +129,14 @@ def whole_profile(law, step, epsilon):
 def test_the_envelope_is_its_own_mirror_image_and_dominates_all_in_both_orders(first, second, step):
     cap = 14
     members = [PairLosses(k=k, p=p, cap=cap, order=order) for k, p in (first, second) for order in ("right", "left")]
-    laws = [member.on_grid(step) for member in members]
+    laws = [on_grid(member, step) for member in members]
     both = envelope(laws, step)
-    on_grid = grid_pair(both, step)
+    pairs = grid_pair(both, step)
     assert both.start == -both.last
     with flint.ctx.workprec(320):
         for x in (-2.0, -0.5, -0.02, *EPSILONS, 0.5 * step, step, 3.7 * step):
             growth = flint.arb(x).exp()
-            value = at_growth(on_grid, growth)
+            value = at_growth(pairs, growth)
             for k, p in (first, second):
                 exact = waiting_times(k - 1, p, cap)
                 assert not value < at_growth(exact, growth)
@@ -156,8 +151,8 @@ def test_the_envelope_is_its_own_mirror_image_and_dominates_all_in_both_orders(f
 def test_a_product_of_laws_is_the_product_of_pairs():
     step = 0.02
     right, left = (PairLosses(k=4, p=0.4, cap=8, order=order) for order in ("right", "left"))
-    both = ProductLosses(factors=(right, left)).on_grid(step)
-    again = product(right.on_grid(step), left.on_grid(step))
+    both = on_grid(ProductLosses(members=(right, left)), step)
+    again = product(on_grid(right, step), on_grid(left, step))
     assert np.array_equal(both.masses, again.masses)
     exact = waiting_times(3, 0.4, 8)
     pairs = [(a[0] * b[1], a[1] * b[0]) for a in exact for b in exact]
@@ -169,7 +164,7 @@ def test_a_product_of_laws_is_the_product_of_pairs():
 @pytest.mark.parametrize("cells", [1, 2])
 @pytest.mark.parametrize("step", [0.75, 0.375, 0.11])
 def test_noise_is_dominated_and_exact_on_its_lattice(cells, step):
-    law = NoiseLosses(noise=0.75, cells=cells).on_grid(step)
+    law = on_grid(NoiseLosses(noise=0.75, cells=cells), step)
     exact = noise_pair(0.75, cells)
     for epsilon in (0.0, 0.2, 0.7, 0.75, 1.0, 1.49, 1.5, 2.0):
         true = profile(exact, epsilon)
@@ -199,7 +194,7 @@ def test_several_bounds_give_the_hull_of_their_minimum():
     losses = directions((threshold, noise), "presence").right
     assert losses == ProfileLosses(bounds=(threshold, noise))
     step = 0.0005
-    law = losses.on_grid(step)
+    law = on_grid(losses, step)
     assert law.total == pytest.approx(1.0, abs=1e-9)
     points = np.concatenate([np.linspace(0.0, 1.2, 121), np.linspace(1.25, 5.0, 76)])
     values = np.minimum(threshold.bracket(points)[1], noise.bracket(points)[1])
@@ -226,7 +221,7 @@ def test_several_bounds_give_the_hull_of_their_minimum():
 def test_a_profile_becomes_a_pair_that_is_its_own_mirror_image(bound):
     losses = ProfileLosses(bounds=(bound,))
     step = losses.spread() / 100
-    law = losses.on_grid(step)
+    law = on_grid(losses, step)
     points = losses.spread() * np.array([0.0, 0.11, 0.5, 1.3, 2.9, 4.4])
     certified = bound.bracket(points)[1]
     for epsilon, value in zip(points.tolist(), certified.tolist(), strict=True):
@@ -234,9 +229,9 @@ def test_a_profile_becomes_a_pair_that_is_its_own_mirror_image(bound):
         assert profile_at(law, step, epsilon) >= value * (1 - 1.2 * bound.slack - 1e-9)
         assert profile_at(law, step, epsilon) <= value * 1.02 + 1e-12
     with flint.ctx.workprec(320):
-        on_grid = grid_pair(law, step)
+        pairs = grid_pair(law, step)
         for x in (0.3, 1.0, 2.0):
-            up, down = (at_growth(on_grid, (flint.arb(sign * x)).exp()) for sign in (1, -1))
+            up, down = (at_growth(pairs, (flint.arb(sign * x)).exp()) for sign in (1, -1))
             shrunk = (-flint.arb(x)).exp()
             assert down > 1 - shrunk + shrunk * up - flint.arb(1e-9)
 
@@ -251,7 +246,7 @@ def test_known_people_are_averaged_over():
         each = (tails(list(range(19, 8, -1)), 0.3, np.full(11, epsilon))[1] for tails in (right_tails, left_tails))
         value = max(float(chances @ side) for side in each)
         assert bound.certified(np.array([epsilon]))[0] <= value
-        both = max(profile_at(losses.on_grid(step), step, epsilon) for losses in (part.right, part.left))
+        both = max(profile_at(on_grid(losses, step), step, epsilon) for losses in (part.right, part.left))
         assert value * (1 - 1e-9) <= both <= value * 1.01
 
 
@@ -266,7 +261,7 @@ def test_each_bound_gets_its_own_kind_of_law():
     value = ValueThroughAbsence(theorem="histogram_value", k=9, p=0.2)
     noise = NoiseCurve(theorem="noise", noise=0.5, moves=True)
     right, left = (PairLosses(k=9, p=0.2, order=order) for order in ("right", "left"))
-    assert directions((value,), "value").right == ProductLosses(factors=(right, left))
+    assert directions((value,), "value").right == ProductLosses(members=(right, left))
     assert isinstance(directions((between,), "value").right, EnvelopeLosses)
     assert directions((noise,), "value").right == NoiseLosses(noise=0.5, cells=2)
     assert all(directions((bound,), "value").left is None for bound in (value, between, noise))
@@ -280,7 +275,7 @@ def test_a_bound_that_is_never_the_smallest_is_left_out():
 
 
 def test_no_bound_discloses_everything():
-    law = directions((), "presence").right.on_grid(0.1)
+    law = on_grid(directions((), "presence").right, 0.1)
     assert law.infinite == 1.0
 
 

@@ -129,6 +129,7 @@ def test_a_backfill_that_broke_goes_on_where_it_was(job_file, evident, monkeypat
     assert (done.replayed, done.published) == (DAYS[:2], DAYS[2:])
 
 
+@pytest.mark.slow
 def test_a_noised_backfill_can_be_revised_and_is_charged_again(job_file):
     text = NOISED.replace("epsilon = 2.0", "epsilon = 2.5")
     job = load_job(job_file(text, visits()))

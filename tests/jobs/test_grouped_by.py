@@ -6,6 +6,7 @@ import datetime as dt
 
 import pandas as pd
 import pytest
+from thorough import thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
@@ -65,6 +66,7 @@ def run(*arguments):
     return CliRunner().invoke(cli.app, list(map(str, arguments)))
 
 
+@thinned(2)
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_job_publishes_groups(tmp_path, suffix):
     path = written(tmp_path, suffix)

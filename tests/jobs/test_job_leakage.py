@@ -23,8 +23,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.releases.options import AttackerTable
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 DAY = date(2020, 1, 1)
 HEAD = """
 dataset = "visits"

@@ -175,6 +175,7 @@ def test_files_of_many_periods_are_read_as_one_table(job_file, basic):
     assert rows.fetchall() == [(date(2020, 1, 1), 8), (date(2020, 1, 2), 8)]
 
 
+@pytest.mark.slow
 def test_the_files_of_a_job_verify_with_its_ledger(job_file, basic):
     job = load_job(job_file(by("week", basic), people([date(2020, 1, 1), date(2020, 1, 8)])))
     backfill(job, date(2020, 1, 1), date(2020, 1, 8))

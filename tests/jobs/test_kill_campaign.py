@@ -23,6 +23,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = Path(__file__).with_name("interrupted_backfill.py")
 PLACES = ["reserve", "store", "half", "whole"]
 
+pytestmark = pytest.mark.whole_curves
+
 
 def prepared(folder: Path) -> None:
     """Copy the job of flights, and its source, into `folder`."""

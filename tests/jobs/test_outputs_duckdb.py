@@ -73,6 +73,7 @@ def test_writing_again_restores_the_rows_and_a_revision_replaces_them(job, ask):
         assert ask("SELECT release_id FROM pkdp_releases") == [(again.id,)]
 
 
+@pytest.mark.slow
 def test_a_replay_without_its_source_restores_rows_and_files(job, ask):
     made = run_job(job, DAY).releases[0].release
     held = ask("FROM people_by_town")
@@ -145,7 +146,7 @@ def _naive(row):
     return tuple(pd.Timestamp(value) if hasattr(value, "hour") else value for value in row)
 
 
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("first", "then", "kind", "held"),
     [

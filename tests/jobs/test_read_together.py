@@ -51,9 +51,6 @@ VISITS = """
 """
 
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
-
 @pytest.fixture
 def asked(monkeypatch):
     """The statements that were asked of many periods together."""
@@ -129,6 +126,7 @@ def test_days_that_fail_and_days_without_anybody(tmp_path, asked, source):
     assert len(asked) == 3  # the rows, the cells, and who is in which, of all days
 
 
+@pytest.mark.slow
 def test_days_of_csv_are_counted_together_as_well(tmp_path, asked):
     rows = f"SELECT day, person, town FROM ({VISITS}) WHERE day < DATE '2020-05-01'"
     check_same(tmp_path, DAY + TOWNS, '"visits.csv"', rows, last=date(2020, 3, 27))
@@ -152,6 +150,7 @@ def test_rules_expectations_retention_and_freshness(tmp_path, asked):
     assert [file.read_bytes() for file in copies[0]] == [file.read_bytes() for file in copies[1]]
 
 
+@pytest.mark.slow
 @thinned(2)
 @pytest.mark.parametrize("every", ["week", "quarter"])
 def test_longer_periods_of_which_some_are_closed(tmp_path, asked, every):

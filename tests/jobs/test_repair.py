@@ -36,8 +36,6 @@ from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.job import read_job
 from pkdp_pipeline.model.attacker import AttackerModel
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DAY = date(2020, 1, 1)
 DAYS = tuple(DAY + timedelta(days=number) for number in range(5))
@@ -209,6 +207,7 @@ def test_a_target_is_reached_and_not_overshot(tmp_path, few_kinds):
         assert certified[0].delta(target.epsilon) <= target.delta < certified[1].delta(target.epsilon)
 
 
+@pytest.mark.slow
 def test_a_job_that_runs_can_be_asked_for_more(tmp_path, few_kinds):
     path = written(tmp_path, job(TOWNS + "k = 60\n"))
     assert not repair(path, [DAY], target=Target(epsilon=1.0)).short

@@ -248,6 +248,7 @@ def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
     assert run_job(renamed, DAY).replayed
 
 
+@pytest.mark.slow
 @thinned(2)
 @pytest.mark.parametrize("release", ["people", "persons"])
 def test_two_job_files_of_one_name_do_not_share_an_output_folder(tmp_path, release):
@@ -268,6 +269,7 @@ def test_two_job_files_of_one_name_do_not_share_an_output_folder(tmp_path, relea
     run_job(load_job(tmp_path / "moved" / "b" / "job.toml"), NEXT_DAY)
 
 
+@pytest.mark.slow
 def test_a_job_file_behind_links_is_one_job_file(tmp_path):
     """A new version that a link leads to is the same job file, and so is the file that it led to."""
     project = tmp_path / "project"
@@ -310,6 +312,7 @@ def test_each_certificate_is_read_once(job_file, monkeypatch):
     assert sorted(path for path in read if path in certificates) == sorted(certificates)
 
 
+@pytest.mark.slow
 def test_dates_beside_instants_say_the_zone_they_were_cut_in(job_file):
     text = NOISED.replace("1.25", "9.0")
     oslo = text.replace('"day" }', '"day", time_zone = "Europe/Oslo" }')

@@ -26,8 +26,6 @@ from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Publication, publish
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 TOTAL = Leakage.total()
 SURE, TOLD = pkdp.AttackerModel(p_max_between=0.6), pkdp.AttackerModel(p_max_between=0.6, leakage=TOTAL)
 NOISY = Leakage("the noised number of people present", tells="people_present", epsilon=0.1)

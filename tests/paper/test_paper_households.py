@@ -58,7 +58,7 @@ def certified(laws, unknown, mechanism):
     return pkdp.certify(mechanism, attacker)
 
 
-@examples(quick=25, full=400)
+@examples(quick=13, full=400)
 def test_nobody_exceeds_what_is_certified_given_the_household(examples):
     @settings(max_examples=examples)
     @given(households(), st.data(), st.floats(0.0, 2.0))

@@ -20,6 +20,8 @@ from pkdp_pipeline.releases.release import Release
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 
+pytestmark = pytest.mark.whole_curves
+
 
 @pytest.fixture
 def release() -> pkdp.Release:

@@ -77,6 +77,7 @@ def test_without_a_ledger_nothing_is_replayed():
         quietly(lambda: pkdp.count(frame(), **asked))
 
 
+@pytest.mark.slow
 def test_what_another_process_published_is_replayed_in_silence(tmp_path):
     program = """
         import pandas as pd

@@ -336,6 +336,7 @@ def test_small_counts_are_noised_only_where_that_is_whole(shared, arguments, mat
     assert releases(shared) == 0
 
 
+@pytest.mark.slow
 def test_counts_are_shown_as_a_rule_of_display_says(shared):
     rounded = "FROM pkdp_histogram('events', 'country', k := 20, display := {'rounding': 10})"
     assert shared.sql(rounded).fetchall() == [("DE", 30), ("NO", 30), ("US", 30)]

@@ -85,7 +85,7 @@ def joined(one: dict, other: dict) -> dict:
     return {(x, y): p * q for x, p in one.items() for y, q in other.items()}
 
 
-@examples(quick=40, full=2000)
+@examples(quick=10, full=2000)
 def test_no_release_beside_a_private_leakage_exceeds_its_profile(examples):
     closest = [0.0]
 
@@ -126,7 +126,7 @@ def test_noise_beside_a_randomised_answer_attains_the_profile(noise, private):
     assert float(bound.bracket(np.array([bound.parameters[0]]))[1][0]) == 0.0
 
 
-@examples(quick=20, full=2000)
+@examples(quick=10, full=2000)
 def test_no_release_given_a_dependent_leakage_exceeds_theorem_9(examples):
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(

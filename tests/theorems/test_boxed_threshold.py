@@ -56,7 +56,7 @@ def box_of(**more: Any) -> pkdp.AttackerModel:
     return pkdp.AttackerModel(p_min=0.2, p_max=0.6, unknown=40, **more)
 
 
-@examples(quick=15, full=400)
+@examples(quick=8, full=400)
 def test_no_attacker_exceeds_the_certificate_of_a_threshold_in_a_box(examples: int) -> None:
     attackers, worst = search("boxed", examples=examples, batch=10)
     assert attackers >= examples * 10 * 45 // 100
@@ -134,6 +134,7 @@ def test_with_at_most_so_many_people_it_is_exact_beside_theorem_a(shape: Any, ep
     assert certified <= 1.01 * float(exact) + 1e-250
 
 
+@pytest.mark.slow
 @settings(max_examples=few(40, 4), deadline=None)
 @given(SHAPES, st.integers(1, 4))
 def test_more_knowledge_is_never_certified_less(shape: Any, more: int) -> None:
@@ -154,6 +155,7 @@ def test_more_knowledge_is_never_certified_less(shape: Any, more: int) -> None:
     assert np.all(certified <= SLACK * np.minimum(without, alone) + 1e-280)
 
 
+@pytest.mark.slow
 @settings(max_examples=few(60, 3), deadline=None)
 @given(SHAPES, st.sampled_from([0.1, 0.7, 3.0]), SHARES, st.none() | st.integers(0, 4))
 @example((3, 0.3, 0.97, 8), 3.0, 0.9, None)

@@ -11,7 +11,7 @@ from thorough import CLOSEST, examples
 import pkdp_pipeline as pkdp
 
 
-@examples(quick=40, full=300)
+@examples(quick=20, full=300)
 def test_no_attacker_exceeds_the_certificate_of_an_exact_count(examples: int) -> None:
     attackers, worst = search("counting", examples=examples, batch=12)
     assert attackers >= examples * 12 * 45 // 100

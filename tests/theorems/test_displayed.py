@@ -95,7 +95,7 @@ def displays(draw: st.DrawFn) -> Any:
     return pkdp.PerturbationTable([(0, 0, 1.0), (1, 0, share), (1, 2, 1.0 - share), (2, 1, 0.25), (2, 2, 0.75)])
 
 
-@settings(max_examples=few(400, 40))
+@settings(max_examples=few(400, 20))
 @given(
     displays(),
     st.none() | st.integers(2, 6),

@@ -11,21 +11,21 @@ from thorough import CLOSEST, examples
 import pkdp_pipeline as pkdp
 
 
-@examples(quick=40, full=200)
+@examples(quick=20, full=200)
 def test_no_attacker_learns_more_about_presence(examples: int) -> None:
     attackers, worst = search("presence", examples=examples, batch=9)
     assert attackers >= examples * 9 * 45 // 100
     assert worst > CLOSEST[examples >= 200]
 
 
-@examples(quick=40, full=200)
+@examples(quick=20, full=200)
 def test_no_attacker_learns_more_about_the_cell_through_absence(examples: int) -> None:
     attackers, worst = search("value", examples=examples, batch=9)
     assert attackers >= examples * 9 * 45 // 100
     assert worst > CLOSEST[examples >= 200]
 
 
-@examples(quick=70, full=220)
+@examples(quick=35, full=220)
 def test_no_attacker_learns_more_about_the_cell_with_the_number_present_published(examples: int) -> None:
     attackers, worst = search("between", examples=examples, batch=9)
     assert attackers >= examples * 9 * 45 // 100

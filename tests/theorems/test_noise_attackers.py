@@ -18,7 +18,7 @@ def test_no_attacker_exceeds_the_certificate_of_a_noisy_count(examples: int) -> 
     assert worst > CLOSEST[examples >= 200]
 
 
-@examples(quick=30, full=200)
+@examples(quick=15, full=200)
 def test_nobody_at_all_exceeds_the_worst_case_guarantee(examples: int) -> None:
     attackers, worst = search("anybody", examples=examples, batch=8)
     assert attackers >= examples * 8 * 45 // 100

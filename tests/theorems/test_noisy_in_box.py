@@ -58,7 +58,7 @@ INFLUENCE: Any = ("passive", "active")
 EPSILONS = st.sampled_from([0.05, 0.3, 0.5, 0.9, 1.0, 2.0])
 
 
-@examples(quick=7, full=400)
+@examples(quick=4, full=400)
 def test_no_attacker_exceeds_the_certificate_of_noise_behind_a_threshold_in_a_box(examples: int) -> None:
     attackers, worst = search("noisy_boxed", examples=examples, batch=6)
     assert attackers >= examples * 6 * 45 // 100
@@ -224,6 +224,7 @@ def test_more_knowledge_is_never_certified_less(shape: Any, epsilon: float, unkn
     assert float(bound_of(*shape, unknown).bracket(points)[0][0]) <= float(free.certified(points)[0])
 
 
+@pytest.mark.slow
 def test_a_certificate_is_smaller_than_those_of_what_it_rests_on_apart() -> None:
     noise, attacker = pkdp.GeometricNoise(0.5), pkdp.AttackerModel(p_min=0.2, p_max=0.6, unknown=40)
     certificate = pkdp.certify(pkdp.Count(k=20, noise=noise, release_threshold=40), attacker)

@@ -38,7 +38,7 @@ def truth(k: int, p: float, noise: float, release: int | None, people: int, epsi
     return float(larger_loss(crowd, epsilon, known=others, k=k, noise=noise, release=release))
 
 
-@examples(quick=15, full=400)
+@examples(quick=8, full=400)
 def test_no_attacker_exceeds_the_certificate_of_a_threshold_with_noise_after_it(examples: int) -> None:
     attackers, worst = search("noisy_threshold", examples=examples, batch=8)
     assert attackers >= examples * 8 * 45 // 100
@@ -163,6 +163,7 @@ def test_controlled_people_take_both_thresholds_down() -> None:
     assert attained <= exact <= certified <= 1.011 * exact
 
 
+@pytest.mark.slow
 def test_people_merely_known_cost_little_more_than_nobody() -> None:
     mechanism = pkdp.Count(k=12, noise=pkdp.GeometricNoise(0.5), release_threshold=30)
     nobody = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1)).epsilon(1e-6)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import ALL, one_in, spread, thinned
 
-from pkdp_pipeline.theorems.bound import chord
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.inversion import chord
 from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
 

@@ -14,14 +14,14 @@ from thorough import CLOSEST, examples
 import pkdp_pipeline as pkdp
 
 
-@examples(quick=25, full=150)
+@examples(quick=12, full=150)
 def test_no_attacker_learns_more_about_the_option(examples: int) -> None:
     attackers, worst = search("options", examples=examples, batch=8)
     assert attackers >= examples * 8 * 45 // 100
     assert worst > CLOSEST[examples >= 150]
 
 
-@examples(quick=25, full=150)
+@examples(quick=12, full=150)
 def test_no_attacker_learns_more_about_who_is_in_a_cell(examples: int) -> None:
     attackers, worst = search("cells", examples=examples, batch=8)
     assert attackers >= examples * 8 * 45 // 100

@@ -66,7 +66,7 @@ def test_exact_enumeration_is_reached() -> None:
             assert exact <= Fraction(certified) <= exact * (1 + Fraction(1, 10**9))
 
 
-@settings(max_examples=few(400, 40))
+@settings(max_examples=few(400, 20))
 @given(
     st.integers(2, 6),
     st.floats(0.01, 0.9),
@@ -86,7 +86,7 @@ def test_people_of_different_chances_never_tell_more(
         assert certified >= exact * (1 - 1e-9) - 1e-15
 
 
-@settings(max_examples=few(200, 20))
+@settings(max_examples=few(200, 10))
 @given(
     st.integers(2, 4),
     st.floats(0.05, 0.8),

@@ -11,7 +11,7 @@ from thorough import CLOSEST, examples
 import pkdp_pipeline as pkdp
 
 
-@examples(quick=30, full=350)
+@examples(quick=15, full=350)
 def test_no_attacker_exceeds_the_certificate_of_a_thresholded_count(examples: int) -> None:
     # Known people, controlled or merely known; caps; boxes; noise and a second threshold after it.
     attackers, worst = search("thresholding", examples=examples, batch=12)
@@ -19,7 +19,7 @@ def test_no_attacker_exceeds_the_certificate_of_a_thresholded_count(examples: in
     assert worst > CLOSEST[examples >= 250]
 
 
-@examples(quick=30, full=250)
+@examples(quick=15, full=250)
 def test_no_attacker_exceeds_the_certificate_of_a_two_sided_threshold(examples: int) -> None:
     attackers, worst = search("two_sided", examples=examples, batch=10)
     assert attackers >= examples * 10 * 45 // 100

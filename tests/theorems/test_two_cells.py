@@ -98,6 +98,7 @@ def test_two_crowds_reach_what_is_said_and_no_more(epsilon: float) -> None:
     assert exact <= applied.bound.certified(np.array([epsilon]))[0]
 
 
+@pytest.mark.slow
 def test_noise_behind_a_threshold_costs_less_than_either_alone() -> None:
     mechanism = pkdp.Histogram(k=20, noise=pkdp.GeometricNoise(0.5), release_threshold=40)
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1), protects="value")

@@ -65,7 +65,7 @@ def crowds(draw, most=6, least=Fraction(0)):
     return sizes, p, people
 
 
-@examples(quick=40, full=3000)
+@examples(quick=20, full=3000)
 def test_no_attacker_who_is_told_the_totals_learns_more_than_theorem_c_says(examples):
     closest = [0.0]
 
@@ -92,7 +92,7 @@ def test_no_attacker_who_is_told_the_totals_learns_more_than_theorem_c_says(exam
     assert closest[0] > 0.5
 
 
-@examples(quick=15, full=500)
+@examples(quick=8, full=500)
 def test_no_attacker_who_is_told_the_totals_learns_more_of_several_options(examples):
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(crowds(most=4, least=Fraction(1, 100)), st.sampled_from([None, 2]), st.sampled_from(EPSILONS), st.data())

@@ -24,7 +24,7 @@ from pkdp_pipeline.jobs.job import Job, job_text, read_job
 from pkdp_pipeline.jobs.toml_text import toml_item, toml_text
 from pkdp_pipeline.ledger.admission import covers_periods
 from pkdp_pipeline.ledger.reading import copied
-from pkdp_pipeline.theorems.bound import least_whole
+from pkdp_pipeline.theorems.inversion import least_whole
 
 
 @dataclass(frozen=True, slots=True)

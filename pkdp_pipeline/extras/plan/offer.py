@@ -12,7 +12,7 @@ from pkdp_pipeline.cli.options import attacker_flags, evidence_flags, mechanism_
 from pkdp_pipeline.jobs.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name, noised_below
+from pkdp_pipeline.model.mechanisms import Counts, Histogram, mechanism_name, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import ANALYST, JOB_FILE, PYTHON, Speech
 
@@ -32,7 +32,7 @@ class Offer:
         The numbers that all releases together reach.
     """
 
-    mechanism: Mechanism
+    mechanism: Counts
     attacker: AttackerModel
     protects: str
     days: int
@@ -40,16 +40,21 @@ class Offer:
     epsilon: float
     delta: float
 
+    @property
+    def above(self) -> list[str]:
+        """The lines that belong above the first ``[table]`` of a job file."""
+        evidence = evidence_to_dicts(self.evidence)
+        top = [f"evidence = {toml_text(evidence if len(evidence) > 1 else evidence[0])}  # argued"] if evidence else []
+        return [*top, *([] if self._target is None else [f"target = {{ delta = {self.delta!r} }}"])]
+
     def job(self) -> str:
         """Return TOML to be pasted into a job file; what comes first belongs above its first ``[table]``."""
-        evidence, attacker = evidence_to_dicts(self.evidence), self.attacker
+        attacker = self.attacker
         declared = {name: value for name, value in attacker.to_dict().items() if value is not None}
         declared.pop("leakage", None)
         if not attacker.known:
             del declared["known"], declared["influence"]
-        top = [f"evidence = {toml_text(evidence if len(evidence) > 1 else evidence[0])}  # argued"] if evidence else []
-        top += [] if self._target is None else [f"target = {{ delta = {self.delta!r} }}"]
-        blocks = ["\n".join(top)] if top else []
+        blocks = ["\n".join(self.above)] if self.above else []
         if declared:
             blocks.append(_table("[attacker]  # argued, and never estimated from these data", declared))
         known = "[[attacker.leakage]]  # known besides, whatever is published here"
@@ -99,7 +104,7 @@ class Offer:
         return isinstance(self.mechanism, Histogram) and (self.mechanism.k is None or self.mechanism.below == "noise")
 
     @property
-    def _shown(self) -> Mechanism:
+    def _shown(self) -> Counts:
         """The mechanism without a k, or a count of 0 that is left out, that follow from the rest."""
         if noised_below(self.mechanism):
             return replace(self.mechanism, below="noise")

@@ -113,7 +113,7 @@ def print_offer(screen: Screen, plan: Plan) -> None:
     screen.head("As commands: its certificate, and its publication")
     screen.command(offer.certify())
     screen.command(offer.command())
-    above = "; evidence and target stand above the first [table]" if not offer.job().startswith("[") else ""
+    above = "; evidence and target stand above the first [table]" if offer.above else ""
     screen.say(f"Words in capitals are yours to fill in{above}.")
 
 
@@ -207,7 +207,7 @@ def _briefly(choice: Choice) -> str:
     """Return against whom a choice holds, as it fits a column."""
     if not choice.against_anyone:
         return "declared attacker"
-    return "given what is known" if "given" in choice.whom else choice.whom
+    return "given what is known" if choice.given else choice.whom
 
 
 def _remarks(plan: Plan, wide: bool) -> Iterator[str]:

@@ -12,7 +12,6 @@ from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.cli.documents import epsilon_of, plan_document
 from pkdp_pipeline.cli.job_views import print_plan, total_words
 from pkdp_pipeline.cli.screen import Screen
-from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.ledger.words import amount, number_of
 from pkdp_pipeline.model.spelling import exactly
@@ -36,7 +35,7 @@ def print_repairs(repairs: Repairs) -> None:
     if repairs.plan is None:
         screen.title(f"{Path(repairs.job.file).name}: nothing is read, charged or written")
         screen.head(f"It is refused on every {repairs.job.period.every}")
-        screen.say(str(repairs.error).partition("\n\n")[0])
+        screen.say(str(repairs.error))
     else:
         print_plan(repairs.job, repairs.plan)
         allowed = [planned_day for planned_day in repairs.plan.days if planned_day.refused is None]
@@ -48,12 +47,9 @@ def print_repairs(repairs: Repairs) -> None:
         screen.head("Nothing has to change")
         aim = "" if repairs.target is None else f" and reaches {_aim(repairs.target)}"
         screen.say(f"The job is certifiable as it is, on {_days(repairs, repairs.days)}{aim}.")
-        try:
-            repairs.job.period.check_open(repairs.days[-1])
-        except ArgumentError as error:  # which is planned ahead, and not run
+        if why := repairs.job.period.not_open(repairs.days[-1]):  # it is planned ahead, and not run
             screen.head("But not now")
-            of = _days(repairs, repairs.days[-1:])
-            screen.say(f"pkdp run publishes nothing of {of}: {str(error).partition(': ')[2]}")
+            screen.say(f"pkdp run publishes nothing of {_days(repairs, repairs.days[-1:])}: {why}")
         return
     if repairs.short and repairs.target is not None:
         screen.head("It is not refused, but promises less than you ask for")

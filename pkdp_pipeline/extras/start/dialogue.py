@@ -175,12 +175,10 @@ def ask_evidence(
     def of_period(words: Any) -> Any:
         if isinstance(words, dict):
             return {key: of_period(text) for key, text in words.items()}
-        return words.replace("day", every)
+        return words.format(every=every)
 
     def ask(name: str, **more: Any) -> Any:
-        entry = _questions()[name]
-        words = {key: of_period(entry[key]) for key in ("question", "help", "options", "explained") if key in entry}
-        return asker(name, **words, **more)
+        return asker(name, **{key: of_period(words) for key, words in _questions()[name].items()}, **more)
 
     def check(kind: str) -> None:
         if kind == "none" or not EVIDENCE[kind]:

@@ -116,7 +116,7 @@ def _check_given(given: Mapping[str, Any], whole: WholeFile) -> None:
                 words = f"--{option.replace('_', '-')} needs no --{name.replace('_', '-')}: it {wrong}"
                 raise ArgumentError(f"{words}. Drop one of them.")
     for name in ("unit", "period", "by"):
-        _columns(whole, f"--{name}", [given[name]] if name == "period" and given[name] else given[name] or [])
+        _columns(whole, f"--{name}: ", [given[name]] if name == "period" and given[name] else given[name] or [])
     groups_of(given["bins"] or [], given["by"] or [])
     _check_days(whole, given["period"])
     _check_cells(given["by"], given["unit"])
@@ -127,7 +127,7 @@ def _check_given(given: Mapping[str, Any], whole: WholeFile) -> None:
 def _columns(whole: WholeFile, option: str, named: Sequence[str]) -> list[str]:
     if unknown := [name for name in named if name not in whole.columns]:
         columns = ", ".join(map(repr, whole.columns))
-        raise ArgumentError(f"{option}: The file has no column {unknown[0]!r}: it has {columns}.".removeprefix(": "))
+        raise ArgumentError(f"{option}The file has no column {unknown[0]!r}: it has {columns}.")
     return list(named)
 
 
@@ -180,7 +180,7 @@ def _answers(given: Mapping[str, Any], draft: Draft, asker: Asker | None, option
                 draft.planned(answers | answer)
             draft.job(answers | answer)
         except PkdpError as error:
-            words = message_of(error, options).removeprefix("--period: ")
+            words = message_of(error, options)
             again = "" if "period" not in answer else "\nName another column."
             if again and whole.table.format != "parquet":
                 again = (

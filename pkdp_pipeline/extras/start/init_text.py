@@ -30,6 +30,7 @@ from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.model.period import Every
 from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.wording import reason_of
 
 DAYS = ("date", "timestamp", "instant")
 EVERY = get_args(Every)
@@ -87,8 +88,8 @@ class Draft:
                 self._jobs[text] = read_job(text, self.place)
             return self._jobs[text]
         except ConfigError as error:
-            wrong = str(error).partition(" cannot be used:\n")[2]  # there is no such file yet
-        raise ConfigError(wrong.strip())
+            wrong = reason_of(error)  # there is no such file yet
+        raise ConfigError(wrong)
 
     def dates(self, answers: Mapping[str, Any]) -> tuple[date | None, date | None]:
         """Return the oldest and the newest date in the file; a `PkdpError` where they cannot be read as dates."""
@@ -102,7 +103,7 @@ class Draft:
             turned = other_order(getattr(job.source, "date_format", None))
             order = "" if turned is None else f", write {turned} where that is the order of day and month"
             raise ArgumentError(
-                f"--period: the newest date in column {column!r} lies in the future, so that no row says which periods "
+                f"the newest date in column {column!r} lies in the future, so that no row says which periods "
                 f"are complete: leave out rows of days to come{order}."
             )
         self._dates[column, form] = oldest, newest

@@ -33,7 +33,7 @@ def csv_files(release: Release, name: str, suppressed: str | None) -> tuple[byte
     mark, table = marker(release.certificate.mechanism, suppressed), PublishedRows.of(release)
     text = io.StringIO(newline="")
     writer, texts = csv.writer(text, lineterminator="\r\n"), [_is_text(table, place) for place in range(len(table.by))]
-    writer.writerow([*map(safe, table.by), "count", *(["exact"] if table.marked else [])])
+    writer.writerow([*map(safe, table.by), table.number, *(["exact"] if table.marked else [])])
     for row in table.rows:
         shown = table.shown(row)
         exact = [] if not table.marked else ["" if shown is None else plain(row.exact)]
@@ -58,7 +58,7 @@ def _metadata(release: Release, table: PublishedRows, name: str, mark: str) -> b
         if _is_text(table, place):
             columns[-1]["null"] = [MISSING]
     count = {"datatype": "string"} if table.bands is not None else {"datatype": "integer"}
-    columns.append({"name": "count", "titles": "count", **count, "null": [mark]})
+    columns.append({"name": table.number, "titles": table.number, **count, "null": [mark]})
     if table.marked:
         columns.append({"name": "exact", "titles": "exact", "datatype": "boolean"})
     document = {

@@ -49,7 +49,7 @@ def counted(adapter, values, kind, edges):
         return dict(zip(map(canonical_key, answer.keys["value"]), answer.counts.tolist(), strict=True))
 
 
-@pytest.mark.parametrize(("adapter", "case"), spread(2, FRAMES, NUMBERS))
+@pytest.mark.parametrize(("adapter", "case"), spread(3, FRAMES, NUMBERS))
 def test_numbers(adapter, case):
     values, kind, edges = NUMBERS[case]
     if adapter.name == "spark" and case == "unsigned":
@@ -66,7 +66,7 @@ def test_numbers(adapter, case):
     assert counted(adapter, values, kind, edges) == Counter(map(name, values))
 
 
-@pytest.mark.parametrize(("adapter", "part"), spread(2, FRAMES, ["week", "month", "quarter", "year"]))
+@pytest.mark.parametrize(("adapter", "part"), spread(4, FRAMES, ["week", "month", "quarter", "year"]))
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("ns")], ids=str)
 def test_days(adapter, part, kind):
     values = DAYS if kind == pa.date32() else TIMES

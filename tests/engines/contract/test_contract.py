@@ -49,7 +49,7 @@ def held(cases):
     """
 
     def marks(number, place, adapter):
-        spare = place % 3 if adapter.name == "pandas" else (number + place) % 9
+        spare = place % 4 if adapter.name == "pandas" else (number + place) % 12
         return (*adapter.marks, *([pytest.mark.slow] if spare else []))
 
     return [

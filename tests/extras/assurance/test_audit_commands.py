@@ -47,6 +47,7 @@ def less(request):
     return dataclasses.replace(request, mechanism=dataclasses.replace(request.mechanism, k=request.mechanism.k - 1))
 
 
+@pytest.mark.slow
 def test_a_count_is_shown_on_80_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     found = run("count", "--noise", "1.0", *FEWER)

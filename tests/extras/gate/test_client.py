@@ -26,7 +26,7 @@ from pkdp_pipeline.extras.gate.records import AuditLog, add_token, verify_audit_
 from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
 from pkdp_pipeline.extras.gate.serving import bound, server
 
-pytestmark = pytest.mark.usefixtures("workers_inside", "short_grid")
+pytestmark = pytest.mark.usefixtures("workers_inside")
 
 
 class Scene:
@@ -87,6 +87,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         verify_audit_log(folder / "audit")
 
 
+@pytest.mark.slow
 def test_an_analyst_joins_what_is_released_with_what_is_hers(scene: Scene) -> None:
     with connect(scene.url, token=scene.token) as con:
         con.execute("CREATE TABLE names AS FROM (VALUES ('US', 'States'), ('NO', 'Norway')) t(country, name)")

@@ -12,7 +12,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.gate.description import describe, look_up, totals
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.policy import Policy
-from pkdp_pipeline.model.question import EACH_ROW
+from pkdp_pipeline.model.selection import EACH_ROW
 
 pytestmark = pytest.mark.usefixtures("workers_inside")
 
@@ -63,7 +63,7 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     assert "secret" not in json.dumps(told)
 
 
-@thinned(2)
+@thinned(4)
 @pytest.mark.parametrize(
     "more",
     [

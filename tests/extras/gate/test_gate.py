@@ -31,7 +31,7 @@ from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.worker import Job, Worker
 from pkdp_pipeline.ledger import Ledger
 
-pytestmark = pytest.mark.usefixtures("workers_inside", "short_grid")
+pytestmark = pytest.mark.usefixtures("workers_inside")
 
 COUNTRIES = [("US", 100), ("NO", 100), ("DE", 100)]
 REFUSED = "table 'events' cannot be read in full, so no new question about it is answered"
@@ -120,6 +120,7 @@ def test_a_domain_is_used_for_several_columns(path: Path) -> None:
         gate.ask(histogram(["country", "age"]))
 
 
+@pytest.mark.slow
 def test_a_collation_makes_no_two_people_one_and_chooses_none(tmp_path: Path) -> None:
     path = tmp_path / "collated.duckdb"
     with duckdb.connect(str(path)) as connection:
@@ -252,6 +253,7 @@ def test_analysts_choose_how_counts_are_shown_but_not_from_which_on(path: Path, 
             gate.ask(histogram(display={"round": 30}))
 
 
+@pytest.mark.slow
 def test_small_counts_are_noised_and_the_analyst_sees_which(path: Path, tmp_path: Path) -> None:
     rules = policy(budget=PARTIAL, ledger=tmp_path / "ledger.sqlite", period="2020")
     with Gate(path, policy=rules) as gate, gate.connect() as con:
@@ -640,6 +642,7 @@ def session(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> subpr
     return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
 
 
+@pytest.mark.slow
 def test_a_process_ends_without_complaints(session: subprocess.CompletedProcess[str]) -> None:
     assert session.stdout.splitlines() == [str(COUNTRIES)]
     assert session.stderr == ""

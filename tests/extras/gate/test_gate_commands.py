@@ -32,6 +32,8 @@ from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.release import Release, read_release
 
 ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.whole_curves
 POLICY = """
 ledger = "ledger.sqlite"
 period = "2013-01-02"

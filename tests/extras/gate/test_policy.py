@@ -17,7 +17,7 @@ from pkdp_pipeline.extras.gate.description import threshold_warnings
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.policy import Policy
 
-pytestmark = pytest.mark.usefixtures("workers_inside", "short_grid")
+pytestmark = pytest.mark.usefixtures("workers_inside")
 
 
 def table(**further: Any) -> dict[str, Any]:

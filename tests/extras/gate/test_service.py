@@ -21,7 +21,7 @@ from pkdp_pipeline.extras.gate.records import AuditLog, add_token, verify_audit_
 from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
 from pkdp_pipeline.releases.release import Release
 
-pytestmark = pytest.mark.usefixtures("workers_inside")
+pytestmark = [pytest.mark.usefixtures("workers_inside"), pytest.mark.whole_curves]
 
 QUESTION = {"table": "events", "histogram": "country", "k": 20}
 BODY = json.dumps(QUESTION).encode()

@@ -104,6 +104,7 @@ def test_limits_and_sensitivity_are_the_librarys():
         assert f"{one.words} {epsilon} {rounded_up(one.delta_at_one)}" in shown
 
 
+@pytest.mark.slow
 def test_the_smallest_unknown_is_the_librarys():
     least = smallest_unknown(pkdp.Count(), pkdp.AttackerModel(p_max=0.6, p_min=0.3), epsilon=1.0, delta=1e-6)
     assert plan(*BOX, "--no-noise", "--no-curves")["limits"] == [{"field": "unknown", "declared": 200, "limit": least}]
@@ -131,6 +132,7 @@ def short() -> dict:
     return made
 
 
+@pytest.mark.slow
 def test_members_of_the_json_cannot_be_missing(short):
     for path in paths(short):
         without = copy.deepcopy(short)
@@ -138,6 +140,7 @@ def test_members_of_the_json_cannot_be_missing(short):
         assert not VALIDATOR.is_valid(without), path
 
 
+@pytest.mark.slow
 def test_members_of_the_json_cannot_be_invented(short):
     for path in {path[:-1] for path in paths(short)}:
         more = copy.deepcopy(short)

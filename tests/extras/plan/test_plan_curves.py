@@ -55,6 +55,7 @@ def test_what_holds_against_anyone_has_no_curves():
     assert curves(planned(ONCE).choosing(3)) == ()
 
 
+@pytest.mark.slow
 def test_what_takes_long_depends_on_theorem_and_size():
     passive = pkdp.AttackerModel(p_max=0.1, known=1)
     several = Question(kind="histogram", attacker=passive, epsilon=4.0, delta=1e-6, days=2, evidence=HABITS)

@@ -18,8 +18,6 @@ from pkdp_pipeline.cli.main import app
 from pkdp_pipeline.extras.plan import changes
 from pkdp_pipeline.schemas import schema
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 VALID = jsonschema.Draft202012Validator(schema("plan_job"), format_checker=jsonschema.FormatChecker())
 HABITS = (
     'budget = { epsilon = 1.5, delta = 1e-6, part = "partial_knowledge" }\n'
@@ -88,7 +86,7 @@ def test_what_cannot_be_run_yet_is_said_where_it_is_planned_ahead(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def refused(tmp_path_factory, short_grid):
+def refused(tmp_path_factory):
     """What is printed about a refused job whose source has a password, the job, and the changed file."""
     folder = tmp_path_factory.mktemp("refused")
     path, new = written(folder), folder / "new.toml"
@@ -142,6 +140,7 @@ def test_the_json_is_what_its_schema_describes(tmp_path, without_threshold, term
         assert told["tried_days"] == 3
 
 
+@pytest.mark.slow
 def test_a_target_may_be_asked_for(tmp_path):
     path = written(tmp_path, k=60)
     assert plan(path, "--date", "2020-01-01", "--epsilon", 1).exit_code == 0

@@ -23,8 +23,6 @@ from pkdp_pipeline.extras.start.dialogue import Asker
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.job import read_job
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 VISITS = "person;Stadt/Ort;tag\n" + "".join(f"p{number};Köln;02.02.2025\n" for number in range(60))
 CSV = ["--delimiter", ";", "--encoding", "windows-1252", "--date-format", "%d.%m.%Y"]
 EXACT = ["--unit", "person", "--period", "tag", "--by", "Stadt/Ort", "--p-max", "20%", "--known", "3"]
@@ -125,6 +123,7 @@ def test_cells_of_several_columns_have_the_kinds_of_their_columns(folder):
     assert tomllib.loads(Path("visits.toml").read_text(encoding="utf-8")) == job
 
 
+@pytest.mark.slow
 def test_evidence_lets_noise_add_up_to_less_and_each_job_has_a_folder(folder):
     (folder / "other.csv").write_text(VISITS, encoding="windows-1252")
     assert run("init", "besuche.csv", *CSV, *NOISED, "--evidence", "once_per_unit").exit_code == 0
@@ -214,6 +213,7 @@ def test_a_budget_is_an_epsilon_and_no_probability(folder, typed):
     assert run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0", "--force").exit_code in (2, 4)
 
 
+@pytest.mark.slow
 def test_the_choices_of_evidence_are_explained_in_the_words_of_the_period(folder, typed):
     rows = "".join(f"2025-03-{day:02},p{day},x\n" for day in range(3, 28))
     (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
@@ -345,6 +345,7 @@ def test_where_one_period_is_all_there_is_the_check_waits_as_a_comment(folder):
     assert "checks" in tomllib.loads(Path("now.toml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_months_are_read_where_the_form_says_so(folder):
     (folder / "registry.csv").write_text("id,month\n1,2025-01\n2,2025-02\n", encoding="utf-8")
     how = ["init", "registry.csv", "--unit", "id", "--period", "month", "--noise", "1"]
@@ -504,6 +505,7 @@ def test_the_machines_zone_is_written_and_times_are_read_as_they_are_written(fol
     assert run("run", "log.toml", "--date", "2025-03-05").exit_code == 0
 
 
+@pytest.mark.slow
 def test_two_jobs_of_one_file_have_folders_of_their_own_and_one_ledger(folder):
     for name in ("a", "b"):
         by = ["--by", "Stadt/Ort"] if name == "a" else []

@@ -113,6 +113,7 @@ def test_evidence_says_how_far_and_for_which_lives():
     assert pkdp.CountingQueries.over({"a": [1]}, {"none": []}).evidence().changes == 1
 
 
+@pytest.mark.slow
 def test_many_records_are_compared_quickly_and_exactly():
     rng = np.random.default_rng(4)
     domain = {"a": range(40), "b": range(40), "c": range(20)}

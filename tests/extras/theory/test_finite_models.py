@@ -98,7 +98,7 @@ def sets_that_serve(model, secret, known):
     return served
 
 
-@examples(quick=30, full=2000)
+@examples(quick=15, full=2000)
 def test_acceptable_and_knows_more_are_their_definitions(examples):
     @settings(max_examples=examples)
     @given(st.data())
@@ -160,7 +160,7 @@ def pushed(law, part):
     return sums
 
 
-@examples(quick=30, full=2000)
+@examples(quick=15, full=2000)
 def test_the_loss_is_the_sum_of_losses_and_dependences(examples):
     outputs = list(product((0, 1), (0, 1), (0, 1, 2)))
 
@@ -187,7 +187,7 @@ def test_the_loss_is_the_sum_of_losses_and_dependences(examples):
 # Definition 18 and Theorem 6 ---------------------------------------------------------------------------------------
 
 
-@examples(quick=12, full=300)
+@examples(quick=6, full=300)
 def test_what_is_computed_is_the_dependence_there_is_and_the_total_holds(examples):
     @settings(max_examples=examples)
     @given(st.sampled_from([2, 2, 3]), st.data(), st.sampled_from([0.0, 0.02, 0.2]))
@@ -292,7 +292,7 @@ def closeness(law):
     return max(max(ratio, 1 / ratio) for ratio in ratios)
 
 
-@examples(quick=15, full=500)
+@examples(quick=8, full=500)
 def test_example_9_any_number_of_people_stay_below_four_times_c(examples):
     @settings(max_examples=examples)
     @given(people_of(2, 4), st.sampled_from([(None, None), (None, 2), (2, 2), (3, None)]))

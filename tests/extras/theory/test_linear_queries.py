@@ -81,7 +81,7 @@ def test_whatever_the_known_people_answer_the_divergence_is_the_same(seed):
 # What holds
 
 
-@examples(quick=25, full=2_000)
+@examples(quick=13, full=2_000)
 def test_a_sum_with_public_weights_tells_no_more_than_a_count_of_the_targets_own_class(examples):
     rng = np.random.default_rng(11)
     closest = Fraction(0)

@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import is_ours
-from pkdp_pipeline.certificates.differences import REWORDED, Difference, described, is_word, outcome_of
+from pkdp_pipeline.certificates.codec import REWORDED, Difference, described, is_ours, is_word, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.certificates.sentences import OWN_CAVEATS
 from pkdp_pipeline.errors import PkdpError, TemporaryError

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import is_ours
-from pkdp_pipeline.certificates.differences import differences
+from pkdp_pipeline.certificates.codec import differences, is_ours
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
 from pkdp_pipeline.extras.assurance.verification.claims import (

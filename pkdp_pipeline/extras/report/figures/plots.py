@@ -249,7 +249,7 @@ def draw_counts(
     narrow = is_narrow(axes)
     counts = table.counts[: fitting(len(table.counts), MAX_ROWS)]
     left_out = len(table.counts) - len(counts) + table.more
-    title = "published count"
+    title = f"published {table.number}"
     if left_out:
         title += f"  ({left_out:,} more rows are not drawn)"
     dress(axes, x=title, y=literal(" / ".join(table.columns)), rules="x")
@@ -257,7 +257,7 @@ def draw_counts(
     low, high = min([0, *published.values()]), max([0, *published.values(), k or 0])
     span = (high - low) or 1
     put_ticks(axes.xaxis, 4 if narrow else 7, counts=True)
-    names = [shortened(" / ".join(key) or "count", 18 if narrow else 34) for key in table.keys[: len(counts)]]
+    names = [shortened(" / ".join(key) or table.number, 18 if narrow else 34) for key in table.keys[: len(counts)]]
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", labelcolor=style.INK)
     axes.set_xlim(low - (0.14 * span if low < 0 else 0.0), high + 0.14 * span)
@@ -319,10 +319,10 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
     known = np.isfinite(values)
     drawn = drawn_cells(series)
     left_out = len(series.cells) - len(drawn) + series.more_cells
-    title = "period"
+    title, label = "period", f"published {series.number}"
     if left_out:
         title += f"  ({left_out:,} more {'cell is' if left_out == 1 else 'cells are'} not drawn)"
-    dress(axes, x=title, y="published count")
+    dress(axes, x=title, y=label)
     places, is_dated = put_periods(axes, series.periods)
     put_ticks(axes.yaxis, 6, counts=True)
     if not drawn:
@@ -330,7 +330,7 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
         return
     low, high = float(np.nanmin(values[:, drawn])), float(np.nanmax(values[:, drawn]))
     if low > _CUT_AXIS_SHARE * high:
-        axes.set_title(f"published count ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
+        axes.set_title(f"{label} ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
     else:
         low, high = min(0.0, low), max(0.0, high) or 1.0
     room = 0.08 * (high - low or high)

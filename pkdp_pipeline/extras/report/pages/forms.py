@@ -95,7 +95,8 @@ def _written(kind: Any, value: Any) -> Any:
                 del document["about"]
             return {"schema": SCHEMA, **document}
         if kind in (PublishedTable, Series):
-            document = {name: of for name, of in document.items() if of is not None or name not in ("exact", "bands")}
+            usual = {"exact": None, "bands": None, "number": "count"}
+            document = {name: of for name, of in document.items() if name not in usual or of != usual[name]}
         if kind is Point:
             del document["at_one"]
         if kind is Statement:

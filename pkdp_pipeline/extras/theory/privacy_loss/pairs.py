@@ -15,13 +15,15 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import Losses, NoiseLosses, PairLosses, ProfileLosses, directions
+from pkdp_pipeline.composition.loss_laws import directions, on_grid
 from pkdp_pipeline.composition.sums import NoiseTotal, WorstMaximum, first_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.theory.numbers import ball_of, read_epsilon, read_law, read_number
 from pkdp_pipeline.extras.theory.privacy_loss.side import LossSide, thinned
 from pkdp_pipeline.model.arguments import positive_real
 from pkdp_pipeline.theorems import Bound, Protects, WorstCase
+from pkdp_pipeline.theorems.hull import ProfileLosses
+from pkdp_pipeline.theorems.losses import Losses, NoiseLosses, PairLosses
 from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -59,17 +61,15 @@ def _sides(bounds: tuple[Bound, ...], protects: Protects) -> tuple[LossSide, Los
 
 
 def _side(law: Losses) -> LossSide:
-    if isinstance(law, PairLosses) and law.known == 0:
-        return LossSide.of_masses(*law.atoms())
     if isinstance(law, NoiseLosses):
         return noise_side([(law.noise, law.cells)])
-    if isinstance(law, ProfileLosses):
-        counts = _noisy_counts(law.bounds[0]) if len(law.bounds) == 1 else None
-        if counts is not None and sum(times for _, times in counts) <= MAX_COUNTS:
-            return noise_side(counts)
+    counts = _noisy_counts(law.bounds[0]) if isinstance(law, ProfileLosses) and len(law.bounds) == 1 else None
+    if counts is not None and sum(times for _, times in counts) <= MAX_COUNTS:
+        return noise_side(counts)
+    if isinstance(law, ProfileLosses) or (isinstance(law, PairLosses) and law.known == 0):
         return LossSide.of_masses(*law.atoms())
     step = max(_MIN_STEP, _RELATIVE_STEP * law.spread())
-    grid = law.on_grid(step)
+    grid = on_grid(law, step)
     cells = np.arange(max(1, grid.start), grid.last + 1, dtype=np.float64)
     masses = grid.masses[max(1, grid.start) - grid.start :]
     return LossSide.of_masses(np.nextafter(cells * step, np.inf), masses, grid.infinite)

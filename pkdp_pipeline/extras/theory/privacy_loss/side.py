@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import smallest_epsilon
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 
 _MAX_ATOMS = 16_384

@@ -63,19 +63,19 @@ def k_of_a_count_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_the_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(applied, "add_noise", lambda counts, noise: noised(counts, GeometricNoise(2 * noise.epsilon)))
+    patch.setattr(applied, "add_noise", lambda counts, noise, *_: noised(counts, GeometricNoise(2 * noise.epsilon)))
 
 
 def epsilon_for_the_scale(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("pkdp_pipeline.releases.draws.noise_scale", lambda noise: noise.epsilon)
+    patch.setattr("pkdp_pipeline.releases.draws.noise_scale", lambda noise, *_: noise.epsilon)
 
 
 def no_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(applied, "add_noise", lambda counts, noise: list(counts))
+    patch.setattr(applied, "add_noise", lambda counts, noise, *_: list(counts))
 
 
 def one_noise_for_all_cells(patch: pytest.MonkeyPatch) -> None:
-    def same(counts, noise):
+    def same(counts, noise, *_):
         (drawn,) = noised([0], noise)
         return [count + drawn for count in counts]
 

@@ -25,7 +25,7 @@ def checked(path, **asked):
     return found
 
 
-@thinned(3)
+@thinned(5)
 @pytest.mark.parametrize("theorem", one_in(2, MADE))
 def test_every_kind_of_certificate_passes(tmp_path, theorem):
     found = checked(written(tmp_path, certificate(theorem).to_json()))

@@ -58,7 +58,7 @@ GENUINE = [
 
 
 # With the ledger all is checked that is checked without it.
-@thinned(3)
+@thinned(4)
 @pytest.mark.parametrize(
     ("kind", "day", "audience", "with_ledger"),
     [*((*case, True) for case in GENUINE), *one_in(4, [(*case, False) for case in GENUINE])],

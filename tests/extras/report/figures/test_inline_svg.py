@@ -118,27 +118,39 @@ def test_names_of_cells_are_written_as_they_are():
     assert {name for (name,) in NAMES} <= set(shown)
 
 
-@pytest.fixture
-def in_two_processes():
-    """The same picture, as drawn here and in another process."""
-    asked = (
-        "from types import SimpleNamespace\nfrom pkdp_pipeline.extras.report import figures\n"
-        "marks = dict(exact=None, bands=None)\n"
-        "table = SimpleNamespace(columns=('a',), keys=(('x',), ('y',)), counts=(5, None), more=0, **marks)\n"
-        "made = figures.inline_svg(lambda axes: figures.draw_counts(table, 4, axes), name='a', title='t',"
-        " description='d', width=720, height=400)"
+PICTURE = (
+    "from types import SimpleNamespace\nfrom pkdp_pipeline.extras.report import figures\n"
+    "marks = dict(exact=None, bands=None)\n"
+    "table = SimpleNamespace(columns=('a',), keys=(('x',), ('y',)), counts=(5, None), more=0, **marks)\n"
+    "made = figures.inline_svg(lambda axes: figures.draw_counts(table, 4, axes), name='a', title='t',"
+    " description='d', width=720, height=400)\n"
+)
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """What a process of its own ended with that draws, and looks whether anything global changes."""
+    program = (
+        "import sys, matplotlib as mpl; before = dict(mpl.rcParams); backend = mpl.rcParams._get('backend')\n"
+        f"{PICTURE}import pkdp_pipeline as pkdp\n"
+        "pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5)).plot()._repr_png_()\n"
+        "assert mpl.rcParams._get('backend') == backend, 'backend'\n"
+        "assert before == dict(mpl.rcParams), 'rcParams'\n"
+        "import matplotlib.pyplot as plt; assert plt.get_fignums() == []\n"
+        "sys.stdout.buffer.write(made.encode())"
     )
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+
+def test_nothing_global_changes(elsewhere):
+    assert elsewhere.returncode == 0, elsewhere.stderr
+
+
+def test_the_bytes_are_the_same_in_every_process(elsewhere):
     here: dict[str, object] = {}
-    exec(asked, here)
-    script = f"{asked}\nimport sys; sys.stdout.buffer.write(made.encode())"
-    elsewhere = subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE).stdout
-    return here["made"], elsewhere
-
-
-def test_the_bytes_are_the_same_in_every_process(in_two_processes):
-    here, elsewhere = in_two_processes
-    assert elsewhere.decode() == here
-    assert elsewhere.startswith(b"<svg")
+    exec(PICTURE, here)
+    assert elsewhere.stdout == here["made"]
+    assert elsewhere.stdout.startswith("<svg")
 
 
 def test_the_callers_settings_change_nothing_and_stay():

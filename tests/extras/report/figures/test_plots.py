@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import matplotlib as mpl
@@ -45,6 +44,7 @@ def test_a_certificate_is_plotted(certificate):
     assert drawn(certificate.plot(delta=1e-9), "mark").get_data() == ([certificate.epsilon(1e-9)], [1e-9])
 
 
+@pytest.mark.slow
 def test_a_composed_certificate_is_plotted(certificate):
     total = pkdp.compose([certificate] * 2, pkdp.IndependentGivenHabits())
     assert drawn(total.plot(), "mark").get_data() == ([total.epsilon(1e-6)], [1e-6])
@@ -98,34 +98,13 @@ def test_a_notebook_shows_the_picture_without_pyplot(certificate):
     assert details["image/png"]["width"] == 768
 
 
+@pytest.mark.slow
 def test_a_plot_is_saved(certificate, tmp_path):
     figure = certificate.plot().figure
     for kind in ("png", "svg", "pdf"):
         figure.savefig(tmp_path / f"guarantee.{kind}")
         assert (tmp_path / f"guarantee.{kind}").stat().st_size > 3000
     assert mpl.colors.to_hex(figure.get_facecolor()) == SURFACE
-
-
-@pytest.fixture
-def in_a_process():
-    """What a process of its own ended with that draws and looks whether anything global changes."""
-    asked = (
-        "import matplotlib as mpl; before = dict(mpl.rcParams); backend = mpl.rcParams._get('backend')\n"
-        "import pkdp_pipeline as pkdp\n"
-        "from pkdp_pipeline.extras.report.figures import inline_svg\n"
-        "certificate = pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5))\n"
-        "axes = certificate.plot(); axes._repr_png_()\n"
-        "def draw(axes): certificate.plot(ax=axes)\n"
-        "inline_svg(draw, name='a', title='t', description='d', width=400, height=300)\n"
-        "assert mpl.rcParams._get('backend') == backend, 'backend'\n"
-        "assert before == dict(mpl.rcParams), 'rcParams'\n"
-        "import matplotlib.pyplot as plt; assert plt.get_fignums() == []\n"
-    )
-    return subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
-
-
-def test_nothing_global_changes(in_a_process):
-    assert in_a_process.returncode == 0, in_a_process.stderr
 
 
 def test_without_matplotlib_the_extra_is_named(certificate, monkeypatch):

@@ -26,12 +26,12 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise
 from pkdp_pipeline.releases.publish import Publication
 
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("short_grid")]
+pytestmark = pytest.mark.xdist_group("report")
 ROOM = Path(module.__file__).parent
 
 
 @pytest.fixture(scope="module", autouse=True)
-def examples(short_grid):
+def examples():
     """Gather the reports of examples before they are looked at."""
     for report in (day_report, noisy_report, year_report):
         report()
@@ -547,6 +547,7 @@ def test_a_report_changes_nothing(job, tmp_path):
         assert len(list(ledger.entries())) == 1
 
 
+@pytest.mark.slow
 def test_equal_ledgers_have_equal_reports(job):
     read = job()
     backfill(read, *dates(2))

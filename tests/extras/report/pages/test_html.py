@@ -28,12 +28,12 @@ from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, attackers, l
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.model.wording import rounded_up
 
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("short_grid")]
+pytestmark = pytest.mark.xdist_group("report")
 every_report = pytest.mark.parametrize("name", [name for name in REPORTS if name != "auditor"])
 
 
 @pytest.fixture(scope="module", autouse=True)
-def pages(short_grid):
+def pages():
     """Gather the reports and draw their pages before they are looked at."""
     for name in REPORTS.keys() - {"auditor"}:
         page(name)

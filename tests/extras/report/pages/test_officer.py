@@ -21,12 +21,12 @@ from pkdp_pipeline.extras.report.pages.officer import _Words, sections
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED
 from pkdp_pipeline.extras.report.statement import Statement
 
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("short_grid")]
+pytestmark = pytest.mark.xdist_group("report")
 every_report = pytest.mark.parametrize("report", [clinic_report, hostile_report, noisy_report, year_report])
 
 
 @pytest.fixture(scope="module", autouse=True)
-def reports(short_grid):
+def reports():
     """Gather the reports before they are looked at."""
     for report in (clinic_report, hostile_report, noisy_report, year_report):
         report()
@@ -185,6 +185,7 @@ def test_names_are_text():
     assert "<b>bold" not in text
 
 
+@pytest.mark.slow
 def test_verify_makes_the_pages_again(tmp_path, monkeypatch):
     # What attackers learn is tried in tests of its own.
     monkeypatch.setattr(import_module(verify.__module__), "attack_claims", lambda *_: ())

@@ -223,6 +223,7 @@ def test_a_run_and_a_backfill_name_their_reports_and_so_do_their_dry_runs(job_fi
     assert (out / "report.html").read_text(encoding="utf-8") == "page"
 
 
+@pytest.mark.slow
 def test_a_backfill_whose_report_cannot_be_drawn_has_published_and_says_so(job_file, monkeypatch):
     def render(report, form):
         raise ValueError

@@ -31,7 +31,7 @@ CERTIFICATES = jsonschema.Draft202012Validator(
     json.loads((SCHEMAS / "certificate.v1.json").read_text(encoding="utf-8"))
 )
 OPENED = ("table", "thead", "tbody", "tr", "td", "th", "heading", "paragraph", "bullet_list", "list_item")
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("short_grid")]
+pytestmark = pytest.mark.xdist_group("report")
 
 
 @pytest.fixture(params=REPORTS)

@@ -94,6 +94,7 @@ def test_a_backfill_that_publishes_nothing_reports_nothing(job, drawn):
     assert not report_place(read, None).exists()
 
 
+@pytest.mark.slow
 def test_a_session_reports_each_date_and_everything_when_asked(job, drawn):
     read = job(REPORTING)
     with JobSession(read) as session:
@@ -142,6 +143,7 @@ def test_what_cannot_be_written_is_published_and_charged_once(job, drawn, monkey
     assert len(ids(read)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_without_a_stand_in_writes_a_page(job):
     result = run_job(job(REPORTING), DAY)

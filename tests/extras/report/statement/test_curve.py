@@ -33,7 +33,7 @@ CERTIFICATES = {
 @pytest.fixture(params=CERTIFICATES, scope="module", name="both")
 def _both(request):
     certificate = CERTIFICATES[request.param]
-    return certificate, GuaranteeCurve.of(certificate)
+    return certificate, GuaranteeCurve.of(certificate, points=61)
 
 
 @thinned(3)

@@ -356,6 +356,7 @@ def test_nothing_published_is_safe_from_anyone():
     assert knowledge_curves(pkdp.compose([])) == ()
 
 
+@pytest.mark.slow
 def test_a_curve_of_fewer_points_says_the_same():
     certificate = pkdp.certify(pkdp.Histogram(k=24), pkdp.AttackerModel(p_max=0.2))
     for fine, coarse in zip(knowledge_curves(certificate), knowledge_curves(certificate, points=12), strict=True):

@@ -110,7 +110,7 @@ def test_different_noise_adds_up():
         assert apart * (1.0 - 1e-12) <= total.renyi(alpha) <= apart * (1.0 + 2e-3)
 
 
-@examples(quick=2, full=500)
+@examples(quick=1, full=500)
 def test_small_products_of_noise_are_exact(examples):
     @settings(max_examples=examples)
     @given(noise=st.lists(st.sampled_from([0.25, 0.3, 1.0, 2.0]), min_size=1, max_size=5), epsilon=st.floats(0.0, 3.0))
@@ -149,7 +149,7 @@ def test_thresholds_are_read_as_their_waiting_times(k, p, unknown_max):
     assert loss.approximately_zero_concentrated(0.5 * p ** (k - 1)) == math.inf
 
 
-@examples(quick=2, full=120)
+@examples(quick=1, full=120)
 def test_thresholded_counts_of_declared_attackers_stay_below(examples):
     @settings(max_examples=examples)
     @given(k=st.integers(2, 7), p=st.sampled_from([0.1, 0.3, 0.5]), people=st.integers(0, 14), epsilon=st.floats(0, 2))

@@ -102,7 +102,7 @@ def information(laws, prior):
         return total
 
 
-@examples(quick=6, full=400)
+@examples(quick=3, full=400)
 def test_information_is_never_above_what_is_converted(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), shares=st.lists(st.integers(1, 9), min_size=2, max_size=2), epsilon=st.floats(0.0, 3.0))
@@ -170,7 +170,7 @@ def test_relaxed_privacy_is_what_is_left_and_what_was_left_out():
     assert conversions.relaxed_to_approximate(0.7, 0.0, 0.7) == (0.0, 1.0)
 
 
-@examples(quick=4, full=150)
+@examples(quick=2, full=150)
 def test_what_is_converted_holds(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), alpha=st.floats(1.05, 40.0), delta=st.floats(1e-9, 0.5), epsilon=st.floats(0.0, 2.5))

@@ -37,7 +37,7 @@ TRANSFERABLE = {
 }
 
 
-@examples(quick=6, full=200)
+@examples(quick=3, full=200)
 def test_orders_of_the_definitions(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), low=st.floats(1.0001, 20.0), more=st.floats(0.01, 20.0), epsilon=st.floats(0.0, 3.0))
@@ -67,7 +67,7 @@ def test_orders_of_the_definitions(examples):
     check()
 
 
-@examples(quick=10, full=500)
+@examples(quick=5, full=500)
 def test_limits_agree(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(positive=True))
@@ -84,7 +84,7 @@ def test_limits_agree(examples):
 
 @thinned(3)
 @pytest.mark.parametrize("name", TRANSFERABLE)
-@examples(quick=7, full=150)
+@examples(quick=4, full=150)
 def test_putting_outcomes_together_never_tells_more(examples, name):
     reading = TRANSFERABLE[name]
 
@@ -97,7 +97,7 @@ def test_putting_outcomes_together_never_tells_more(examples, name):
     check()
 
 
-@examples(quick=6, full=200)
+@examples(quick=3, full=200)
 def test_what_a_dominating_pair_says_holds_for_all_that_it_dominates(examples):
     @settings(max_examples=examples)
     @given(
@@ -146,7 +146,7 @@ def test_putting_outcomes_together_can_make_a_loss_stray_farther():
     assert less.pair_mean_concentrated()[1] <= dominating.mean_concentrated()[1]
 
 
-@examples(quick=10, full=1000)
+@examples(quick=5, full=1000)
 def test_no_better_bound_on_large_losses_follows(examples):
     """Put the outcomes with the largest losses together, one of them in part: the bound is attained."""
 
@@ -166,7 +166,7 @@ def test_no_better_bound_on_large_losses_follows(examples):
     check()
 
 
-@examples(quick=7, full=150)
+@examples(quick=4, full=150)
 def test_independent_releases_add_up(examples):
     @settings(max_examples=examples)
     @given(one=pairs(), other=pairs(), alpha=st.floats(1.001, 30.0))
@@ -184,7 +184,7 @@ def test_independent_releases_add_up(examples):
     check()
 
 
-@examples(quick=7, full=150)
+@examples(quick=4, full=150)
 def test_mixtures_tell_no_more_than_their_parts_on_average(examples):
     @settings(max_examples=examples)
     @given(weights=st.lists(st.integers(0, 20), min_size=16, max_size=16), share=st.fractions(0, 1, max_denominator=20))
@@ -205,7 +205,7 @@ def test_mixtures_tell_no_more_than_their_parts_on_average(examples):
     check()
 
 
-@examples(quick=10, full=500)
+@examples(quick=5, full=500)
 def test_the_orders_are_those_of_the_reversed_pair(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), epsilon=st.floats(0.0, 2.0))

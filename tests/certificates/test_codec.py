@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pkdp_pipeline.certificates.differences import SEARCHED, differences, outcome_of
+from pkdp_pipeline.certificates.codec import SEARCHED, differences, outcome_of
 from pkdp_pipeline.model.wording import Worded
 
 

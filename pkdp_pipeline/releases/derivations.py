@@ -42,7 +42,9 @@ def weighted(
     if not isinstance(weights, Mapping) or len(weights) != 1 or not isinstance(next(iter(weights.values())), Mapping):
         raise ArgumentError(
             'weights must name one by-column and the weight of each of its values: {"stratum": {"A": 1.5, "B": 0.8}}. '
-            "They are fixed beforehand; weights that depend on a person's own record are not: publish by that column."
+            "They are fixed beforehand. A weight in a person's own record, a column of the data, tells of it as any "
+            "value does: publish counts by the stratum that it follows from, or by groups of it, as pkdp.bins, and "
+            "weight these."
         )
     ((column, given),) = weights.items()
     names = by_names(table, by)
@@ -345,6 +347,7 @@ class Derivations:
         margins: bool | str = False,
         suppressed: str | None = None,
         totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame] = (),
+        weights: Mapping[str, Mapping[Any, float]] | None = None,
     ) -> pd.DataFrame:
         """Return the table as offices print it, some by-columns down and some across; nothing is charged.
 
@@ -360,6 +363,8 @@ class Derivations:
         totals : Release, pandas.DataFrame or sequence of them, optional
             Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
             from all of them together, as intervals.
+        weights : mapping of str to mapping, optional
+            Public weights of one by-column's values, as in `weighted`: cells and margins are weighted totals.
 
         Returns
         -------
@@ -376,7 +381,7 @@ class Derivations:
             count, or names another number than k; or as in `within`.
         """
         table: pd.DataFrame = view("tables.crosstab")(
-            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals
+            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals, weights=weights
         )
         return table
 

@@ -107,7 +107,7 @@ LINES = {
     "engines": 2_396,
     # Marks and displayed numbers in the public table; estimates, weighted totals; what totals tell together (49).
     # Sums: a question with parameters of its own (40), means with their intervals (80), words (35). Weights (11).
-    "releases": 2_055,
+    "releases": 2_061,
     # Sums: a macro, and their keys (26).
     "sql": 1_428,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
@@ -356,7 +356,7 @@ def test_the_house_stays_within_its_lines():
 #: functions; and in which a job's period does, of Parquet, into a ledger. A reader of either has so many to open.
 #: Sums have their curve, and noise is declared in a module of its own, which every question asks; their statements,
 #: the function and its means; what all functions of frames share, and what engines are asked, without the question.
-MODULE_LIMITS = {"of the package": 319, "loaded by a histogram": 122, "run by a histogram": 44, "run by a job": 73}
+MODULE_LIMITS = {"of the package": 321, "loaded by a histogram": 122, "run by a histogram": 44, "run by a job": 73}
 
 
 def modules_run(program: Callable[[], object]) -> set[str]:
@@ -886,7 +886,7 @@ def test_a_declaration_is_spelled_once():
     for declared, own, most in (
         # What becomes of a stronger attacker, and what a theorem rests on.
         ((pkdp.AttackerModel,), "model/attacker.py", 3),
-        # Calls, and what they share; SQL's keys and a job's, in their own forms; what is permitted, or audited.
+        # Calls, which are written out; keys of SQL and of jobs, in forms of their own; what a gate permits; an audit.
         ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 7),
     ):
         names = {field.name for kind in declared for field in fields(kind)}

@@ -129,7 +129,8 @@ LINES = {
     "extras/gate": 1_742,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
-    "extras/plan": 2_349,
+    # Bounds of sums against their error (44).
+    "extras/plan": 2_393,
     # Sums are called sums (7).
     "extras/report": 3_780,
     # With the dialogue of `init`, the only one there is (175), which cli had. Groups are given and offered (56).
@@ -352,7 +353,7 @@ def test_the_house_stays_within_its_lines():
 #: functions; and in which a job's period does, of Parquet, into a ledger. A reader of either has so many to open.
 #: Sums have their curve, and noise is declared in a module of its own, which every question asks; their statements,
 #: the function and its means; what all functions of frames share, and what engines are asked, without the question.
-MODULE_LIMITS = {"of the package": 321, "loaded by a histogram": 122, "run by a histogram": 44, "run by a job": 74}
+MODULE_LIMITS = {"of the package": 322, "loaded by a histogram": 122, "run by a histogram": 44, "run by a job": 74}
 
 
 def modules_run(program: Callable[[], object]) -> set[str]:

@@ -374,7 +374,8 @@ def job_text(file: Path) -> str:
     return text_of(file, f"the job file {str(file)!r}")
 
 
-_NEWER = dict.fromkeys(("display", "sampled", "suppressed", "margins", "sum", "bounds")) | {"below": "suppress"}
+_NEWER = dict.fromkeys(("display", "sampled", "suppressed", "margins", "sum", "bounds", "checked_on"))
+_NEWER |= {"below": "suppress"}
 """Keys that jobs of the first form had not: as they are where nobody writes them, they are no part of its hash."""
 
 

@@ -11,14 +11,15 @@ from itertools import pairwise, product
 from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.keys import Key, sort_rank
 from pkdp_pipeline.model.predicate import Condition
+from pkdp_pipeline.model.wording import listed
 
 Calendar = Literal["week", "month", "quarter", "year"]
 """The parts of the calendar that dates are grouped by; weeks are those of ISO 8601."""
 
 _MAX_EDGES = 200
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_SPELLED = re.compile(r"(.+) in groups \(.+\)", re.DOTALL)
 _NAME = re.compile(f"(under )?{_NUMBER}(?:–{_NUMBER}| or more| to under {_NUMBER})?")
 
 
@@ -99,6 +100,13 @@ class Bins:
         groups = self.edges if isinstance(self.edges, str) else ", ".join(map(repr, self.edges))
         return f"{self.column} in groups ({groups})"
 
+    @property
+    def words(self) -> str:
+        """The column and its edges, as a statement has them."""
+        if isinstance(self.edges, str):
+            return f"{self.column!r} by the {self.edges}"
+        return f"{self.column!r} from {listed(list(map(str, self.edges)))} on"
+
 
 def bins(column: str, edges: Sequence[int | float] | Calendar) -> Bins:
     """Return a by-column whose values are counted in groups, as in ``by=[pkdp.bins("age", [0, 18, 40, 65]), "sex"]``.
@@ -139,7 +147,7 @@ def _edges(edges: Any) -> tuple[int | float, ...]:
             raise ArgumentError("the edges of bins must be finite numbers, as in [0, 18, 40, 65].")
         read.append(int(number) if isinstance(number, float) and number.is_integer() else number)
     if not 1 <= len(read) <= _MAX_EDGES or any(low >= high for low, high in pairwise(read)):
-        raise ArgumentError(f"the edges of bins must rise, and be at most {_MAX_EDGES:,}.")
+        raise ArgumentError(f"the edges of bins must rise, and be from one to {_MAX_EDGES:,}.")
     return tuple(read)
 
 
@@ -162,6 +170,12 @@ def grouping(by: Sequence[str | Bins] | None) -> tuple[str, ...] | None:
     return None if by is None else tuple(entry.spelled if isinstance(entry, Bins) else entry for entry in by)
 
 
+def grouped_column(name: str) -> str | None:
+    """Return the column of a grouping's `spelled` name; None where it is another name."""
+    match = _SPELLED.fullmatch(name)
+    return None if match is None else match[1]
+
+
 def with_groups(domain: Any, groups: Iterable[Bins]) -> Any:
     """Return a domain that gives the values of columns, with the groups of those columns that it leaves out."""
     if not isinstance(domain, Mapping):
@@ -180,8 +194,10 @@ def group_order(names: Iterable[Any]) -> dict[Any, float] | None:
     return places
 
 
-def is_ordered(cells: Sequence[tuple[Key, ...]]) -> bool:
+def is_ordered(cells: Sequence[tuple[Any, ...]]) -> bool:
     """Return whether found cells are in their order; groups of a column may be in that of the values."""
+    from pkdp_pipeline.model.keys import sort_rank  # which loads NumPy
+
     columns = [group_order(key for key in column if key is not None) for column in zip(*cells, strict=True)]
     # Which columns were grouped is not known here: each that looks so is in either order.
     for orders in product(*(({}, places) if places else ({},) for places in columns)):

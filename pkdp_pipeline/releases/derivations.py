@@ -2,18 +2,81 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.arguments import positive_real
+from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, key_columns
+from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.plugins import view
+from pkdp_pipeline.releases.derived import (
+    NOBODY,
+    by_names,
+    check_adds_up,
+    check_free,
+    expected_error,
+    first_keys,
+    groups_of,
+    people_in_cells,
+)
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.ledger.sealed import Sealed
+
+
+def weighted(
+    table: pd.DataFrame,
+    mechanism: Mechanism,
+    weights: Mapping[str, Mapping[Any, float]],
+    by: str | Sequence[str],
+    *,
+    declared: bool,
+) -> pd.DataFrame:
+    """Return totals with publicly fixed weights of one by-column; see `Release.weighted`."""
+    if not isinstance(weights, Mapping) or len(weights) != 1 or not isinstance(next(iter(weights.values())), Mapping):
+        raise ArgumentError(
+            'weights must name one by-column and the weight of each of its values: {"stratum": {"A": 1.5, "B": 0.8}}. '
+            "They are fixed beforehand. A weight in a person's own record, a column of the data, tells of it as any "
+            "value does: publish counts by the stratum that it follows from, or by groups of it, as pkdp.bins, and "
+            "weight these."
+        )
+    ((column, given),) = weights.items()
+    names = by_names(table, by)
+    check_columns("weights", [column], key_columns(table.columns), "the release's key")
+    check_adds_up(mechanism)
+    check_free(names, ("weighted", "least", "most", "error"))
+    known = {canonical_key(value): positive_real("each weight", weight) for value, weight in given.items()}
+    keys = [canonical_key(value) for value in table[column].array]
+    if missing := [key for key in keys if key not in known]:
+        raise ArgumentError(f"weights has no weight for {missing[0]!r} of {column!r}: give every published value one.")
+    cells = people_in_cells(table, mechanism)
+    groups = groups_of(table, mechanism, names, declared=declared)
+    deviation = expected_error(mechanism).standard_deviation
+    totals: list[tuple[float | None, ...]] = []
+    for group in groups:
+        parts = [(known[keys[position]], cells[position]) for position in group.positions]
+        open_ = group.unlisted != NOBODY
+        published = [None if cell.published is None else weight * cell.published for weight, cell in parts]
+        most = [None if cell.most is None else weight * cell.most for weight, cell in parts]
+        totals.append(
+            (
+                None if open_ or None in published else math.fsum(value or 0.0 for value in published),
+                deviation * math.sqrt(math.fsum(weight**2 * cell.noises for weight, cell in parts)),
+                math.fsum(weight * cell.least for weight, cell in parts),
+                None if open_ or None in most else math.fsum(value or 0.0 for value in most),
+            )
+        )
+    frame = first_keys(table, names, groups)
+    for place, name in enumerate(("weighted", "error", "least", "most")):
+        if name != "error" or mechanism.noise is not None:
+            frame[name] = pd.array([total[place] for total in totals], dtype="Float64")
+    return frame
 
 
 class Derivations:
@@ -139,7 +202,7 @@ class Derivations:
         Everybody is taken to be drawn with exactly the chance `sampled`, which for the certificate is an upper bound.
         Where chances differ by stratum, use `weighted`. The interval is a normal one, and too narrow for small counts.
         """
-        from pkdp_pipeline.releases.samples import estimates
+        from pkdp_pipeline.releases.estimates import estimates
 
         sampled = self.certificate.attacker.sampled
         if not sampled:
@@ -172,8 +235,6 @@ class Derivations:
         ArgumentError
             If a published value has no weight, a weight is not above 0, or `by` names anything but by-columns.
         """
-        from pkdp_pipeline.releases.samples import weighted
-
         return self._derived(weighted, weights, by)
 
     def mean(self, counts: Derivations) -> pd.DataFrame:
@@ -201,7 +262,7 @@ class Derivations:
         -----
         The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
         """
-        from pkdp_pipeline.releases.means import check_same, means
+        from pkdp_pipeline.releases.estimates import check_same, means
 
         if not isinstance(counts, Derivations):
             raise ArgumentError(f"counts must be a release, not {type(counts).__name__}.")
@@ -286,6 +347,7 @@ class Derivations:
         margins: bool | str = False,
         suppressed: str | None = None,
         totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame] = (),
+        weights: Mapping[str, Mapping[Any, float]] | None = None,
     ) -> pd.DataFrame:
         """Return the table as offices print it, some by-columns down and some across; nothing is charged.
 
@@ -301,6 +363,8 @@ class Derivations:
         totals : Release, pandas.DataFrame or sequence of them, optional
             Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
             from all of them together, as intervals.
+        weights : mapping of str to mapping, optional
+            Public weights of one by-column's values, as in `weighted`: cells and margins are weighted totals.
 
         Returns
         -------
@@ -317,7 +381,7 @@ class Derivations:
             count, or names another number than k; or as in `within`.
         """
         table: pd.DataFrame = view("tables.crosstab")(
-            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals
+            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals, weights=weights
         )
         return table
 

@@ -239,6 +239,8 @@ class About:
         By whom the attacker was argued, and on which date.
     argument : str
         Why what is declared about the attacker is true.
+    checked_on : str
+        On which date the assumptions were last checked; `outdated` says that it was over a year before the report.
     """
 
     title: str = ""
@@ -247,6 +249,8 @@ class About:
     argued_by: str = ""
     argued_on: str = ""
     argument: str = ""
+    checked_on: str = ""
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from pkdp_pipeline.extras.report.figures import style
 from pkdp_pipeline.extras.report.figures.losses import draw_guarantee, draw_spending
 from pkdp_pipeline.extras.report.figures.style import (
     DASHED,
+    breaks,
     dress,
     in_figures,
     is_narrow,
@@ -337,15 +338,15 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
     axes.set_ylim(low - room if low else low, high + room)
     if low < 0.0:
         axes.axhline(0.0, color=style.MUTED, linewidth=1.0, zorder=2)
-    breaks = _breaks(places) if is_dated else []
+    gaps = breaks(places) if is_dated else []
     lines = []
     for number, cell in enumerate(drawn):
-        line = np.insert(values[:, cell], breaks, np.nan)
+        line = np.insert(values[:, cell], gaps, np.nan)
         is_known = np.isfinite(line)
         spread = np.arange(len(line)) % max(1, len(line) // 8) == number  # not all lines' marks at one place
         beside = np.append(False, is_known[:-1]) | np.append(is_known[1:], False)
         lines += axes.plot(
-            np.insert(places, breaks, places[breaks]),
+            np.insert(places, gaps, places[gaps]),
             line,
             color=style.SERIES[number % len(style.SERIES)],
             linewidth=1.8 if len(places) <= 60 else 1.2,
@@ -389,12 +390,3 @@ def _legend_name(name: str, *, narrow: bool) -> str:
     if narrow and " / " in name:
         return shortened(name, 24).replace(" / ", " /\n")
     return shortened(name, 14 if narrow else 24)
-
-
-def _breaks(places: np.ndarray) -> list[int]:
-    """Return the positions before which a period is missing, seen from how far apart the others are."""
-    steps = np.diff(places)
-    if len(steps) < 2:
-        return []
-    usual = np.sort(steps)[len(steps) // 2]
-    return [int(position) + 1 for position in np.flatnonzero(steps > 1.5 * usual)]

@@ -80,8 +80,9 @@ EXPECTING = {
     *("test_checks.py", "test_checks_expectations.py", "test_job_tables.py"),
     *("test_retention.py", "test_wrong_sources.py"),
 }
-#: Folders whose tests are about what certificates state; modules elsewhere are marked ``whole_curves``.
-WHOLE_CURVES = {"certificates", "verification"}
+#: Folders whose tests are about what certificates state, or read what other programs have written; modules elsewhere
+#: are marked ``whole_curves``.
+WHOLE_CURVES = {"tests", "certificates", "verification", "connect", "schedulers"}
 #: The environment with DuckDB 1.5 and dbt, which `.ci/run` and `make duckdb1` set up.
 DUCKDB1 = Path(__file__).resolve().parents[1] / ".venv-duckdb1"
 #: The environment with Dagster and Airflow, which `.ci/run` and `make schedulers` set up.
@@ -183,7 +184,7 @@ def _default_target(monkeypatch):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _short_curves(request: pytest.FixtureRequest) -> Iterator[None]:
+def short_grid(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let certificates state few points of their curves, but in modules that look at them, or at other processes."""
     if request.node.get_closest_marker("whole_curves") is not None or request.node.path.parent.name in WHOLE_CURVES:
         yield

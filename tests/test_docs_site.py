@@ -38,7 +38,7 @@ ALSO = (
     "ledger.Reservation",
     "model.context.Facts",
     "ledger.admission.Admission",
-    "ledger.terms.Terms",
+    "ledger.chain.Terms",
     "releases.derived.ExpectedError",
     "certificates.release_certificate.ReleaseCertificate",
 )

@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkdp_pipeline.certificates.codec import (
-    LIBRARY,
-    READERS,
-    SCHEMA,
-    Difference,
-    Steps,
-    differences,
-    is_ours,
-    is_word,
-    parsed,
-    points,
-    refuse_altered,
-)
+from pkdp_pipeline.certificates import codec
+from pkdp_pipeline.certificates.codec import Difference, Steps
 from pkdp_pipeline.certificates.sentences import OfSome, anyone, implies, known_exactly, stated_pair
 from pkdp_pipeline.composition.part import Total
 from pkdp_pipeline.errors import ArgumentError
@@ -281,8 +270,8 @@ class Certificate(ABC):
     def _document(self) -> dict[str, Any]:
         attained, certified = self._bracket(np.array(_GRID))
         return {
-            "schema": SCHEMA,
-            "library": LIBRARY,
+            "schema": codec.SCHEMA,
+            "library": codec.LIBRARY,
             **self._subject(),
             "protects": self.protects,
             "theorems": [
@@ -290,7 +279,7 @@ class Certificate(ABC):
             ],
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
-            "grid": points(epsilon=_GRID, attained=attained.tolist(), delta=certified.tolist()),
+            "grid": codec.points(epsilon=_GRID, attained=attained.tolist(), delta=certified.tolist()),
             "worst_case": self._worst_case_document(),
             "sentence": self.sentence(),
         }
@@ -300,7 +289,7 @@ class Certificate(ABC):
         if self.worst_case_bound is None:
             return None
         epsilon, delta = self.worst_case_bound.parameters
-        grid = points(epsilon=_GRID, delta=self.worst_case.delta(np.array(_GRID)).tolist())
+        grid = codec.points(epsilon=_GRID, delta=self.worst_case.delta(np.array(_GRID)).tolist())
         return {"epsilon": epsilon, "delta": delta, "grid": grid}
 
     @staticmethod
@@ -319,8 +308,8 @@ class Certificate(ABC):
         NotCertifiableError, NoEvidenceError
             If nothing can be certified for what it names.
         """
-        document = parsed(text)
-        read: Certificate = READERS["parts" if "parts" in document else "mechanism"](document)
+        document = codec.parsed(text)
+        read: Certificate = codec.READERS["parts" if "parts" in document else "mechanism"](document)
         caveats = tuple(str(caveat) for caveat in document["caveats"])
         return replace(read, caveats=caveats)._with_text(json.dumps(document, sort_keys=True))
 
@@ -347,14 +336,14 @@ class Certificate(ABC):
             another version.
         """
         stored = json.loads(self.to_json())
-        foreign = not is_ours(stored)
+        foreign = not codec.is_ours(stored)
         if foreign and not any_version:
             raise ArgumentError(
                 "the certificate was written by another version of pkdp_pipeline, whose wording this one cannot check: "
                 "verify it with the version that its field 'library' names."
             )
         deviations = self.differences(stored)
-        refuse_altered([difference for difference in deviations if not (foreign and is_word(difference))])
+        codec.refuse_altered([difference for difference in deviations if not (foreign and codec.is_word(difference))])
         return True
 
     def differences(
@@ -379,7 +368,7 @@ class Certificate(ABC):
                     return float(shares()[*above, name][place])
             return EVALUATED
 
-        return differences(path, stored, again._document(), skip=skip, rounding=rounding)
+        return codec.differences(path, stored, again._document(), skip=skip, rounding=rounding)
 
     def plot(self, *, delta: float = 1e-6, ax: Axes | None = None) -> Axes:
         """Draw the certified δ against ε, with what attackers attain and what the noise alone guarantees.

@@ -29,7 +29,7 @@ from pydantic_core import CoreSchema
 
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.jobs.environment import PathName, local
-from pkdp_pipeline.ledger.postgres import public_address
+from pkdp_pipeline.ledger.database import public_address
 from pkdp_pipeline.plugins import hooks, load
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 

@@ -12,10 +12,10 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
+from pkdp_pipeline.ledger.chain import Terms
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised, untold
 from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Row, certificate_of, describe
-from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.evidence import BoundedDependence, Evidence, read_evidence

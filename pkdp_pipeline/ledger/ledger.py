@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
-from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.chain import GENESIS, Terms, given
 from pkdp_pipeline.ledger.charging import Charging, Outside, Run, check_recertified, name_others
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
-from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel

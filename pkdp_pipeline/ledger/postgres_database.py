@@ -15,8 +15,15 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import database
-from pkdp_pipeline.ledger.database import SCHEMA_VERSION, NoLedgerError, schema_script
-from pkdp_pipeline.ledger.postgres import LOCKED, changed_objects, public_url, trouble_of
+from pkdp_pipeline.ledger.database import (
+    LOCKED,
+    SCHEMA_VERSION,
+    NoLedgerError,
+    changed_objects,
+    public_url,
+    schema_script,
+    trouble_of,
+)
 from pkdp_pipeline.model.spelling import folded
 from pkdp_pipeline.model.wording import INSTALLED
 

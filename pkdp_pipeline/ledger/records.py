@@ -13,11 +13,9 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
-from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
-from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.postgres import is_misspelt_address
+from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, Terms, event_hash
+from pkdp_pipeline.ledger.database import Database, is_misspelt_address
 from pkdp_pipeline.ledger.rows import Entry, Row, after, facts_of, part_key, promise_of
-from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.spelling import folded

@@ -16,8 +16,7 @@ from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.certificates.composed import part_of, promised_by
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import LedgerError
-from pkdp_pipeline.ledger.chain import Event
-from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.chain import Event, Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Kind, mechanism_from_dict

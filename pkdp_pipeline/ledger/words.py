@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.chain import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence

@@ -11,7 +11,6 @@ from itertools import pairwise, product
 from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.keys import Key, sort_rank
 from pkdp_pipeline.model.predicate import Condition
 
 Calendar = Literal["week", "month", "quarter", "year"]
@@ -180,8 +179,10 @@ def group_order(names: Iterable[Any]) -> dict[Any, float] | None:
     return places
 
 
-def is_ordered(cells: Sequence[tuple[Key, ...]]) -> bool:
+def is_ordered(cells: Sequence[tuple[Any, ...]]) -> bool:
     """Return whether found cells are in their order; groups of a column may be in that of the values."""
+    from pkdp_pipeline.model.keys import sort_rank  # which loads NumPy
+
     columns = [group_order(key for key in column if key is not None) for column in zip(*cells, strict=True)]
     # Which columns were grouped is not known here: each that looks so is in either order.
     for orders in product(*(({}, places) if places else ({},) for places in columns)):

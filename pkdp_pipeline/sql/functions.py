@@ -9,7 +9,7 @@ import re
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -50,7 +50,8 @@ _ENTRY = {
 def _sql_types(*kinds: type[Any], others: Mapping[str, str], without: Collection[str]) -> dict[str, str]:
     """Return the fields of declared values as parameters of SQL; `others`: those of fields with values of their own."""
     plain = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items() if name not in without}
+    declared = ((field.name, get_type_hints(kind)[field.name]) for kind in kinds for field in fields(kind))
+    hints = {name: hint for name, hint in declared if name not in without}
     return {
         name: others.get(name) or plain.get((get_args(hint) or (hint,))[0], "VARCHAR") for name, hint in hints.items()
     }

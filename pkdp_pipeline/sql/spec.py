@@ -134,7 +134,7 @@ class Spec(Table):
             return read_display(value).to_dict()
         if name == "count" and value is not True:
             raise ValueError("count must be true, or left out.")
-        if name in ("k", "k_complement", "release_threshold", "cells_per_unit") and type(value) is not int:
+        if cls.model_fields[name].annotation == int | None and type(value) is not int:
             raise ValueError(f"{name} must be a whole number, not {type(value).__name__}: write it as 20.")
         text = cls.model_fields[name].annotation in (str, str | None)
         if text and (not isinstance(value, str) or not value.strip() or _FOREIGN.search(value)):

@@ -21,8 +21,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import exit_code
 from pkdp_pipeline.extras.assurance.verification import attacking
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.ledger.chain import json_text
-from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.chain import Terms, json_text
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.schemas import schema, schema_names
 from pkdp_pipeline.theorems import THEOREMS

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NotCertifiableError
-from pkdp_pipeline.extras.plan import changes
 from pkdp_pipeline.extras.plan.repair import repair
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.dry_run import check_together, plan_job
@@ -268,7 +267,7 @@ def test_a_total_and_two_exact_tables_are_refused(job):
 
 
 def test_noise_instead_of_two_tables_keeps_what_is_known(job, monkeypatch):
-    monkeypatch.setattr(changes, "_noise_and_threshold", lambda *_: None)  # noise alone will do
+    monkeypatch.setattr("pkdp_pipeline.extras.plan.repair._noise_and_threshold", lambda *_: None)  # noise alone will do
     other = TOWNS.replace('"towns"', '"sexes"').replace('by = "town"', 'by = "sex"').replace("Ås", "x")
     path = job(BETWEEN, TOWNS, other)
     before, change = load_job(path), repair(path, [DAY]).change

@@ -14,8 +14,6 @@ from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import read_job
 
-pytestmark = pytest.mark.usefixtures("short_grid")
-
 DAY = dt.date(2020, 1, 1)
 HEAD = """
 dataset = "visits"

@@ -26,10 +26,8 @@ from pkdp_pipeline.errors import (
     PkdpError,
     exit_code,
 )
-from pkdp_pipeline.extras.plan import changes
-from pkdp_pipeline.extras.plan.changes import EPSILONS
 from pkdp_pipeline.extras.plan.edits import Change, Edit, edited, value_at
-from pkdp_pipeline.extras.plan.repair import Repairs, repair
+from pkdp_pipeline.extras.plan.repair import EPSILONS, Repairs, repair
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.dry_run import plan_job
@@ -57,7 +55,7 @@ PARTIAL = 'budget = { epsilon = 2.0, delta = 1e-6, part = "partial_knowledge" }\
 def few_kinds(monkeypatch):
     """Let no noise with a threshold be tried, where it is not looked at: it takes long."""
     if few(100) < 100:
-        monkeypatch.setattr(changes, "_noise_and_threshold", lambda *_: None)
+        monkeypatch.setattr("pkdp_pipeline.extras.plan.repair._noise_and_threshold", lambda *_: None)
 
 
 def job(releases: str, *, attacker: str = ATTACKER, terms: str = "") -> str:
@@ -228,7 +226,7 @@ def test_what_is_published_stays(tmp_path):
 def test_the_second_day_needs_noise_or_evidence(tmp_path, monkeypatch, noised):
     if not noised:
         # Which noise it is takes most of a minute.
-        monkeypatch.setattr(changes, "_noise_and_threshold", lambda *_: None)
+        monkeypatch.setattr("pkdp_pipeline.extras.plan.repair._noise_and_threshold", lambda *_: None)
     path = written(tmp_path, job(TOWNS + "k = 60\n"))
     found = repair(path, DAYS[:2])
     assert isinstance(found.error, DifferencingError)

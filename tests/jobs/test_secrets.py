@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.extras.gate.policy import Policy
 from pkdp_pipeline.jobs import run_job
 from pkdp_pipeline.jobs.job import load_job
-from pkdp_pipeline.ledger.postgres import public_address
+from pkdp_pipeline.ledger.database import public_address
 
 SECRET = "hunter2"
 ADDRESS = f"postgresql://ada-{SECRET}:{SECRET}@db.example:5433/warehouse?sslpassword={SECRET}"

@@ -6,8 +6,8 @@ import pytest
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.ledger import Entry
+from pkdp_pipeline.ledger.chain import Terms
 from pkdp_pipeline.ledger.rows import Row
-from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import Together
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts

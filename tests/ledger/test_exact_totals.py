@@ -13,7 +13,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, DifferencingError, NoEvidenceError, PkdpError
 from pkdp_pipeline.ledger import Budget, Entry, Period, check_differencing
-from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.chain import Terms
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkdp_pipeline.ledger.postgres import trouble_of
+from pkdp_pipeline.ledger.database import trouble_of
 
 
 @pytest.mark.parametrize(

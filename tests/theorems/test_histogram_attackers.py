@@ -25,7 +25,7 @@ def test_no_attacker_learns_more_about_the_cell_through_absence(examples: int) -
     assert worst > CLOSEST[examples >= 200]
 
 
-@examples(quick=35, full=220)
+@examples(quick=70, full=220)
 def test_no_attacker_learns_more_about_the_cell_with_the_number_present_published(examples: int) -> None:
     attackers, worst = search("between", examples=examples, batch=9)
     assert attackers >= examples * 9 * 45 // 100

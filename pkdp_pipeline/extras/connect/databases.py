@@ -18,7 +18,7 @@ from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.outputs.files import is_writable
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names, does_not_fit
-from pkdp_pipeline.ledger.postgres import public_address
+from pkdp_pipeline.ledger.database import public_address
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:

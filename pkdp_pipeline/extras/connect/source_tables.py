@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pkdp_pipeline.jobs.environment import Address, AnyAddress
 from pkdp_pipeline.jobs.source_tables import DatabaseTable
-from pkdp_pipeline.ledger.postgres import public_address, public_url
+from pkdp_pipeline.ledger.database import public_address, public_url
 
 
 class PostgresSourceTable(DatabaseTable):

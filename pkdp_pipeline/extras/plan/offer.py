@@ -125,9 +125,8 @@ class Offer:
         shown, cell = self._shown, f"{quote}CELL{quote}"
         words = [say.setting("domain", f"[{cell}, {cell}]")] if self._declares else []
         words += [] if shown.noise is None else [say.noise(shown.noise.epsilon)]
-        for name in ("k", "k_complement", "release_threshold", "cells_per_unit"):
-            value = getattr(shown, name, None)
-            words += [] if value is None or (name, value) == ("cells_per_unit", 1) else [say.setting(name, value)]
+        given = ((field.name, getattr(shown, field.name), field.default) for field in fields(shown))
+        words += [say.setting(name, value) for name, value, usual in given if type(value) is int and value != usual]
         words += [say.setting("below", f"{quote}noise{quote}")] if noised_below(shown) else []
         hidden = [] if self.protects == "presence" else [say.setting("protects", f"{quote}{self.protects}{quote}")]
         return words + hidden

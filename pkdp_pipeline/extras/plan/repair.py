@@ -2,18 +2,142 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import REFUSED, PkdpError, exit_code
-from pkdp_pipeline.extras.plan.changes import changes
-from pkdp_pipeline.extras.plan.edits import Change, EditSearch
+from pkdp_pipeline.extras.plan.edits import Change, Edit, Edits, EditSearch
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
 from pkdp_pipeline.jobs.job import Job, load_job
+
+EPSILONS = tuple(float(f"{digits}e{power - 2}") for power in range(-4, 4) for digits in range(100, 1000))
+"""From 0.0001 to 9990, three digits each, so that people can read, argue and write them."""
+
+_MAX_EPSILON_INDEX = bisect_right(EPSILONS, 10.0) - 1
+"""No larger ε is tried where there is no noise: it would be no protection to speak of."""
+
+_MAX_K = 1_000_000
+_AMPLE_GAP = 800.0
+"""In units of the noise's scale: a release threshold at which appearing tells nothing that a float can hold."""
+
+Family = Callable[[EditSearch, tuple[int, ...]], Edits | None]
+
+
+def changes(search: EditSearch, refused: int | None) -> Iterator[Edits]:
+    """Yield changes of how the releases are published, each the least of its kind.
+
+    `refused`: the position of the release that is refused; None where it is all of them together.
+    """
+    tables = search.content["release"]
+
+    def numbers_of(suits: Callable[[Mapping[str, Any]], bool]) -> list[int]:
+        return [number for number, table in enumerate(tables) if suits(table)]
+
+    with_k = numbers_of(lambda table: "k" in table)
+    without = numbers_of(
+        lambda table: ("by" not in table or "domain" in table) and bool({"k", "k_complement"} & {*table})
+    )
+    families: tuple[tuple[Family, list[int], Sequence[int]], ...] = (
+        (_larger("k"), fitting := numbers_of(lambda table: "noise" not in table or "k" in table), fitting),
+        (_larger("k_complement"), fitting := numbers_of(lambda table: "k_complement" in table), fitting),
+        (_higher_threshold, fitting := numbers_of(lambda table: "noise" in table and "k" in table), fitting),
+        (_more_noise, fitting := numbers_of(lambda table: "noise" in table or "k" not in table), fitting),
+        (_noise_and_threshold, with_k, range(len(tables))),  # noise for all of them, each in the way that suits it
+        (_noise_without_k, without, without),
+    )
+    for family, fitting, together in families:
+        candidates = [family(search, (number,)) for number in sorted(fitting, key=lambda number: number != refused)]
+        if fitting and len(together) > 1 and not any(candidates):
+            candidates.append(family(search, tuple(together)))
+        yield from filter(None, candidates)
+
+
+def _larger(key: str) -> Family:
+    """Return the family of the smallest k, or k_complement, that releases can have in common."""
+
+    def family(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
+        current = [int(search.content["release"][number].get(key, 0)) for number in numbers]
+
+        def make(k: int) -> Edits:
+            return tuple(
+                Edit(("release", number, key), k) for number, old in zip(numbers, current, strict=True) if old < k
+            )
+
+        return search.least(make, min(current) + 1, _MAX_K)
+
+    return family
+
+
+def _higher_threshold(search: EditSearch, numbers: tuple[int, ...], more: Edits = ()) -> Edits | None:
+    tables = [search.content["release"][number] for number in numbers]
+    gaps = [_gap(table) for table in tables if "k" in table]
+    return search.least(lambda gap: more + _thresholds(search, numbers, gap), min(gaps) + 1, 100 * _MAX_K)
+
+
+def _more_noise(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
+    """More noise, or some where there is none; thresholds stay as they are."""
+    return _least_noise(search, numbers, lambda epsilon: _noises(search, numbers, epsilon))
+
+
+def _noise_without_k(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
+    gone = tuple(Edit(("release", n, "k"), None) for n in numbers if "k" in search.content["release"][n])
+    return _least_noise(search, numbers, lambda epsilon: gone + _noises(search, numbers, epsilon))
+
+
+def _noise_and_threshold(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
+    """The largest ε there is with thresholds as high as one likes, and then the lowest thresholds for it."""
+
+    def with_ample_thresholds(epsilon: float) -> Edits:
+        return _noises(search, numbers, epsilon) + _thresholds(search, numbers, math.ceil(_AMPLE_GAP / epsilon))
+
+    edits = _least_noise(search, numbers, with_ample_thresholds)
+    if edits is None:
+        return None
+    return _higher_threshold(search, numbers, tuple(edit for edit in edits if edit.path[2] != "release_threshold"))
+
+
+def _least_noise(search: EditSearch, numbers: tuple[int, ...], make: Callable[[float], Edits]) -> Edits | None:
+    """Return the change for the largest ε of the grid, not above those that are written, that is good."""
+    noises = [search.content["release"][number].get("noise") for number in numbers]
+    top = bisect_left(EPSILONS, max(noise["epsilon"] for noise in noises)) if all(noises) else _MAX_EPSILON_INDEX
+    top = min(top, len(EPSILONS) - 1)
+    return search.least(lambda step: make(EPSILONS[top - step]), 0, top)
+
+
+def _noises(search: EditSearch, numbers: tuple[int, ...], epsilon: float) -> Edits:
+    edits: list[Edit] = []
+    for number in numbers:
+        table = search.content["release"][number]
+        if "noise" not in table:
+            edits.append(Edit(("release", number, "noise"), {"epsilon": epsilon}))
+        elif table["noise"]["epsilon"] > epsilon:
+            edits.append(Edit(("release", number, "noise", "epsilon"), epsilon))
+        if "k_complement" in table:
+            # It looks at the exact count, so that noise has no worst case beside it.
+            edits.append(Edit(("release", number, "k_complement"), None))
+    return tuple(edits)
+
+
+def _thresholds(search: EditSearch, numbers: tuple[int, ...], gap: int) -> Edits:
+    """Return release thresholds that are at least `gap` above k, where there is one."""
+    tables = [(number, search.content["release"][number]) for number in numbers]
+    return tuple(
+        Edit(("release", number, "release_threshold"), table["k"] + gap)
+        for number, table in tables
+        if "k" in table and _gap(table) < gap
+    )
+
+
+def _gap(table: Mapping[str, Any]) -> int:
+    """Return how far a release threshold is above k; below every one where there is none."""
+    return int(table["release_threshold"] - table["k"]) if "release_threshold" in table else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

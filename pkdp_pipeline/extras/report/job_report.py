@@ -22,8 +22,8 @@ from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.jobs.summary import describe
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.database import public_address
 from pkdp_pipeline.ledger.history import History, read_history
-from pkdp_pipeline.ledger.postgres import public_address
 from pkdp_pipeline.ledger.reading import is_begun, open_for_reading
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.totals import Together

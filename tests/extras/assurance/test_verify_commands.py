@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 
+pytestmark = pytest.mark.whole_curves
+
 
 def run(*arguments, width=80):
     return CliRunner(env={"COLUMNS": str(width)}).invoke(cli.app, ["verify", *map(str, arguments)])

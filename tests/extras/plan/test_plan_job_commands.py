@@ -15,7 +15,6 @@ from thorough import thinned
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli.main import app
-from pkdp_pipeline.extras.plan import changes
 from pkdp_pipeline.schemas import schema
 
 VALID = jsonschema.Draft202012Validator(schema("plan_job"), format_checker=jsonschema.FormatChecker())
@@ -50,7 +49,7 @@ WITH_PASSWORD = 'source = { postgres = "postgresql://a:secret@b/c", table = "t" 
 @pytest.fixture
 def without_threshold(monkeypatch):
     """Let no noise with a threshold be looked for: which it is takes most of the time."""
-    monkeypatch.setattr(changes, "_noise_and_threshold", lambda *_: None)
+    monkeypatch.setattr("pkdp_pipeline.extras.plan.repair._noise_and_threshold", lambda *_: None)
 
 
 def written(folder: Path, *, k: int = 1, terms: str = "", ledger: str = "out/ledger.sqlite") -> Path:

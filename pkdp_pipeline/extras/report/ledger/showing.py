@@ -12,8 +12,8 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.account import unit_named
+from pkdp_pipeline.ledger.chain import Terms
 from pkdp_pipeline.ledger.history import History, Point, Spent, number_of_periods
-from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.words import (
     alone_words,
     amount,

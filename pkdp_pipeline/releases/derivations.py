@@ -30,31 +30,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.sealed import Sealed
 
 
-_TWO_SIDED_95 = 1.959963984540054
-"""The normal quantile of 97.5 %."""
-
-
-def estimates(table: pd.DataFrame, mechanism: Mechanism, sampled: float, *, declared: bool) -> pd.DataFrame:
-    """Return what the counts of a sample say of the population; see `Release.estimate`."""
-    columns = key_columns(table.columns)
-    check_free(columns, ("estimate", "error", "low", "high"))
-    variance = expected_error(mechanism).standard_deviation ** 2
-    rows: list[tuple[float | None, ...]] = []
-    for cell in people_in_cells(table, mechanism):
-        if cell.published is None:
-            rows.append((None, None, None, None))
-            continue
-        # Each of those drawn stands for 1/β people, and the number drawn varies as a binomial one.
-        estimate = max(0, cell.published) / sampled
-        error = math.sqrt(max(0, cell.published) * (1.0 - sampled) + variance * cell.noises) / sampled
-        low = max(0.0, estimate - _TWO_SIDED_95 * error)
-        rows.append((estimate, error, low, estimate + _TWO_SIDED_95 * error))
-    frame = table[columns].copy()
-    for place, name in enumerate(("estimate", "error", "low", "high")):
-        frame[name] = pd.array([row[place] for row in rows], dtype="Float64")
-    return frame
-
-
 def weighted(
     table: pd.DataFrame,
     mechanism: Mechanism,
@@ -67,7 +42,9 @@ def weighted(
     if not isinstance(weights, Mapping) or len(weights) != 1 or not isinstance(next(iter(weights.values())), Mapping):
         raise ArgumentError(
             'weights must name one by-column and the weight of each of its values: {"stratum": {"A": 1.5, "B": 0.8}}. '
-            "They are fixed beforehand; weights that depend on a person's own record are not: publish by that column."
+            "They are fixed beforehand. A weight in a person's own record, a column of the data, tells of it as any "
+            "value does: publish counts by the stratum that it follows from, or by groups of it, as pkdp.bins, and "
+            "weight these."
         )
     ((column, given),) = weights.items()
     names = by_names(table, by)
@@ -225,7 +202,7 @@ class Derivations:
         Everybody is taken to be drawn with exactly the chance `sampled`, which for the certificate is an upper bound.
         Where chances differ by stratum, use `weighted`. The interval is a normal one, and too narrow for small counts.
         """
-        from pkdp_pipeline.releases.derivations import estimates
+        from pkdp_pipeline.releases.estimates import estimates
 
         sampled = self.certificate.attacker.sampled
         if not sampled:
@@ -258,8 +235,6 @@ class Derivations:
         ArgumentError
             If a published value has no weight, a weight is not above 0, or `by` names anything but by-columns.
         """
-        from pkdp_pipeline.releases.derivations import weighted
-
         return self._derived(weighted, weights, by)
 
     def mean(self, counts: Derivations) -> pd.DataFrame:
@@ -287,7 +262,7 @@ class Derivations:
         -----
         The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
         """
-        from pkdp_pipeline.releases.means import check_same, means
+        from pkdp_pipeline.releases.estimates import check_same, means
 
         if not isinstance(counts, Derivations):
             raise ArgumentError(f"counts must be a release, not {type(counts).__name__}.")
@@ -372,6 +347,7 @@ class Derivations:
         margins: bool | str = False,
         suppressed: str | None = None,
         totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame] = (),
+        weights: Mapping[str, Mapping[Any, float]] | None = None,
     ) -> pd.DataFrame:
         """Return the table as offices print it, some by-columns down and some across; nothing is charged.
 
@@ -387,6 +363,8 @@ class Derivations:
         totals : Release, pandas.DataFrame or sequence of them, optional
             Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
             from all of them together, as intervals.
+        weights : mapping of str to mapping, optional
+            Public weights of one by-column's values, as in `weighted`: cells and margins are weighted totals.
 
         Returns
         -------
@@ -403,7 +381,7 @@ class Derivations:
             count, or names another number than k; or as in `within`.
         """
         table: pd.DataFrame = view("tables.crosstab")(
-            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals
+            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals, weights=weights
         )
         return table
 

@@ -1,7 +1,8 @@
-"""Means of what people add: noised sums over counts of the same people; post-processing, as `derived` is."""
+"""Estimates, which are post-processing as `derived` is: of the population of a sample, and means of what people add."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,36 @@ import pandas as pd
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.mechanisms import Mechanism, Sum, cell_noise, key_columns, noised_below
-from pkdp_pipeline.releases.derived import check_free, noise_within
+from pkdp_pipeline.releases.derived import check_free, expected_error, noise_within, people_in_cells
 from pkdp_pipeline.theorems.rounding import float_above, float_below
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+
+_TWO_SIDED_95 = 1.959963984540054
+"""The normal quantile of 97.5 %."""
+
+
+def estimates(table: pd.DataFrame, mechanism: Mechanism, sampled: float, *, declared: bool) -> pd.DataFrame:
+    """Return what the counts of a sample say of the population; see `Release.estimate`."""
+    columns = key_columns(table.columns)
+    check_free(columns, ("estimate", "error", "low", "high"))
+    variance = expected_error(mechanism).standard_deviation ** 2
+    rows: list[tuple[float | None, ...]] = []
+    for cell in people_in_cells(table, mechanism):
+        if cell.published is None:
+            rows.append((None, None, None, None))
+            continue
+        # Each of those drawn stands for 1/β people, and the number drawn varies as a binomial one.
+        estimate = max(0, cell.published) / sampled
+        error = math.sqrt(max(0, cell.published) * (1.0 - sampled) + variance * cell.noises) / sampled
+        low = max(0.0, estimate - _TWO_SIDED_95 * error)
+        rows.append((estimate, error, low, estimate + _TWO_SIDED_95 * error))
+    frame = table[columns].copy()
+    for place, name in enumerate(("estimate", "error", "low", "high")):
+        frame[name] = pd.array([row[place] for row in rows], dtype="Float64")
+    return frame
+
 
 _SAME = (
     "unit",

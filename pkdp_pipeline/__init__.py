@@ -63,11 +63,12 @@ if TYPE_CHECKING:
         SamePeople,
         SameTable,
     )
-    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-    from pkdp_pipeline.model.question import EACH_ROW
+    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
+    from pkdp_pipeline.model.selection import EACH_ROW
     from pkdp_pipeline.releases.accessor import count, explain, histogram
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
+    from pkdp_pipeline.releases.sums import sum
 
 __all__ = [
     "EACH_ROW",
@@ -109,6 +110,7 @@ __all__ = [
     "Rounding",
     "SamePeople",
     "SameTable",
+    "Sum",
     "Target",
     "TemporaryError",
     "Verification",
@@ -128,6 +130,7 @@ __all__ = [
     "smallest_noise",
     "smallest_release_threshold",
     "smallest_unknown",
+    "sum",
     "verify",
 ]
 
@@ -148,8 +151,8 @@ _NAMES = {
         "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
     "model.display": "Bands PerturbationTable RandomRounding Rounding",
-    "model.mechanisms": "Count GeometricNoise Histogram",
-    "model.question": "EACH_ROW",
+    "model.mechanisms": "Count GeometricNoise Histogram Sum",
+    "model.selection": "EACH_ROW",
     "extras.plan.planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
@@ -157,6 +160,7 @@ _NAMES = {
     "releases.accessor": "count explain histogram",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",
+    "releases.sums": "sum",
     "extras.tables.hierarchy": "Hierarchy",
     "extras.theory.counting_queries": "CountingQueries",
     "extras.theory.privacy_loss": "PrivacyLoss",

@@ -33,6 +33,7 @@ from pkdp_pipeline import (
     OneDayProtected,
     SamePeople,
     SameTable,
+    Sum,
     certify,
     compose,
 )
@@ -62,6 +63,7 @@ COUNTED, TABLE = certify(Count(k=50), ABSENCE), certify(Histogram(k=50), ABSENCE
 CELLS = certify(Histogram(k=50), ABSENCE, protects="value")
 WHICH = certify(Histogram(k=100), AttackerModel(p_max_between=0.6), protects="value")
 NOISY = certify(Histogram(noise=NOISE), ANYONE)
+SUMMED = certify(Sum((0, 5), NOISE))
 BOTH = certify(Count(k=20, noise=NOISE, release_threshold=60), ABSENCE)
 KNOWN = {
     "7 known": {"known": 7},
@@ -235,6 +237,14 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
     )
     yield "histogram, several cells, noise", certify(Histogram(noise=NOISE, cells_per_unit=3))
     yield "histogram, several cells, noise, value", certify(Histogram(noise=NOISE, cells_per_unit=3), protects="value")
+    yield "sum", SUMMED
+    yield "sum, value", certify(Sum((-3, 5), NOISE), protects="value", cells=1)
+    found = Sum((0, 5), NOISE, release_threshold=300, cells_per_unit=3).of_found_cells()
+    yield "sum, cells that are found", certify(found, ABSENCE)
+    yield (
+        "sum, value, beside exact totals of groups",
+        certify(Sum((0, 5), NOISE), AttackerModel(leakage=GROUPS), protects="value"),
+    )
 
 
 def periods() -> Iterator[tuple[str, Certificate]]:
@@ -350,6 +360,7 @@ def totals() -> Iterator[tuple[str, Certificate]]:
         compose([(certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"), 4)]),
     )
     yield "total, one release", compose([TABLE])
+    yield "total, a sum beside counts", compose([SUMMED, NOISY, NOISY], SamePeople())
     yield "total, counts: once per unit", compose([(certify(Count(noise=NOISE), ANYONE), 4)], OncePerUnit())
     yield "total, counts: disjoint units", compose([(COUNTED, 4)], DisjointUnits())
     yield "total, nothing", compose([])

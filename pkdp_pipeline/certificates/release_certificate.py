@@ -35,7 +35,7 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import (
-    Histogram,
+    Count,
     Mechanism,
     Protects,
     mechanism_from_dict,
@@ -65,7 +65,7 @@ class ReleaseCertificate(Certificate):
 
     Attributes
     ----------
-    mechanism : Count or Histogram
+    mechanism : Count, Histogram or Sum
     attacker : AttackerModel
     cells : int or None
         How many cells are declared, where the numbers depend on it; None for those of any table.
@@ -89,7 +89,7 @@ class ReleaseCertificate(Certificate):
     def __post_init__(self) -> None:
         if self.cells is not None:
             object.__setattr__(self, "cells", whole_number("cells", self.cells, least=1))
-            if not isinstance(self.mechanism, Histogram):
+            if isinstance(self.mechanism, Count):
                 raise ArgumentError("cells is how many cells a histogram declares; a count has none: leave it out.")
         if self.derived_from is not None and not determines(self.derived_from, self.mechanism):
             raise ArgumentError("derived_from must be a finer display of the mechanism, which determines its table.")
@@ -282,12 +282,12 @@ def certify(
 
     Parameters
     ----------
-    mechanism : Count or Histogram
+    mechanism : Count, Histogram or Sum
     attacker : AttackerModel, optional
         May be left out where there is noise: what it gives holds against anybody.
     protects : {"presence", "value"}, default "presence"
         The difference between the target's two lives: being counted (or there) or not, or, for histograms, which of
-        two published cells the target is in.
+        two published cells the target is in; for sums, which cells, and what the target adds there.
     cells : int, optional
         How many cells a histogram declares, as a release says of its own. Of few cells less can be told: one is a
         count, and nobody is in more. None: the numbers hold for any table.

@@ -10,7 +10,7 @@ from typing import Protocol
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, cells_per_unit, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Sum, cells_per_unit, noised_below, sensitivity
 from pkdp_pipeline.model.wording import ELSEWHERE, Protection, Worded, capital, listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
@@ -205,6 +205,10 @@ def protection(
     sentences = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
     if attacker is not None:
         sentences += [following(mechanism, attacker), depending(attacker)]
+    if isinstance(mechanism, Sum):
+        lower, upper = mechanism.bounds
+        bounded = f"Each person adds at least {lower} and at most {upper} to a cell"
+        sentences.insert(1, f"{bounded}: sums of her rows there beyond these bounds are cut to them.")
     if noised_below(mechanism):
         sentences.insert(
             1,
@@ -217,6 +221,8 @@ def protection(
 def declared_cells(mechanism: Mechanism) -> str:
     """Return that cells were declared, where noise alone would not hide which cells the data have; else nothing."""
     if isinstance(mechanism, Count) or mechanism.noise is None or mechanism.k is not None:
+        return ""
+    if isinstance(mechanism, Sum) and mechanism.cells_found:
         return ""
     return CELLS_DECLARED
 
@@ -264,9 +270,13 @@ def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker
         return Protection("whether a person is counted in this release", ELSEWHERE)
     if protects == "presence":
         which, person = ("in which cells she is", "in which cells a person is") if several else _WHICH_CELL
+        if isinstance(mechanism, Sum):
+            which, person = "what she adds, and to which cells,", "what a person adds, and to which cells,"
         cell = f"{which} once that is known", f"{person} once it is known that she is there"
         return Protection("whether a person is included in this release", cell, ELSEWHERE)
     hidden = f"in which {cells} a person is" if several else f"which of two {cells} a person is in"
+    if isinstance(mechanism, Sum):
+        hidden = "what a person adds to this release, and to which cells"
     return Protection(hidden, ("whether she is included", "whether she is included"), ELSEWHERE)
 
 
@@ -318,7 +328,11 @@ def _independence(attacker: AttackerModel) -> str:
 def suppression(mechanism: Mechanism) -> str:
     """Return the order of the steps that made the table, in words."""
     subject = "The count is" if isinstance(mechanism, Count) else "Every cell is"
-    steps = []
+    steps, change = [], ""
+    if isinstance(mechanism, Sum):
+        lower, upper = mechanism.bounds
+        steps.append(f"summed up, each person's sum held between {lower} and {upper}")
+        change = f" for a change by {sensitivity(mechanism)}"
     if noised_below(mechanism):
         steps.append(f"published as counted where it is at least {mechanism.k}; a smaller one is marked")
     elif mechanism.k is not None:
@@ -326,7 +340,7 @@ def suppression(mechanism: Mechanism) -> str:
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         steps.append(f"published only when at least {mechanism.k_complement} people are not counted")
     if mechanism.noise is not None:
-        steps.append(f"given two-sided geometric noise with epsilon {mechanism.noise.epsilon!r}")
+        steps.append(f"given two-sided geometric noise with epsilon {mechanism.noise.epsilon!r}{change}")
     if mechanism.release_threshold is not None:
         steps.append(f"published only when the noisy value is at least {mechanism.release_threshold}")
     if mechanism.display is not None:

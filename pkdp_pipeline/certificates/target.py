@@ -14,10 +14,20 @@ from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import loss, probability
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, cells_per_unit, noised_below
+from pkdp_pipeline.model.mechanisms import (
+    Count,
+    Histogram,
+    Mechanism,
+    Sum,
+    cells_per_unit,
+    mechanism_name,
+    noised_below,
+)
+from pkdp_pipeline.model.noise import GeometricNoise
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Protects
 from pkdp_pipeline.theorems.inversion import least_whole
+from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.theorems import Surviving
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -45,10 +55,12 @@ _NOISE_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0
 def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
     """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
     aim = "which cell a person is in" if protects == "value" else "whether a person is there"
+    if isinstance(mechanism, Sum) and protects == "value":
+        aim = "what a person adds"
     subject = (
         "this count hides whether a person is counted"
         if isinstance(mechanism, Count)
-        else f"this histogram hides {aim}"
+        else f"this {mechanism_name(mechanism)} hides {aim}"
     )
     why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
     message = advised(why, mechanism, attacker, protects)
@@ -71,11 +83,13 @@ def advised(
     """
     aim, reason = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1])), why
     below = noised_below(mechanism)
-    if below:
+    if noised_below(mechanism):
         mechanism = replace(mechanism, below="suppress", noise=None, release_threshold=None)
     # Noise asks nothing of the attacker; nobody who uses it, or has said nothing yet, is advised to declare one.
     undeclared = not _by_k(mechanism) and attacker == attacker.against_anyone()
-    ways = (_by_noise, _instead) if undeclared else (_by_threshold, _by_uncertainty, _by_noise, _instead)
+    ways = [_by_noise, _instead] if undeclared else [_by_threshold, _by_uncertainty, _by_noise, _instead]
+    if isinstance(mechanism, Sum):
+        ways = [_by_noise]
     tried = (way(mechanism, attacker, protects, aim) for way in ways)
     choices = [choice for choice in tried if choice is not None]
     if not choices and not attacker.leakage:
@@ -206,10 +220,16 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
     whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
-    if mechanism.k is None:
+    # A cell that exists through one person alone appears by the threshold.
+    alone: dict[str, Any] = {"k": mechanism.k}
+    first = mechanism.k
+    if isinstance(mechanism, Sum):
+        alone = {"cells_found": mechanism.cells_found}
+        first = max(0, mechanism.bounds[1]) if mechanism.cells_found else None
+    if first is None:
         return lambda say: f"{say.noise(noise)}, {whatever}"
-    noised = _of_kind(mechanism, noise=GeometricNoise(noise), k=mechanism.k, release_threshold=mechanism.k)
-    reached = _least(noised, anyone, protects, aim, "release_threshold", mechanism.k)
+    noised = _of_kind(mechanism, noise=GeometricNoise(noise), release_threshold=first, **alone)
+    reached = _least(noised, anyone, protects, aim, "release_threshold", first)
     if reached is None:
         return None
     return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
@@ -237,12 +257,17 @@ def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, 
 
 def _noise(mechanism: Mechanism, protects: Protects, epsilon: float) -> float:
     """Return the ε of noise in each number, for which all that a person changes share `epsilon`; in few digits."""
-    curve = NoiseCurve(theorem="noise", noise=1.0, cells=cells_per_unit(mechanism), moves=protects == "value")
-    return shortened(epsilon / curve.changes)
+    cells, moves = cells_per_unit(mechanism), protects == "value"
+    if isinstance(mechanism, Sum):
+        sums = SumCurve(theorem="sums", noise=1.0, bounds=mechanism.bounds, cells=cells, moves=moves)
+        return shortened(epsilon * sums.sensitivity / sums.units)
+    return shortened(epsilon / NoiseCurve(theorem="noise", noise=1.0, cells=cells, moves=moves).changes)
 
 
 def _of_kind(mechanism: Mechanism, **steps: Any) -> Mechanism:
     """Return a mechanism of the same kind, and for as many cells of a person, with these steps alone."""
+    if isinstance(mechanism, Sum):
+        return Sum(mechanism.bounds, cells_per_unit=mechanism.cells_per_unit, **steps)
     if isinstance(mechanism, Histogram):
         return Histogram(cells_per_unit=mechanism.cells_per_unit, **steps)
     return Count(**steps)

@@ -1,4 +1,4 @@
-"""The commands ``pkdp histogram FILE`` and ``pkdp count FILE``: one release from a file, without Python or a job."""
+"""The commands ``pkdp histogram``, ``count`` and ``sum FILE``: one release from a file, without Python or a job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.bins import Bins, Calendar, named
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Sum
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
@@ -84,6 +84,24 @@ _OF_HISTOGRAMS: Options = {
 }
 
 
+_OF_SUMS: Options = _OF_HISTOGRAMS | {
+    "by": flag(list[str] | None, None, "The column whose values are the cells; without it, one sum.", "COLUMN"),
+    "domain": flag(list[str] | None, None, "A public cell, in its order; without any, those found.", "TEXT", "--cell"),
+    "column": flag(str | None, None, "The column of whole numbers that is summed.", "COLUMN"),
+    "rows": flag(str | None, None, "Instead of a column: a person adds the number of her rows.", "count"),
+}
+_STEPS_OF_SUMS: Options = {
+    "bounds": flag(tuple[int, int], ..., "The least and the most that a person adds to a cell.", "LEAST MOST"),
+    "noise": flag(float, ..., "Noise of this epsilon, for the most that one person adds."),
+    "release_threshold": flag(int | None, None, "Published only when the noisy sum is at least this."),
+    "cells_per_unit": flag(int, 1, "The most cells a person may be in: a hash draws that many of hers."),
+}
+
+
+def _sum(noise: float, **steps: Any) -> Sum:
+    return Sum(noise=GeometricNoise(noise), **steps)
+
+
 def file_options(command: Command) -> Command:
     """Give a command options on how a file is read, as `keys`."""
     return taking("keys", _OF_FILES, _file_keys)(command)
@@ -107,16 +125,16 @@ def _question_options(
     bins: list[str] | None = None,
     **others: Any,
 ) -> dict[str, Any]:
-    """Return the options of `pkdp_pipeline.histogram` or `count` that are given."""
-    from pkdp_pipeline.model.question import EACH_ROW
+    """Return the options of `pkdp_pipeline.histogram`, `count` or `sum` that are given."""
+    from pkdp_pipeline.model.selection import EACH_ROW
 
     options = {name: value for name, value in others.items() if value is not None}
     options["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
-    if by is not None:
+    if by:
         groups = groups_of(bins or [], by)
         options["by"] = [groups.get(column, column) for column in by]
     if domain:
-        if by is None or len(by) > 1:
+        if not by or len(by) > 1:
             raise ArgumentError("--cell declares the cells of one column: name one with --by, or leave --cell out.")
         options["domain"] = domain
     return options
@@ -130,6 +148,7 @@ def _named(question_options: dict[str, Any]) -> set[str]:
     return {
         *named(question_options.get("by", ()))[0],
         *question_options.get("order_by", ()),
+        *filter(None, [question_options.get("column")]),
         *(where.columns if where is not None else ()),
     }
 
@@ -158,7 +177,7 @@ def _publish(
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.reading import copied, is_begun
-    from pkdp_pipeline.releases.accessor import count, histogram
+    from pkdp_pipeline.releases import accessor, sums
 
     if (ledger is None) != (not dataset):
         raise ArgumentError("--ledger and --dataset belong together: the ledger holds releases about the same people.")
@@ -176,7 +195,8 @@ def _publish(
     if "domain" in options and isinstance(by[0], str):
         options["domain"] = typed_cells("--cell", by[0], whole.columns.get(by[0], "text"), options["domain"])
     # Totals of groups are asked for by their columns alone.
-    steps = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.name != "totals"}
+    implied = ("totals", "cells_found")
+    steps = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.name not in implied}
     options |= steps | {"attacker": attacker}
     if delta > Target().delta:  # somebody who states a larger δ is content with it
         options["target"] = Target(delta=delta)
@@ -185,9 +205,11 @@ def _publish(
         rows = whole.rows(
             _named(question_options), question_options["unit"] if isinstance(question_options["unit"], list) else ()
         )
+        if isinstance(mechanism, Sum):
+            return sums.sum(rows, by=by, ledger=opened, **options)
         if by is None:
-            return count(rows, ledger=opened, **options)
-        return histogram(rows, by, ledger=opened, **options)
+            return accessor.count(rows, ledger=opened, **options)
+        return accessor.histogram(rows, by, ledger=opened, **options)
 
     terms: dict[str, Any] = {"dataset": dataset, "evidence": evidence or None}
     if ledger is not None and not is_begun(ledger):
@@ -290,18 +312,20 @@ def _print_json(release: Any, delta: float, out: Path | None) -> None:
 
 
 def file_commands() -> dict[str, Callable[..., None]]:
-    """Return the commands ``histogram`` and ``count``."""
-    kinds = {
+    """Return the commands ``histogram``, ``count`` and ``sum``."""
+    kinds: dict[type[Any], tuple[Options, str]] = {
         Histogram: (
             _OF_HISTOGRAMS,
             "Publish counts per cell of a Parquet, CSV or Excel file, each with its guarantee.",
         ),
         Count: ({}, "Publish how many people of a Parquet, CSV or Excel file satisfy a predicate."),
+        Sum: (_OF_SUMS, "Publish sums of whole numbers of a Parquet, CSV or Excel file, with noise."),
     }
     commands: dict[str, Callable[..., None]] = {}
     for kind, (own, words) in kinds.items():
         command = taking("question_options", _OF_BOTH | own, _question_options)(file_options(evidence_option(_publish)))
-        command = mechanism_options(kind)(attacker_options(kind)(command))
+        stepped = taking("mechanism", _STEPS_OF_SUMS, _sum) if kind is Sum else mechanism_options(kind)
+        command = stepped(attacker_options(kind)(command))
         command.__doc__ = words
         commands[kind.__name__.lower()] = command
     return commands

@@ -92,6 +92,12 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
     if report is not None and any(planned_day.refused is None for planned_day in plan.days):
         screen.head("The report")
         screen.say(f"{report}, in output.directory, would be written anew.")
+    if job.about is not None and job.about.outdated(job.period.today()):
+        screen.head("The assumptions")
+        screen.say(
+            f"They were last checked on {job.about.checked_on}, more than a year ago: argue them anew, and write the "
+            "new date as checked_on under [about]."
+        )
     screen.head("Not looked at")
     screen.say(f"the source: whether the {every} pass their input checks is found out when they are run.")
 

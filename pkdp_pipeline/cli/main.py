@@ -223,6 +223,7 @@ _ORDER = (
     "verify",
     "histogram",
     "count",
+    "sum",
     "certify",
     "plan",
     "audit",

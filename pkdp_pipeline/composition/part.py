@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Sum
 from pkdp_pipeline.model.wording import Clause, Protection
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.theorems import emptied_by
@@ -30,7 +30,7 @@ class Part:
         Everything known, or leaked, beside it.
     totals_known : frozenset of frozenset of str
         The columns by which its attackers know exactly how many people are present; none: how many there are.
-    mechanism : Count, Histogram or None
+    mechanism : Count, Histogram, Sum or None
         None for a total.
     context : Context or None
         The publication of a release, where it is known.
@@ -116,8 +116,8 @@ def in_words(
 
 
 def has_cells(parts: Iterable[Part]) -> bool:
-    """Return whether any of the parts is a histogram, at any depth: of counts nothing tells a cell."""
-    return any(isinstance(part.mechanism, Histogram) or has_cells(part.inside) for part in parts)
+    """Return whether any of the parts has cells, at any depth: of counts nothing tells a cell."""
+    return any(isinstance(part.mechanism, Histogram | Sum) or has_cells(part.inside) for part in parts)
 
 
 def hides_presence(parts: Sequence[Part]) -> bool:

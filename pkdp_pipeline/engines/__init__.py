@@ -13,7 +13,7 @@ from typing import cast
 
 from pkdp_pipeline.engines.question import CellCounts, Engine, Tally, Units
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 from pkdp_pipeline.plugins import hooks
 
 __all__ = ["ENGINES", "CellCounts", "Engine", "Selection", "Tally", "Units", "engine_for"]

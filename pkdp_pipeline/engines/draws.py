@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 
 from pkdp_pipeline.engines.question import numbered
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 PRIME = 2**31 - 1
 #: Sets the columns of a name apart.
@@ -46,6 +46,13 @@ def cell_number(keys: int, kinds: Mapping[str, str]) -> str:
     return _text_number(" || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts))
 
 
+def with_draws(rows: str, number: str, pick: str) -> str:
+    """Return the query for rows and each one's draw, given SQL for the numbers of its unit and its cell."""
+    base = f"SELECT *, (coalesce({number}, 0) + {pick}) % {PRIME} AS x FROM {rows}"
+    square = f"SELECT *, x * x % {PRIME} AS y FROM ({base})"
+    return f"SELECT *, (y * y % {PRIME}) * x % {PRIME} AS draw FROM ({square})"
+
+
 def drawn_statement(question: Selection, rows: str, number: str, nobody: str) -> str:
     """Return the query for (code, n, missing_unit): how many units each cell is drawn by.
 
@@ -54,9 +61,7 @@ def drawn_statement(question: Selection, rows: str, number: str, nobody: str) ->
     """
     unit = ", ".join(numbered("u", len(question.unit)))
     # One number for a draw and, where two are equal, the smallest cell: everything is below 2^31.
-    base = f"SELECT {unit}, code, (coalesce({number}, 0) + pick) % {PRIME} AS x FROM {rows}"
-    square = f"SELECT *, x * x % {PRIME} AS y FROM ({base})"
-    draws = f"SELECT {unit}, code, (y * y % {PRIME}) * x % {PRIME} * {PRIME + 1} + code AS draw FROM ({square})"
+    draws = f"SELECT {unit}, code, draw * {PRIME + 1} + code AS draw FROM ({with_draws(rows, number, 'pick')})"
     pairs = f"SELECT {unit}, -count(*) AS rarity, min(draw) AS draw FROM ({draws}) GROUP BY {unit}, code"
     if question.one_cell == "most_frequent":
         chosen = f"SELECT {unit}, min(struct_pack(rarity := rarity, draw := draw)).draw AS draw FROM ({pairs})"

@@ -17,7 +17,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,10 @@ import pandas as pd
 
 from pkdp_pipeline.engines.codes import DENSE_SPAN, answered, counted_by_place
 from pkdp_pipeline.engines.draws import unit_number
-from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, numbered
+from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, keys_of, numbered
 from pkdp_pipeline.engines.rows import Rows, cells_statement, guarded
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.engines.sums import sums_statement, whole_number_sql
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb
@@ -128,7 +129,7 @@ _MAX_DIRECT_SPAN = 1 << 16
 
 
 def cells_in_memory(table: Any, question: Selection) -> Any:
-    """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells); keys have the types they came with.
+    """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), of sums also total; keys keep their types.
 
     Where a hash draws, columns n0, n1, … hold the numbers of units whose columns are codes. Those of others are made
     here, once for each distinct value: for a million rows of 50,000 people it halves the time (T3 in
@@ -140,13 +141,16 @@ def cells_in_memory(table: Any, question: Selection) -> Any:
     for position, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):  # Polars leaves out what is added to make -0.0 a 0.0
             table = table.set_column(position, field.name, pc.add(table.column(position), 0.0))
-    rule, units, keys = question.one_cell, len(question.unit), table.select(numbered("b", len(question.by)))
+    rule, units, keys = question.one_cell, len(question.unit), table.select(keys_of(question))
     if not len(table):
-        return answered(keys, np.zeros(0, dtype=np.int64), missing_unit=False)
+        nothing = answered(keys, np.zeros(0, dtype=np.int64), missing_unit=False)
+        return nothing.append_column("total", nothing["n"]) if question.bounds else nothing
     cells = guarded(lambda: _Cells.of(keys.columns, ordered=rule != "error"))
+    if question.bounds:
+        return cells.answer(*_summed(table, cells, question))
     if not units:
         return cells.answer(np.bincount(cells.codes, minlength=cells.size))
-    if rule == "error" and question.cells_per_unit == 1:
+    if question.counts_in_one_cell:
         by_place = _by_place(table["u0"], cells) if units == 1 else None
         return _by_unit(table, cells, units) if by_place is None else by_place
     if rule in DRAWN:
@@ -166,6 +170,30 @@ def cells_in_memory(table: Any, question: Selection) -> Any:
         for name in ("missing_unit", "several_cells")
     )
     return cells.answer(counts, missing_unit=missing, several_cells=several)
+
+
+def _summed(table: Any, cells: _Cells, question: Selection) -> tuple[_Integers, bool, bool, _Integers]:
+    """Return how many units each cell has, whether a unit is missing or in several, and what they add to each."""
+    import pyarrow as pa
+
+    drawn = bool(question.unit) and question.one_cell in DRAWN
+    rows = _with_numbers(table, len(question.unit)) if drawn else table
+    rows = rows.select([name for name in rows.column_names if name[0] in "unov"])
+    rows = rows.append_column("b0", pa.array(cells.codes))
+    if drawn:
+        rows = rows.append_column("pick", pa.array(cells.picks()))
+    with _rows(rows) as selected:
+        kinds = dict(zip(rows.column_names, map(str, selected.relation.types), strict=True))
+        number = whole_number_sql(question.summed or "", "v", kinds["v"])
+        own = tuple(f"{number} AS v" if name == "v" else name for name in rows.column_names)
+        answer = replace(selected, selected=own).run(sums_statement(question, kinds))
+    counts, totals = np.zeros(cells.size, dtype=np.int64), np.zeros(cells.size, dtype=np.int64)
+    counts[answer["b0"].to_numpy()], totals[answer["b0"].to_numpy()] = (
+        answer["n"].to_numpy(),
+        answer["total"].to_numpy(),
+    )
+    missing, several = (any(answer[name].to_pylist()) for name in ("missing_unit", "several_cells"))
+    return counts, missing, several, totals
 
 
 def tally_in_memory(table: Any, units: int) -> Tally:
@@ -241,10 +269,20 @@ class _Cells:
             size = len(distinct)
         return cls(cells, size, values, parts[1:])
 
-    def answer(self, counts: _Integers, *, missing_unit: bool = False, several_cells: bool = False) -> Any:
+    def answer(
+        self,
+        counts: _Integers,
+        missing_unit: bool = False,
+        several_cells: bool = False,
+        totals: _Integers | None = None,
+    ) -> Any:
         """Return the cells that have somebody, or one cell where none has, with their counts and both answers."""
+        import pyarrow as pa
+
         occupied = np.flatnonzero(counts) if counts.any() else np.arange(1)
-        return answered(self._named(occupied), counts[occupied], missing_unit=missing_unit, several_cells=several_cells)
+        named, own = self._named(occupied), counts[occupied]
+        answer = answered(named, own, missing_unit=missing_unit, several_cells=several_cells)
+        return answer if totals is None else answer.append_column("total", pa.array(totals[occupied]))
 
     def picks(self) -> npt.NDArray[np.int64]:
         """Return the number of every row's cell, by which a hash draws."""

@@ -14,6 +14,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
+from pkdp_pipeline.engines.layouts import DIGITS
+from pkdp_pipeline.engines.sums import MOST, not_whole
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
@@ -118,6 +120,24 @@ def nameable(name: str, dtype: Any, *, in_memory: bool) -> nw.Expr:
         f"by column {name!r} has {_type_name(dtype)}, which cannot name cells; cast it in the frame, for "
         "example to text."
     )
+
+
+def whole_number(name: str, dtype: Any, *, in_arrow: bool) -> nw.Expr:
+    """Return the number that a row adds where this column is summed, `in_arrow` as it is; see `engines.sums`."""
+    values, signed = column(name), not str(dtype).startswith("U")
+    decimal = isinstance(dtype, nw.Decimal) and not dtype.scale and (dtype.precision or DIGITS) <= DIGITS
+    if not (decimal or isinstance(dtype, (*_WHOLE, nw.Int128, nw.UInt128))):
+        raise not_whole(name, "that is not known here" if isinstance(dtype, nw.Unknown) else dtype)
+    if in_arrow:
+        return values
+    if (values_of(dtype).high or 0) <= MOST:
+        return values.cast(nw.Int64)
+    wide = nw.Decimal(DIGITS, 0) if decimal else dtype
+    values, least, most = values.cast(wide), nw.lit(str(-MOST)), nw.lit(str(MOST)).cast(wide)
+    values = nw.when(values > most).then(most).otherwise(values)
+    if signed:
+        values = nw.when(values < least.cast(wide)).then(least.cast(wide)).otherwise(values)
+    return values.cast(nw.Int64)
 
 
 def grouped(groups: Bins, values: nw.Expr, rows: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> nw.Expr:

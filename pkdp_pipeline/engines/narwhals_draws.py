@@ -12,21 +12,24 @@ from pkdp_pipeline.engines.draws import PRIME, SPREAD, WHOLE
 Rows: TypeAlias = "nw.LazyFrame[Any]"
 
 
-def drawn(rows: Rows, unit: list[str], cell: list[str], most: int) -> Rows:
-    """Return at most this many cells of each unit, those of its smallest draws, each once."""
+def drawn(rows: Rows, unit: list[str], cell: list[str], most: int, own: list[str]) -> Rows:
+    """Return at most this many cells of each unit, those of its smallest draws, each once.
+
+    `own` names columns that are the same in all rows of a unit and a cell, and are kept.
+    """
     draw = _by_ibis if rows.implementation.is_ibis() else _by_spark
-    chosen: Rows = nw.from_native(draw(rows, unit, cell, most)).lazy()
+    chosen: Rows = nw.from_native(draw(rows, unit, cell, most, own)).lazy()
     return chosen
 
 
-def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
+def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int, own: list[str]) -> Any:
     """Number each row, so that the rows are read once and, where one cell is drawn, change places once, by unit.
 
     To make pairs distinct first took a million rows half as long again (T3 in benchmarks/bench_engines.py).
     """
     from pyspark.sql import Window, functions
 
-    native = rows.select(*unit, *cell).to_native()
+    native = rows.select(*unit, *cell, *own).to_native()
     pairs: Rows = nw.from_native(native if most == 1 else native.distinct()).lazy()
     numbers = _texts(pairs, unit) | {"pick": _cell_text(pairs, cell)}
     native = pairs.with_columns(**numbers).to_native()
@@ -37,10 +40,10 @@ def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
     # Of equal draws the smallest cell comes first, missing keys last.
     order = [part for name in cell for part in (functions.col(name).isNull(), functions.col(name))]
     place = functions.row_number().over(Window.partitionBy(*unit).orderBy(draw, *order))
-    return native.withColumn("place", place).where(functions.col("place") <= most).select(*unit, *cell)
+    return native.withColumn("place", place).where(functions.col("place") <= most).select(*unit, *cell, *own)
 
 
-def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
+def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int, own: list[str]) -> Any:
     """Hash each unit and each cell in the first of its rows, so that the rows are read once.
 
     PostgreSQL takes a microsecond for each MD5, and computes anew what is written twice, but not behind a window.
@@ -64,19 +67,19 @@ def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int) -> Any:
         return sum(digit * (16**place + 2 * PRIME) for digit, place in zip(digits, places, strict=True)) % PRIME
 
     texts = _texts(rows, unit) | {"pick": _cell_text(rows, cell)}
-    table = rows.select(*unit, *cell).with_columns(**texts).to_native()
+    table = rows.select(*unit, *cell, *own).with_columns(**texts).to_native()
     for name, keys in {**{f"{name}_number": [name] for name in unit}, "pick": cell}.items():
         digest = to_hex(md5(table[name])) if backend_of(table) == "bigquery" else md5(table[name])
         first = ibis.row_number().over(group_by=keys) == 0
         table = table.mutate(**{name: ibis.ifelse(first, digest, ibis.null("string"))})
         table = table.mutate(**{name: number(table[name]).max().over(group_by=keys)})
-    drawn = table.select(*unit, *cell, draw=_draw([table[f"{name}_number"] for name in unit], table.pick))
+    drawn = table.select(*unit, *cell, *own, draw=_draw([table[f"{name}_number"] for name in unit], table.pick))
     if most > 1:
         drawn = drawn.distinct()
     # Of equal draws the smallest cell comes first, missing keys last.
     order = ["draw", *(part for name in cell for part in (drawn[name].isnull(), name))]
     ranked = drawn.mutate(place=ibis.row_number().over(group_by=unit, order_by=order))
-    return ranked.filter(ranked.place < most).select(*unit, *cell)
+    return ranked.filter(ranked.place < most).select(*unit, *cell, *own)
 
 
 def _draw(units: list[Any], cell: Any) -> Any:

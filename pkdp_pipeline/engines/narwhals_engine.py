@@ -23,6 +23,7 @@ from pkdp_pipeline.engines.narwhals_columns import (
     nameable,
     opened,
     to_public,
+    whole_number,
 )
 from pkdp_pipeline.engines.narwhals_queries import alike_query, cells_query, doubts_query, tally_query
 from pkdp_pipeline.engines.question import (
@@ -37,7 +38,7 @@ from pkdp_pipeline.engines.question import (
 )
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.predicate import Condition, Predicate, check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 class NarwhalsEngine:
@@ -124,7 +125,7 @@ class Source:
         Raises `ArgumentError` if the frame does not have a column, or not under a type that can be counted.
         """
         named = {"u": ("unit", question.unit), "b": ("by", question.by), "o": ("order_by", question.order_by)}
-        for argument, names in named.values():
+        for argument, names in (*named.values(), ("sum", _summed(question))):
             check_columns(argument, names, list(self.schema))
         in_memory = self._lazy.implementation.is_polars() or self._lazy.implementation.is_pyarrow()
         columns = {
@@ -138,6 +139,9 @@ class Source:
             # A column that says nothing of what it would hold has no group.
             if name in question.bins and name not in self._empty:
                 columns[short] = grouped(question.bins[name], columns[short], self._lazy, self.schema)
+        for name in _summed(question):
+            if name not in self._empty:
+                columns["v"] = whole_number(name, self.schema[name], in_arrow=self._lazy.implementation.is_pyarrow())
         return columns
 
     def key_type(self, question: Selection, name: str) -> Any:
@@ -150,7 +154,16 @@ class Source:
     def selected(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""
         columns, satisfied = self.columns(question), self._condition(question)
-        return guarded(lambda: (self._lazy if satisfied is None else self._lazy.filter(satisfied)).select(**columns))
+        # Constants do not name the rows that they stand in.
+        constants = {"b0": nw.lit(0)} if question.bounds and not question.by else {}
+        if question.bounds and "v" not in columns:
+            constants["v"] = nw.lit(int(question.summed is None))
+        rows = self._lazy if satisfied is None else self._lazy.filter(satisfied)
+        if not constants:
+            return guarded(lambda: rows.select(**columns))
+        if not columns:
+            return guarded(lambda: rows.with_columns(**constants).select(*constants))
+        return guarded(lambda: rows.select(**columns).with_columns(**constants))
 
     def marked(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of all rows, and ``hit``: whether a row satisfies ``where``."""
@@ -160,6 +173,10 @@ class Source:
         if not columns:
             return guarded(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
         return guarded(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
+
+
+def _summed(question: Selection) -> tuple[str, ...]:
+    return () if question.summed is None else (question.summed,)
 
 
 def guarded(question: Callable[[], Answer]) -> Answer:
@@ -228,7 +245,8 @@ class ArrowEngine(NarwhalsEngine):
     def _source(self, frame: Any, question: Selection) -> Source:
         _check_names(frame, question)
         where = question.where.columns if isinstance(question.where, Predicate) else ()
-        names = dict.fromkeys((*question.unit, *question.by, *question.order_by, *where, *unread(frame)))
+        own = (*question.unit, *question.by, *question.order_by, *_summed(question), *where)
+        names = dict.fromkeys((*own, *unread(frame)))
         return Source(guarded(partial(plain_table, frame, names)), empty=untyped(frame))
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
@@ -248,5 +266,6 @@ def _check_names(table: Any, question: Selection) -> None:
         return
     for argument in ("unit", "by", "order_by"):
         check_columns(argument, getattr(question, argument), names)
+    check_columns("sum", _summed(question), names)
     twice = next(name for name in names if names.count(name) > 1)
     raise ArgumentError(f"the table has column {twice!r} more than once; rename one, or drop it.")

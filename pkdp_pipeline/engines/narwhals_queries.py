@@ -9,21 +9,26 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.narwhals_draws import Rows, drawn
-from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, numbered
+from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, keys_of, numbered
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 def cells_query(rows: Rows, question: Selection) -> Rows:
-    """Return the query for (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
-    unit, cell = numbered("u", len(question.unit)), numbered("b", len(question.by))
+    """Return the query for (b0, b1, …, n, missing_unit, several_cells), of sums also total, one row per cell."""
+    unit, cell, own = numbered("u", len(question.unit)), keys_of(question), ["v"] if question.bounds else []
+    counted = [nw.len().alias("n"), *(nw.col(name).sum().alias("total") for name in own)]
     if not unit:
         nobody = nw.lit(False)
-        return rows.group_by(*cell).agg(nw.len().alias("n")).with_columns(missing_unit=nobody, several_cells=nobody)
+        added = rows.with_columns(v=clamped(nw.col("v"), question)) if own else rows
+        return added.group_by(*cell).agg(*counted).with_columns(missing_unit=nobody, several_cells=nobody)
     several: Any = nw.lit(False)
+    if own and question.one_cell != "error":
+        # Each of a unit's rows in a cell has what the unit adds to it.
+        rows = rows.with_columns(v=nw.col("v").sum().over(*unit, *cell))
     if question.one_cell in DRAWN:
-        pairs = most_frequent(rows, unit, cell) if question.one_cell == "most_frequent" else rows
-        homes = drawn(pairs, unit, cell, question.cells_per_unit)
+        pairs = most_frequent(rows, unit, [*cell, *own]) if question.one_cell == "most_frequent" else rows
+        homes = drawn(pairs, unit, cell, question.cells_per_unit, own)
     elif question.cells_per_unit > 1:
         pairs = rows.group_by(*unit, *cell).agg(often=nw.len()).with_columns(one=nw.lit(1))
         homes, several = (
@@ -37,18 +42,29 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
             *(nw.col(name).min() for name in cell),
             *(nw.col(name).max().alias(f"{name}_last") for name in cell),
             *(nw.col(name).count().alias(f"{name}_keys") for name in cell),
+            *(nw.col(name).sum() for name in own),
             nw.len().alias("often"),
         )
         several = nw.any_horizontal(*(_differs(name) for name in cell), ignore_nulls=True)
     else:
         homes = _first(rows, unit, [*numbered("o", len(question.order_by)), *cell], question.one_cell)
     missing = _missing(unit)
-    marked = homes.select(*cell, present=as_number(~missing), missing=missing, several=several & ~missing)
+    adds = {name: nw.when(~missing).then(clamped(nw.col(name), question)) for name in own}
+    marked = homes.select(*cell, present=as_number(~missing), missing=missing, several=several & ~missing, **adds)
     return marked.group_by(*cell).agg(
         nw.col("present").sum().alias("n"),
+        *counted[1:],
         nw.col("missing").any().alias("missing_unit"),
         nw.col("several").any().alias("several_cells"),
     )
+
+
+def clamped(number: nw.Expr, question: Selection) -> nw.Expr:
+    """Return what a unit adds, clamped to the bounds; a missing number is 0."""
+    least, most = question.bounds or (0, 0)
+    number = number.fill_null(0)
+    below = nw.when(number < least).then(nw.lit(least)).otherwise(number)
+    return nw.when(number > most).then(nw.lit(most)).otherwise(below).cast(nw.Int64)
 
 
 def tally_query(rows: Rows, *, units: int) -> Rows:

@@ -19,10 +19,11 @@ from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units
 from pkdp_pipeline.engines.pandas_bins import grouped_values
 from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Doubts, Tally, Units, not_counted
+from pkdp_pipeline.engines.sums import not_whole
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Predicate, check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 #: What "str" means from pandas 3 on; before, it made a text of a missing value.
 _TEXT = pd.StringDtype(na_value=np.nan)
@@ -35,11 +36,15 @@ class PandasEngine:
     def cells(self, frame: pd.DataFrame, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         frame = _with_levels(frame, question)
+        summed = () if question.summed is None else (question.summed,)
         for argument in ("unit", "by", "order_by"):
             check_columns(argument, getattr(question, argument), list(frame.columns))
-        read = {name: plain(frame[name]) for name in (*question.unit, *question.by, *question.order_by)}
+        check_columns("sum", summed, list(frame.columns))
+        read = {name: plain(frame[name]) for name in (*question.unit, *question.by, *question.order_by, *summed)}
         for name in question.by:
             _check_key(read[name])
+        for name in summed:
+            read[name] = _whole_numbers(read[name])
         selected = selected_rows(frame, question.where)
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         columns = _units((rows[name] for name in question.unit), drawn=question.one_cell in DRAWN)
@@ -47,6 +52,10 @@ class PandasEngine:
         # Groups are of keys, in which what is missing is told apart already; order and units are those of the values.
         rows |= {name: grouped_values(rows[name], groups) for name, groups in question.bins.items()}
         columns |= {f"b{i}": _keys(rows[name]) for i, name in enumerate(question.by)}
+        if question.bounds:
+            size = len(frame) if selected is None else int(selected.sum())
+            columns = {"b0": np.zeros(size, dtype=np.int64)} | columns
+            columns["v"] = rows[summed[0]].array if summed else np.ones(size, dtype=np.int64)
         answer = cells_in_memory(_table(columns), question)
         return CellCounts.of(answer, question.by, lambda keys, name: _public(keys, rows[name].dtype))
 
@@ -171,6 +180,18 @@ def _keys(column: pd.Series[Any]) -> Any:
         return column
     named = key_dtype(column.dtype)
     return column if column.dtype == named else column.astype(named)
+
+
+def _whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a summed column, or raise `ArgumentError` where its type is not one of whole numbers."""
+    dtype: Any = column.dtype
+    kind = kind_of_dtype(dtype)
+    if pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(column, skipna=True) == "empty":
+        return column.astype("Int64")  # it says nothing of what it would hold
+    scaled = kind == "decimal" and dtype.pyarrow_dtype.scale == 0 and dtype.pyarrow_dtype.precision <= DIGITS
+    if not (kind == "integer" or scaled) or isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype):
+        raise not_whole(str(column.name), dtype)
+    return column
 
 
 def _public(keys: Any, dtype: Any) -> pd.Series[Any]:

@@ -22,7 +22,7 @@ from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngin
 from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.engines.statements import code_of, doubtful, missing
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb
@@ -198,8 +198,7 @@ class PeriodEngine:
 
     def cells(self, frame: OnePeriod, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
-        simple = question.one_cell == "error" and question.cells_per_unit == 1
-        answer = frame.periods.cells(question, frame.first) if simple else None
+        answer = frame.periods.cells(question, frame.first) if question.counts_in_one_cell else None
         return RelationEngine().cells(frame.alone(), question) if answer is None else answer
 
     def tally(self, frame: OnePeriod, question: Selection) -> Tally:

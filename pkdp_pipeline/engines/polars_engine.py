@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from pkdp_pipeline.engines.memory import cells_in_memory
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, collected, guarded
-from pkdp_pipeline.engines.narwhals_queries import cells_query, most_frequent
-from pkdp_pipeline.engines.question import DRAWN, numbered, wrong_where
+from pkdp_pipeline.engines.narwhals_queries import cells_query, clamped, most_frequent
+from pkdp_pipeline.engines.question import DRAWN, keys_of, numbered, wrong_where
 from pkdp_pipeline.model.predicate import check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 class PolarsEngine(NarwhalsEngine):
@@ -35,25 +35,27 @@ class PolarsEngine(NarwhalsEngine):
         return Source(frame.lazy().with_columns(pl.col(empty).cast(pl.String)) if empty else frame, empty=empty)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
-        units, keys = numbered("u", len(question.unit)), numbered("b", len(question.by))
+        units, keys = numbered("u", len(question.unit)), keys_of(question)
         if not units or question.one_cell == "first":
             return super()._counted(rows, question, frame)
         drawn = question.one_cell in DRAWN or question.cells_per_unit > 1
         if isinstance(frame, pl.DataFrame) and (drawn or len(units) == 1):
             # It is in memory already: its columns are named, not copied.
             native: pl.DataFrame = rows.to_native().collect()
-            by_hash = not drawn and native["u0"].dtype == pl.String
+            by_hash = not drawn and not question.bounds and native["u0"].dtype == pl.String
             counted = _by_hash(native, keys) if by_hash else None
             if counted is not None:
                 return counted.to_arrow()
             return cells_in_memory(pa.table({name: _in_arrow(native[name]) for name in native.columns}), question)
         if drawn:
             # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
-            frequent = question.one_cell == "most_frequent"
-            pairs = most_frequent(rows, units, keys) if frequent else rows.unique()
+            frequent, own = question.one_cell == "most_frequent", ["v"] if question.bounds else []
+            if own:
+                rows = rows.with_columns(v=clamped(nw.col("v").sum().over(*units, *keys), question))
+            pairs = most_frequent(rows, units, [*keys, *own]) if frequent else rows.unique()
             drawn_by = question if question.one_cell == "error" else replace(question, one_cell="hash")
             return cells_in_memory(collected(pairs), drawn_by)
-        if len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
+        if question.bounds or len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
             return cells_query(rows, question).to_native().collect(engine="streaming").to_arrow()
         return _by_cell(rows, keys)
 

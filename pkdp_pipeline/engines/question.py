@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,6 +76,8 @@ class CellCounts:
     keys : pandas.DataFrame
         The by-columns of the cells, under their public dtypes.
     counts : integer array, one per cell
+    sums : integer array, one per cell, optional
+        The sum of the units in each cell, where one is asked for.
     missing_unit : bool
         Whether a row has a missing value in a unit column; such rows are not counted.
     several_cells : bool
@@ -89,6 +91,7 @@ class CellCounts:
     missing_unit: bool
     several_cells: bool
     units: Units | None = None
+    sums: npt.NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -98,7 +101,7 @@ class CellCounts:
         public: Callable[[Any, str], pd.Series[Any]],
         units: Units | None = None,
     ) -> CellCounts:
-        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
+        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell; of sums also total.
 
         `public` gives the keys of a column, by its name, their public dtype.
         """
@@ -115,6 +118,7 @@ class CellCounts:
             missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
             several_cells=several_cells,
             units=units,
+            sums=counted["total"].to_numpy().astype("int64") if "total" in counted.column_names else None,
         )
 
 
@@ -145,13 +149,16 @@ class Tally:
 
 
 class Engine(Protocol):
-    """Counts distinct units; knows nothing about privacy.
+    """Counts distinct units, and sums what they add; knows nothing about privacy.
 
     All methods read the frame, never change it, and raise errors that name columns and rules only.
     """
 
     def cells(self, frame: Any, question: Selection) -> CellCounts:
-        """Count the units in every cell of ``question.by``, among the rows that satisfy ``where``."""
+        """Count the units in every cell of ``question.by``, among the rows that satisfy ``where``.
+
+        With ``question.bounds`` also sum what they add, where there are no by-columns in one cell.
+        """
         ...
 
     def tally(self, frame: Any, question: Selection) -> Tally:
@@ -166,6 +173,11 @@ class Engine(Protocol):
 def numbered(letter: str, columns: int) -> list[str]:
     """Return the names of that many columns of the rows that are counted, for example u0 and u1."""
     return [f"{letter}{position}" for position in range(columns)]
+
+
+def keys_of(question: Selection) -> list[str]:
+    """Return the names of the columns that name a cell; a sum without by-columns has one cell."""
+    return numbered("b", len(question.by) or 1)
 
 
 def not_counted(problem: str) -> ConfigError:

@@ -14,12 +14,13 @@ import pandas as pd
 
 from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, guarded, literal, quoted
+from pkdp_pipeline.engines.sums import whole_number_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.like import like_regex
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,9 +37,10 @@ class RelationEngine:
             *source.units(question.unit),
             *source.keys(question),
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
+            *source.numbers(question),
         ]
         rows = Rows(frame, tuple(selected), source.condition(question.where))
-        if question.unit and question.where is None and question.one_cell == "error" and question.cells_per_unit == 1:
+        if question.unit and question.where is None and question.counts_in_one_cell:
             answer, units = rows.cells_by_code(question, source.doubts(question.unit))
         else:
             units = self.units(frame, question.unit)
@@ -105,7 +107,17 @@ class RelationColumns:
         for place, name in enumerate(question.by):
             if name in question.bins:
                 keys[place] = grouped(question.bins[name], keys[place], self.kinds[name])
-        return [f"{key} AS b{i}" for i, key in enumerate(keys)]
+        return [f"{key} AS b{i}" for i, key in enumerate(keys or ["0"])]
+
+    def numbers(self, question: Selection) -> list[str]:
+        """Return SQL for v, the number that a row adds; nothing where units are counted."""
+        if not question.bounds:
+            return []
+        if question.summed is None:
+            return ["1 AS v"]
+        self._check("sum", [question.summed])
+        kind = self.kinds[question.summed]
+        return [f"{whole_number_sql(question.summed, quoted(question.summed), kind)} AS v"]
 
     def key_kind(self, question: Selection, name: str) -> str:
         """Return the SQL type of a by-column's keys."""

@@ -31,8 +31,9 @@ from pkdp_pipeline.engines.statements import (
     tally_statement,
     units_statement,
 )
+from pkdp_pipeline.engines.sums import sums_statement
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,10 +62,12 @@ class Rows:
     condition: str = "true"
 
     def cells(self, question: Selection) -> Any:
-        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
+        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), of sums also total, per cell."""
+        if question.bounds:
+            return self.run(sums_statement(question, self._kinds()))
         if question.unit and question.one_cell in DRAWN:
             return self.run(self._drawn_cells(question))
-        if question.unit and question.one_cell == "error" and question.cells_per_unit == 1:
+        if question.unit and question.counts_in_one_cell:
             return self.cells_by_code(question)[0]
         return self.run(cells_statement(question, keys=len(question.by)))
 

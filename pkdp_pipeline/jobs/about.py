@@ -26,6 +26,11 @@ class AboutTable(Table):
     argued_on: Name | None = Field(
         default=None, description="When: a date, before the first release.", examples=["2025-12-01"]
     )
+    checked_on: Name | None = Field(
+        default=None,
+        description="When the assumptions were last checked: a date. After a year reports and dry runs say so.",
+        examples=["2026-12-01"],
+    )
     argument: Name | None = Field(default=None, description="Why what is declared about the attacker is true.")
 
     @field_validator("*")
@@ -38,7 +43,7 @@ class AboutTable(Table):
             )
         return words
 
-    @field_validator("argued_on", mode="before")
+    @field_validator("argued_on", "checked_on", mode="before")
     @classmethod
     def _is_a_date(cls, day: object) -> object:
         try:
@@ -52,6 +57,10 @@ class AboutTable(Table):
         if not self.model_fields_set:
             raise ValueError("is empty: say who publishes, or remove it.")
         return self
+
+    def outdated(self, day: date) -> bool:
+        """Return whether the assumptions were last checked more than a year before a day."""
+        return self.checked_on is not None and (day - date.fromisoformat(self.checked_on)).days > 366
 
     def words(self) -> dict[str, str]:
         """Return what is said, printable, by key."""

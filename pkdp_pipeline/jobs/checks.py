@@ -247,7 +247,7 @@ def _schema(release: Release, requested: ReleaseTable) -> list[str]:
     if [name for name, _ in table.columns] != [*(requested.by or ()), *own]:
         problems.append(f"its columns must be the by-columns and {' and '.join(own)}")
     elif not table.counted:
-        problems.append("count must hold whole numbers")
+        problems.append(f"{own[0]} must hold whole numbers")
     certificate = release.certificate
     if certificate.mechanism != beside_groups(
         requested.mechanism, grouping(requested.cells_by), requested.protects, certificate.attacker

@@ -31,7 +31,8 @@ from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_
 from pkdp_pipeline.model.bins import grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
-from pkdp_pipeline.model.question import MissingUnit, OneCell, Question, Spelling
+from pkdp_pipeline.model.question import MissingUnit, Question, Spelling
+from pkdp_pipeline.model.selection import OneCell
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of, unusable
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication
@@ -272,6 +273,7 @@ class Job(Declarations):
                 protects=release.protects,
                 unit=self.unit,
                 by=release.cells_by,
+                summed=release.sum_of,
                 domain=release.domain,
                 where=release.where,
                 missing_unit=self.missing_unit,
@@ -288,16 +290,15 @@ class Job(Declarations):
 
     def needs(self) -> Needs:
         """Return what the job needs of its source."""
-        declared = [("period.column", self.period.column)]
-        named = [("unit", self.unit), ("order_by", self.order_by)]
+        named = [("period.column", (self.period.column,)), ("unit", self.unit), ("order_by", self.order_by)]
         for release in self.release:
-            named += [(f"by of release {release.name!r}", release.by)]
-            named += [(f"order_by of release {release.name!r}", release.order_by)]
-        declared += [(key, column) for key, columns in named for column in columns or ()]
+            own = {"by": release.by, "sum": release.summed, "order_by": release.order_by}
+            named += [(f"{key} of release {release.name!r}", columns) for key, columns in own.items()]
+        declared = [(key, column) for key, columns in named for column in columns or ()]
         compared = {column for expectation in read_expectations(self.checks) for column in expectation.columns}
         compared |= set() if self.checks.fresh is None else {self.checks.fresh.column}
-        for predicate in (from_query(release.where) for release in self.release if release.where is not None):
-            compared |= set() if predicate is None else predicate.columns
+        predicates = (from_query(release.where) for release in self.release if release.where is not None)
+        compared |= {column for predicate in predicates if predicate is not None for column in predicate.columns}
         return Needs(
             engine=self.engine,
             period=self.period,
@@ -373,15 +374,16 @@ def job_text(file: Path) -> str:
     return text_of(file, f"the job file {str(file)!r}")
 
 
-_NEWER = {"below": "suppress", "display": None, "sampled": None, "suppressed": None, "margins": None}
+_NEWER = dict.fromkeys(("display", "sampled", "suppressed", "margins", "sum", "bounds", "checked_on"))
+_NEWER |= {"below": "suppress"}
 """Keys that jobs of the first form had not: as they are where nobody writes them, they are no part of its hash."""
 
 
 def _without_news(content: Any) -> Any:
     """Return what a job says without newer keys that say nothing."""
     if isinstance(content, dict):
-        kept = {key: value for key, value in content.items() if key not in _NEWER or value != _NEWER[key]}
-        return {key: _without_news(value) for key, value in kept.items()}
+        said = ((key, value) for key, value in content.items() if key not in _NEWER or value != _NEWER[key])
+        return {key: _without_news(value) for key, value in said}
     return [_without_news(value) for value in content] if isinstance(content, list) else content
 
 

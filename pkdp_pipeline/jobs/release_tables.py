@@ -6,13 +6,22 @@ from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    create_model,
+    model_serializer,
+    model_validator,
+)
 
 from pkdp_pipeline.jobs.environment import local, placed
 from pkdp_pipeline.model.bins import Bins, Calendar
 from pkdp_pipeline.model.display import Display, Mode, PerturbationTable, read_display
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects
-from pkdp_pipeline.model.question import OneCell, Undeclared
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects, Sum
+from pkdp_pipeline.model.question import Undeclared
+from pkdp_pipeline.model.selection import OneCell
 from pkdp_pipeline.releases.options import (
     AttackerTable,
     Cells,
@@ -24,6 +33,7 @@ from pkdp_pipeline.releases.options import (
     keys_of,
     one_or_list,
 )
+from pkdp_pipeline.schemas import field_texts
 
 
 def _rows_of_file(value: Any, info: ValidationInfo) -> Any:
@@ -75,13 +85,18 @@ _STEPS: dict[str, Any] = {
             "totals": None,
         },
     ),
+    "bounds": (
+        Annotated[tuple[int, int], Field(strict=False)] | None,
+        Field(default=None, description=field_texts(Sum)["bounds"], examples=[[0, 5]]),
+    ),
 }
-"""The steps of a mechanism, as keys; those of a count and of a histogram together."""
+"""The steps of a mechanism, as keys; those of a count, of a histogram and of a sum together."""
 
 if TYPE_CHECKING:
 
     class _StepsTable(Table):
         display: DisplayTable | None
+        bounds: tuple[int, int] | None
 
 else:
     _StepsTable = create_model("_StepsTable", __base__=Table, **_STEPS)
@@ -117,7 +132,7 @@ def _one_or_several(value: object) -> object:
 
 
 class ReleaseTable(_StepsTable):
-    """``[[release]]``: a histogram when it has ``by``, a count otherwise."""
+    """``[[release]]``: a histogram when it has ``by``, a count otherwise; with ``bounds``, sums."""
 
     name: FileName = Field(
         description="The name of the release's files and tables: letters, digits, _ and -.",
@@ -135,6 +150,16 @@ class ReleaseTable(_StepsTable):
         alias="by",
         description='Columns whose values are the cells, also in groups, as { column = "age", bins = [0, 18, 65] }; '
         "without it, a count.",
+    )
+    sum_of: Name | None = Field(
+        default=None,
+        alias="sum",
+        description="The column of whole numbers that is summed, with noise: a person adds what her rows add up to, "
+        "clamped to bounds.",
+        examples=["visits"],
+    )
+    rows: Literal["count"] | None = Field(
+        default=None, description="Instead of sum: a person adds the number of her rows, clamped to bounds."
     )
     where: Name | None = Field(
         default=None,
@@ -167,11 +192,13 @@ class ReleaseTable(_StepsTable):
 
     @model_validator(mode="after")
     def _is_a_mechanism(self) -> Self:
+        if self.bounds or self.sum_of or self.rows:
+            self._check_sum()
         if self.by is None:
             for key in ("domain", "margins", "one_cell", "order_by", "cells_per_unit"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
-            if self.protects == "value" and (self.where is not None or self.mechanism != Count()):
+            if not self.bounds and self.protects == "value" and (self.where is not None or self.mechanism != Count()):
                 raise ValueError(
                     'protects = "value" is about the cells of a histogram: add by, or remove protects. A count has it '
                     "where it is the exact number of all people: without where, k, k_complement, noise and "
@@ -208,6 +235,28 @@ class ReleaseTable(_StepsTable):
             )
         return self
 
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave `rows` out where nobody writes it: it is no part of the hash of jobs that did not have it."""
+        return {key: value for key, value in written(self).items() if key != "rows" or value is not None}
+
+    def _check_sum(self) -> None:
+        if not self.bounds or (self.sum_of is None) is (self.rows is None):
+            raise ValueError(
+                'a sum has bounds = [0, 5], the least and the most that a person adds, and either sum = "column" or '
+                'rows = "count".'
+            )
+        for key in ("k", "k_complement", "display"):
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} is about counts: remove it from a sum.")
+        if self._steps["below"] != "suppress" or "noise" not in self._steps:
+            raise ValueError("a sum is published with noise alone: write noise = { epsilon = 1.0 }, without below.")
+
+    @property
+    def summed(self) -> tuple[str, ...] | None:
+        """The column that is summed, none where rows are; None where people are counted."""
+        return None if not self.bounds else () if self.sum_of is None else (self.sum_of,)
+
     @property
     def by(self) -> tuple[str, ...] | None:
         """The names of the columns whose values are the cells; None for a count."""
@@ -225,11 +274,12 @@ class ReleaseTable(_StepsTable):
     @cached_property
     def mechanism(self) -> Mechanism:
         """The mechanism this release runs."""
-        kind: type[Count | Histogram] = Count if self.by is None else Histogram
+        kind: type[Mechanism] = Sum if self.bounds else Count if self.by is None else Histogram
         own = {field.name for field in fields(kind)}
         mechanism: Mechanism = kind(**{name: step for name, step in self._steps.items() if name in own})
-        found_cells = isinstance(mechanism, Histogram) and self.domain is None
-        return mechanism.of_found_cells() if found_cells else mechanism  # type: ignore[union-attr]
+        if isinstance(mechanism, Count) or self.by is None or self.domain is not None:
+            return mechanism
+        return mechanism.of_found_cells()
 
     @property
     def _steps(self) -> dict[str, Any]:

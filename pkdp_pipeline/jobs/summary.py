@@ -56,7 +56,7 @@ def markdown_table(release: Release, most: int | None = None, beside: Sequence[R
 
 def describe(job: Job, declared: ReleaseTable) -> str:
     """Return one sentence on what is counted and what is published."""
-    return asked_sentence(", ".join(job.unit), declared.by, declared.where, declared.mechanism)
+    return asked_sentence(", ".join(job.unit), declared.by, declared.where, declared.mechanism, declared.summed)
 
 
 def noise_line(release: Release) -> str:
@@ -74,4 +74,4 @@ def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> 
     counts = [word if text is None else f"{word}: {text}" for word, text in zip(table.words, follows, strict=True)]
     number = fitting(len(counts), most)
     rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]
-    return [*table.columns, "count"], rows, len(counts) - number
+    return [*table.columns, table.number], rows, len(counts) - number

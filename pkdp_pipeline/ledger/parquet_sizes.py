@@ -100,9 +100,9 @@ def _check_pages(content: bytes, metadata: pq.FileMetaData, rows: int) -> None:
 
 def _pages(content: bytes, chunk: pq.ColumnChunkMetaData) -> Iterator[int]:
     """Yield the decompressed size of each page of a column, as its header has it."""
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < start:
-        start = chunk.dictionary_page_offset
+    # A column without values has no page of them.
+    offsets = [chunk.data_page_offset, chunk.dictionary_page_offset if chunk.has_dictionary_page else None]
+    start = min((offset for offset in offsets if offset), default=0)
     end = start + chunk.total_compressed_size
     if not 0 <= start <= end <= len(content):
         raise ValueError

@@ -16,7 +16,7 @@ from pkdp_pipeline.ledger.parquet_sizes import read_within
 from pkdp_pipeline.model.attacker import beside_groups
 from pkdp_pipeline.model.display import least_shown
 from pkdp_pipeline.model.keys import Key, canonical_key, json_key, kind_of_dtype
-from pkdp_pipeline.model.mechanisms import Count, noised_below, value_columns
+from pkdp_pipeline.model.mechanisms import Count, noised_below, value_column, value_columns
 from pkdp_pipeline.model.period import Period
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ class Cells:
 
     columns: tuple[tuple[Any, str | None], ...]
     rows: list[list[Any]]
-    counted: bool  # whether there is one column "count", of whole numbers that may be missing
+    counted: bool  # whether there is one column of counts or sums, of whole numbers that may be missing
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Cells:
         """Return what a table says."""
         import pandas as pd
 
-        values = [list(column.array) for _, column in table.items()]
+        values, own = [list(column.array) for _, column in table.items()], value_column(table.columns)
         return cls(
             columns=tuple((name, kind_of_dtype(column.dtype)) for name, column in table.items()),
             rows=[[json_key(canonical_key(value)) for value in row] for row in zip(*values, strict=True)],
-            counted=[column.dtype for name, column in table.items() if name == "count"] == [pd.Int64Dtype()],
+            counted=[column.dtype for name, column in table.items() if name == own] == [pd.Int64Dtype()],
         )
 
     @classmethod
@@ -60,7 +60,8 @@ class Cells:
         if columns is None:
             return cls.of(_frame(table))
         values = [column.to_pylist() for column in table.columns]
-        counted = [kind for name, kind in columns if name == "count"] == ["integer"]
+        own = value_column(name for name, _ in columns)
+        counted = [kind for name, kind in columns if name == own] == ["integer"]
         return cls(columns, list(map(list, zip(*values, strict=True))), counted)
 
     def identity(self, certificate_json: str) -> str:
@@ -71,14 +72,17 @@ class Cells:
     def check(self, certificate: ReleaseCertificate) -> None:
         """Raise `ArgumentError` where the mechanism of a certificate cannot publish this."""
         mechanism, rows = certificate.mechanism, self.rows
-        if not self.counted:
-            raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
         own, columns = value_columns(mechanism), [name for name, _ in self.columns]
-        if isinstance(mechanism, Count) and (len(rows), len(columns)) != (1, len(own)):
-            raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
+        if not self.counted or value_column(columns) != own[0]:
+            raise ArgumentError(
+                f"the release has no column {own[0]!r} of whole numbers: it was altered or is not ours."
+            )
+        single = isinstance(mechanism, Count) or (own == ("sum",) and len(columns) == 1)
+        if single and (len(rows), len(columns)) != (1, len(own)):
+            raise ArgumentError("the release of a count or a sum must hold one number: it was altered or is not ours.")
         if noised_below(mechanism) and (columns[-2:] != list(own) or self.columns[-1][1] not in ("boolean", None)):
             raise ArgumentError("the release does not mark which counts are exact: it was altered or is not ours.")
-        place = columns.index("count")
+        place = columns.index(own[0])
         keys = {(*row[:place], *row[place + len(own) :]) for row in rows}
         if len(columns) > len(own) and len(keys) < len(rows):
             raise ArgumentError("the release names a cell twice: it was altered or is not ours.")

@@ -22,10 +22,12 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import SamePeople
-from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, noise_scale, noised_below
-from pkdp_pipeline.model.question import EachRow
+from pkdp_pipeline.model.mechanisms import GeometricNoise, noised_below
+from pkdp_pipeline.model.noise import SMALLEST_EPSILON, noise_scale
+from pkdp_pipeline.model.selection import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, WorstBesidePrivate
 
 _SHARE_WITH_MARGIN = 1.0 - 1e-3
@@ -270,9 +272,10 @@ class LedgerTotals:
 def _hidden_below(release: ReleaseCertificate) -> ReleaseCertificate:
     """Return what is certified where counts below k are suppressed in place of noised."""
     mechanism = release.mechanism
-    if not noised_below(mechanism):
-        return release
-    return replace(release, mechanism=replace(mechanism, noise=None, release_threshold=None, below="suppress"))
+    if noised_below(mechanism):
+        hidden = replace(mechanism, noise=None, release_threshold=None, below="suppress")
+        return replace(release, mechanism=hidden)
+    return release
 
 
 def delta_of(total: Certificate, measure: str, epsilon: float) -> float:
@@ -316,6 +319,9 @@ def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
         if pair is None:
             return None
         return pair[0] + Fraction(repr(bound.epsilon)), pair[1] + Fraction(bound.delta)
+    if isinstance(bound, SumCurve):
+        scale = Fraction(noise_scale(GeometricNoise(bound.noise), bound.sensitivity))
+        return bound.units / scale, Fraction(bound.parameters[1])
     if not isinstance(bound, NoiseCurve) or bound.noise < SMALLEST_EPSILON:
         return None
     return bound.changes / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])

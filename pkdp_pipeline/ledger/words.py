@@ -15,7 +15,7 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, cells_per_unit, kind_of, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, Sum, cells_per_unit, kind_of, mechanism_name, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
@@ -67,7 +67,7 @@ def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
     """Return what is published and from which thresholds on; the noise has its own words."""
     if kind_of(mechanism, protects) == "total":
         return "exact total"
-    kind = "count" if isinstance(mechanism, Count) else "histogram"
+    kind = mechanism_name(mechanism)
     details, marked = [], noised_below(mechanism)
     if marked:
         details += [f"exact from k = {mechanism.k}", "noised below"]
@@ -75,6 +75,8 @@ def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
         details.append(f"k = {mechanism.k}")
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
         details.append(f"k of the rest = {mechanism.k_complement}")
+    if isinstance(mechanism, Sum):
+        details.append(f"{mechanism.bounds[0]} to {mechanism.bounds[1]} a person")
     if cells_per_unit(mechanism) > 1:
         details.append(f"up to {cells_per_unit(mechanism)} cells a person")
     if mechanism.release_threshold is not None:

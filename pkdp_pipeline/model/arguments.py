@@ -26,9 +26,8 @@ def check_types(value: Any, of: str = "") -> None:
     """Raise `ArgumentError` unless a dataclass's texts, truth values and tuples of texts are what they say."""
     for field in fields(value):
         given, (kind, said) = getattr(value, field.name), _TYPES.get(str(field.type), (object, ""))
-        if not isinstance(given, kind) or (
-            isinstance(given, tuple) and not all(isinstance(text, str) for text in given)
-        ):
+        texts = given if said and isinstance(given, tuple) else ()
+        if not isinstance(given, kind) or not all(isinstance(text, str) for text in texts):
             raise ArgumentError(f"{field.name}{of} must be {said}, not {type(given).__name__}.")
 
 

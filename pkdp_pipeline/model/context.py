@@ -141,6 +141,8 @@ class Context:
         The rules for rows, as in the question.
     cells_per_unit : int
         The most cells a person may be in.
+    summed : tuple of str, optional
+        The column that is summed, or none where a person's rows are; None where people are counted.
     undeclared : str, optional
         The treatment of people in cells that were not declared; None where no cells were.
     cells : {"declared", "found"}, optional
@@ -166,6 +168,7 @@ class Context:
     missing_unit: str = "error"
     one_cell: str = "error"
     cells_per_unit: int = field(default=1, metadata=RARE)
+    summed: tuple[str, ...] | None = field(default=None, metadata=RARE)
     undeclared: str | None = None
     cells: str | None = None
     period: str | None = None
@@ -249,6 +252,14 @@ class Context:
 
     def _rows_of_people(self) -> tuple[str, ...]:
         listed = []
+        there = "" if self.cells is None else " in a cell"
+        if self.summed:
+            listed.append(
+                f"A person adds the sum of column {self.summed[0]!r} over her rows{there}, of which a missing value is "
+                "0 and one beyond ±10^12 is that."
+            )
+        elif self.summed is not None:
+            listed.append(f"A person adds the number of her rows{there}.")
         if self.missing_unit == "drop":
             listed.append("Rows that name no person are left out.")
         if self.cells_per_unit > 1 and self.one_cell == "hash":
@@ -287,10 +298,12 @@ class Context:
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:
         """Rebuild a context from `to_dict`; unknown fields are an `ArgumentError`."""
         given = known_fields(cls, fields, "a certificate's context")
-        unit = given.get("unit", [])
-        if not isinstance(unit, list):
-            raise ArgumentError("unit of a context must be a list of column names.")
-        return cls(**{**given, "unit": tuple(unit)})
+        for name, default in (("unit", []), ("summed", None)):
+            names = given.get(name, default)
+            if not isinstance(names, list | None) or (names is None and name == "unit"):
+                raise ArgumentError(f"{name} of a context must be a list of column names.")
+            given[name] = None if names is None else tuple(names)
+        return cls(**given)
 
 
 def _named(period: str) -> str:

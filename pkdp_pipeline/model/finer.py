@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pkdp_pipeline.model.display import Bands, Rounding
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, Sum, noised_below
 
 
 def determines(finer: Mechanism, coarser: Mechanism) -> bool:
@@ -22,7 +22,11 @@ def determines(finer: Mechanism, coarser: Mechanism) -> bool:
     too. Which numbers have to be looked at: see `_boundaries`.
     """
     shown = (finer.display, coarser.display)
-    if shown[1] is None or not all(display is None or isinstance(display, Rounding | Bands) for display in shown):
+    if (
+        isinstance(coarser, Sum)
+        or shown[1] is None
+        or not all(display is None or isinstance(display, Rounding | Bands) for display in shown)
+    ):
         return False
     k = finer.k if _k_is_shown(coarser) else coarser.k
     if replace(coarser, display=finer.display, k=k) != finer:

@@ -1,61 +1,29 @@
-"""The publications: the mechanisms, their noise, and the registry that names them in JSON, SQL and job files."""
+"""The publications: the mechanisms, and the registry that names them in JSON, SQL and job files."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from fractions import Fraction
+from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeGuard, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import (
     RARE,
+    check_types,
     choice,
     in_python,
     known_fields,
-    positive_real,
     whole_number,
     written,
 )
 from pkdp_pipeline.model.display import Display, check_display, read_display
+from pkdp_pipeline.model.noise import GeometricNoise as GeometricNoise  # noqa: PLC0414 (mechanisms come with it)
+from pkdp_pipeline.model.noise import check_noise
 
-
-@dataclass(frozen=True, slots=True)
-class GeometricNoise:
-    """Two-sided geometric noise: ``P[Z = z] = (1-α)/(1+α) · α^|z|`` with ``α = exp(-epsilon)``.
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0. The noise alone gives `epsilon`-differential privacy to a number that one person changes by
-        at most 1. Certificates are computed at exactly this value; the sampler may add slightly more noise,
-        never less.
-
-    Raises
-    ------
-    ArgumentError
-        If `epsilon` is not a finite number above 0.
-
-    Notes
-    -----
-    Desfontaines et al., Definition 19; `docs/mathematics.md`, section "Two-sided geometric noise".
-    """
-
-    epsilon: float = field(metadata={"examples": [0.5]})
-    """The smaller, the more noise; one person changes a cell by 1."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive_real("noise epsilon", self.epsilon))
-
-
-_MAX_PEOPLE = 10**10
-"""More than there are people."""
-
+_MAX_PEOPLE = 10**10  # more than there are
 MAX_CELLS_PER_UNIT = 100
-"""The largest `cells_per_unit`."""
 
 
 Below = Literal["suppress", "noise", "noise_from_1"]
@@ -64,6 +32,7 @@ Below = Literal["suppress", "noise", "noise_from_1"]
 
 def check_steps(mechanism: Any) -> None:
     """Store the checked thresholds, noise and rule of display of a mechanism."""
+    check_types(mechanism)
     noise = mechanism.noise
     if noise is not None and not isinstance(noise, GeometricNoise):
         raise ArgumentError(
@@ -78,68 +47,24 @@ def check_steps(mechanism: Any) -> None:
     for name, least in (("k", 1), ("k_complement", 1), ("release_threshold", 0)):
         if (given := getattr(mechanism, name, None)) is not None:
             threshold = whole_number(name, given, least=least)
-            if threshold > _MAX_PEOPLE:
-                raise ArgumentError(
-                    f"{name} must be at most {_MAX_PEOPLE}: there are fewer people; choose a smaller one."
-                )
+            if threshold > (most := _MAX_PEOPLE * sensitivity(mechanism)):
+                raise ArgumentError(f"{name} must be at most {most}: there are fewer people; choose a smaller one.")
             object.__setattr__(mechanism, name, threshold)
-    object.__setattr__(mechanism, "display", check_display(mechanism.display))
+    if not isinstance(mechanism, Count):
+        cells = whole_number("cells_per_unit", mechanism.cells_per_unit, least=1)
+        if cells > MAX_CELLS_PER_UNIT:
+            raise ArgumentError(
+                f"cells_per_unit must be at most {MAX_CELLS_PER_UNIT}, got {cells}: what many cells tell of a person "
+                "adds up. Make cells coarser, or count a person in fewer of them."
+            )
+        object.__setattr__(mechanism, "cells_per_unit", cells)
+    if mechanism.display is not None:
+        object.__setattr__(mechanism, "display", check_display(mechanism.display))
     if choice("below", mechanism.below, get_args(Below)) != "suppress" and (mechanism.k is None or noise is None):
         raise ArgumentError(
             f"below={mechanism.below!r} publishes counts from k on exactly and smaller ones with noise: give k and "
             "noise as well, or leave below out."
         )
-
-
-#: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
-SMALLEST_EPSILON = 1e-15
-#: Above this epsilon fewer than one draw in 1e21 differs from 0.
-LARGEST_EPSILON = 50.0
-
-
-def check_noise(noise: GeometricNoise | None) -> None:
-    """Raise `ArgumentError` when the noise is too wide to be drawn as a 64-bit integer."""
-    if noise is not None and noise.epsilon < SMALLEST_EPSILON:
-        raise ArgumentError(
-            f"noise epsilon must be at least {SMALLEST_EPSILON!r} to be drawn, got {noise.epsilon!r}: wider noise does "
-            "not fit 64-bit integers."
-        )
-
-
-def mean_absolute(noise: GeometricNoise) -> float:
-    """Return ``E|Z| = 2α / (1 - α²)`` with ``α = exp(-epsilon)``."""
-    alpha, gap = math.exp(-noise.epsilon), -math.expm1(-noise.epsilon)
-    return 2.0 * alpha / (gap * (1.0 + alpha))
-
-
-def chance_of_at_least(noise: GeometricNoise, least: int) -> float:
-    """Return ``P[Z >= least]``."""
-    if least > 0:
-        return math.exp(-noise.epsilon * least) / (1.0 + math.exp(-noise.epsilon))
-    return 1.0 - chance_of_at_least(noise, 1 - least)
-
-
-def mean_absolute_where_at_least(noise: GeometricNoise, least: int) -> float:
-    """Return ``E[|Z|; Z >= least]``, not divided by the chance of it."""
-    if least <= 0:
-        # By symmetry: all of it but what lies below `least`.
-        return mean_absolute(noise) - mean_absolute_where_at_least(noise, 1 - least)
-    alpha, gap = math.exp(-noise.epsilon), -math.expm1(-noise.epsilon)
-    return math.exp(-noise.epsilon * least) * (least * gap + alpha) / (gap * (1.0 + alpha))
-
-
-def noise_scale(noise: GeometricNoise) -> float:
-    """Return the sampler's scale, ``1 / epsilon`` rounded up.
-
-    *Rounding*: ``scale * epsilon >= 1`` exactly, by less than one part in 2^50, for the float and for the decimal it
-    is written as, so the noise drawn is never less than declared. Certificates hold for every noise within that leeway
-    (`pkdp_pipeline.theorems.worst_case.SAMPLER_LEEWAY`).
-    """
-    scale = 1.0 / noise.epsilon
-    least = min(Fraction(noise.epsilon), Fraction(repr(noise.epsilon)))
-    while Fraction(scale) * least < 1:
-        scale = math.nextafter(scale, math.inf)
-    return scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,24 +173,15 @@ class Histogram:
 
     def __post_init__(self) -> None:
         check_steps(self)
-        if not isinstance(self.totals, bool):
-            raise ArgumentError(f"totals must be True or False, not {type(self.totals).__name__}.")
         rules = self.k, self.noise, self.display
         if self.totals and (rules != (None, None, None) or self.cells_per_unit != 1):
             raise ArgumentError(
                 "totals are published exactly, as what is known anyway: leave k, noise, display and cells_per_unit out."
             )
-        cells = whole_number("cells_per_unit", self.cells_per_unit, least=1)
-        if cells > MAX_CELLS_PER_UNIT:
+        if self.below != "suppress" and self.cells_per_unit > 1:
             raise ArgumentError(
-                f"cells_per_unit must be at most {MAX_CELLS_PER_UNIT}, got {cells}: what many cells tell of a person "
-                "adds up. Make cells coarser, or count a person in fewer of them."
-            )
-        object.__setattr__(self, "cells_per_unit", cells)
-        if self.below != "suppress" and cells > 1:
-            raise ArgumentError(
-                f"below={self.below!r} with cells_per_unit = {cells}: exact cells of one person together tell more "
-                "than is certified. Leave below out, or count a person in one cell."
+                f"below={self.below!r} with cells_per_unit = {self.cells_per_unit}: exact cells of one person "
+                "together tell more than is certified. Leave below out, or count a person in one cell."
             )
 
     def of_found_cells(self) -> Histogram:
@@ -282,13 +198,94 @@ class Histogram:
         return replace(self, k=1) if implied else self
 
 
-Mechanism = Count | Histogram
+MAX_BOUND = 10**8  # so that 64-bit integers hold every sum and its noise
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Sums of whole numbers with noise, per cell or in all: visits by clinic, items by category.
+
+    In a cell a person adds the sum of her rows there, clamped to `bounds`, or 0 if she is absent. These are summed,
+    noise is added, and a noisy sum below `release_threshold` is suppressed.
+
+    Parameters
+    ----------
+    bounds : tuple of two int
+        The least and the most that a person adds to a cell, at most 10^8 in size and not both 0.
+    noise : GeometricNoise
+        Independent noise in every cell, for what one person changes: ``α = exp(-epsilon / Δ)``, Δ the larger size of
+        the `bounds`.
+    release_threshold : int, optional
+        A cell is published only when its ``noisy sum >= release_threshold``; needed where cells are found in the data.
+    cells_per_unit : int, default 1
+        See `Histogram`.
+    cells_found : bool, default False
+        Whether the cells are found in the data, so that one that nobody is in has no row.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, noise is too wide to be drawn, or `cells_found` lacks `release_threshold`.
+    """
+
+    bounds: tuple[int, int] = field(metadata={"examples": [[0, 5]]})
+    """The least and the most that a person adds to a cell, as a public rule: what she adds is clamped to them."""
+    noise: GeometricNoise
+    """Noise that is added before anything is published, for the most that one person adds."""
+    release_threshold: int | None = field(default=None, kw_only=True, metadata={"examples": [80]})
+    """Published only when the noisy sum is at least this."""
+    cells_per_unit: int = field(default=1, kw_only=True, metadata=RARE | {"examples": [3]})
+    """The most cells a person may be in. A hash draws that many of hers."""
+    cells_found: bool = field(default=False, kw_only=True, metadata=RARE)
+
+    k: ClassVar[None] = None
+    below: ClassVar[Below] = "suppress"
+    display: ClassVar[None] = None
+    totals: ClassVar[bool] = False
+
+    __repr__ = in_python
+
+    def __post_init__(self) -> None:
+        pair = self.bounds if isinstance(self.bounds, tuple | list) and len(self.bounds) == 2 else (0, 0)
+        lower, upper = (whole_number("each of bounds", bound, least=-MAX_BOUND) for bound in pair)
+        if lower > upper or not 0 < max(-lower, upper) <= MAX_BOUND:
+            raise ArgumentError(
+                f"bounds must be two whole numbers in order, at most {MAX_BOUND} in size and not both 0: (0, 5)."
+            )
+        object.__setattr__(self, "bounds", (lower, upper))
+        if self.noise is None:
+            raise ArgumentError("a sum is published with noise only: write noise=pkdp.GeometricNoise(1.0).")
+        check_steps(self)
+        check_noise(cell_noise(self))
+        if self.cells_found and self.release_threshold is None:
+            raise ArgumentError(
+                "cells that are found in the data need release_threshold: otherwise a cell's mere appearance has no "
+                "noise. Give release_threshold, or declare the public cells."
+            )
+
+    def of_found_cells(self) -> Sum:
+        """Return the mechanism where no domain is declared."""
+        return replace(self, cells_found=True)
+
+
+def sensitivity(mechanism: Mechanism) -> int:
+    """Return by how much one person's being there changes a number of what is published, at most."""
+    return max(map(abs, mechanism.bounds)) if isinstance(mechanism, Sum) else 1
+
+
+def cell_noise(mechanism: Mechanism) -> GeometricNoise | None:
+    """Return the noise of one published number, about as it is drawn: for a change by 1."""
+    return None if (noise := mechanism.noise) is None else GeometricNoise(noise.epsilon / sensitivity(mechanism))
+
+
+Counts = Count | Histogram
+Mechanism = Counts | Sum
 Protects = Literal["presence", "value"]
 Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
 NOISELESS: tuple[Kind, ...] = ("total", "exact count", "noiseless")
 """Kinds without noise that gives a finite worst case."""
 
-MECHANISMS: Mapping[str, type[Count] | type[Histogram]] = MappingProxyType({"count": Count, "histogram": Histogram})
+MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType({"count": Count, "histogram": Histogram, "sum": Sum})
 
 
 def mechanism_name(mechanism: Mechanism) -> str:
@@ -307,22 +304,29 @@ def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
 
 def cells_per_unit(mechanism: Mechanism) -> int:
     """Return how many numbers of what is published one person's being there changes, at most."""
-    return mechanism.cells_per_unit if isinstance(mechanism, Histogram) else 1
+    return 1 if isinstance(mechanism, Count) else mechanism.cells_per_unit
 
 
-def noised_below(mechanism: Mechanism) -> bool:
+def noised_below(mechanism: Mechanism) -> TypeGuard[Counts]:
     """Return whether counts below k are published with noise, and marked as noised."""
     return mechanism.below != "suppress"
 
 
 def value_columns(mechanism: Mechanism) -> tuple[str, ...]:
     """Return the columns of a public table beside those that name cells."""
-    return ("count", "exact") if noised_below(mechanism) else ("count",)
+    counts = ("count", "exact") if noised_below(mechanism) else ("count",)
+    return ("sum",) if isinstance(mechanism, Sum) else counts
+
+
+def value_column(columns: Iterable[Any]) -> str:
+    """Return the name of the column of numbers: "count", as no by-column is called, or "sum" in a table of sums."""
+    return "count" if "count" in columns else "sum"
 
 
 def key_columns(columns: Iterable[Any]) -> list[Any]:
-    """Return the columns of a public table that name cells: those before "count", which none of them is called."""
-    return list(takewhile(lambda name: name != "count", columns))
+    """Return the columns of a public table that name cells: those before the one of numbers."""
+    names = list(columns)
+    return list(takewhile(lambda name: name != value_column(names), names))
 
 
 def without_display(mechanism: Mechanism) -> Mechanism:
@@ -335,14 +339,14 @@ def without_display(mechanism: Mechanism) -> Mechanism:
 
 def within_table(mechanism: Mechanism, cells: int | None) -> Mechanism:
     """Return what the mechanism is in a table of this many cells, None for any: nobody is in more than there are."""
-    if cells is None or cells >= cells_per_unit(mechanism) or not isinstance(mechanism, Histogram):
+    if isinstance(mechanism, Count) or cells is None or cells >= mechanism.cells_per_unit:
         return mechanism
     return replace(mechanism, cells_per_unit=cells)
 
 
 def single_cell(mechanism: Mechanism) -> Mechanism:
     """Return what happens to one of the cells in which a person may be."""
-    return replace(mechanism, cells_per_unit=1) if isinstance(mechanism, Histogram) else mechanism
+    return mechanism if isinstance(mechanism, Count) else replace(mechanism, cells_per_unit=1)
 
 
 def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
@@ -353,6 +357,8 @@ def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
         raise ArgumentError(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}, got {name!r}.")
     kind = MECHANISMS[name]
     known_fields(kind, arguments, f"a {name}")
+    if lacking := [field.name for field in fields(kind) if field.default is MISSING and field.name not in arguments]:
+        raise ArgumentError(f"a {name} needs {lacking[0]}.")
     noise = arguments.get("noise")
     if isinstance(noise, Mapping):
         if set(noise) != {"epsilon"}:
@@ -378,6 +384,8 @@ def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
     "exact count" has no threshold either. A "total" is the exact count of everybody who is there, or of every group,
     published as what is known of them: it protects the value alone.
     """
+    if isinstance(mechanism, Sum):  # which looks at the noisy sum only, but for the cells that are found
+        return "noised" if mechanism.cells_found else "pure noise"
     if isinstance(mechanism, Histogram) and mechanism.totals:
         return "total"
     mechanism = without_display(mechanism)

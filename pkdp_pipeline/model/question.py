@@ -1,53 +1,38 @@
-"""The question, and the privacy unit it counts."""
+"""The question: what is asked of the data, under which key, built at every door."""
 
 from __future__ import annotations
 
 import datetime
-import enum
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, get_args
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.bins import Bins, grouping, named, with_groups
+from pkdp_pipeline.model.bins import grouping, named, with_groups
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.keys import Domain
 from pkdp_pipeline.model.mechanisms import (
-    LARGEST_EPSILON,
+    Count,
     Histogram,
     Mechanism,
     Protects,
     cells_per_unit,
-    check_noise,
     kind_of,
     mechanism_name,
     mechanism_to_dict,
     noised_below,
 )
+from pkdp_pipeline.model.noise import LARGEST_EPSILON, check_noise
 from pkdp_pipeline.model.period import Period, of_pandas
 from pkdp_pipeline.model.predicate import Predicate
-from pkdp_pipeline.model.query import from_query
-
-
-class EachRow(enum.Enum):
-    """The type of `EACH_ROW`, the privacy unit of a frame in which every row is a person."""
-
-    EACH_ROW = "each row"
-
-    def __repr__(self) -> str:
-        return "pkdp.EACH_ROW"
-
-
-EACH_ROW: Final = EachRow.EACH_ROW
-
+from pkdp_pipeline.model.selection import EachRow, OneCell, Selection
 
 MissingUnit = Literal["error", "drop"]
 Spelling = Literal["checked", "exact"]
-OneCell = Literal["error", "most_frequent", "first", "hash"]
 Undeclared = Literal["error", "absent"]
 _RULES: dict[str, Any] = {
     "protects": Protects,
@@ -56,47 +41,6 @@ _RULES: dict[str, Any] = {
     "one_cell": OneCell,
     "undeclared": Undeclared,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Selection:
-    """The part of a question that an engine answers, in column names.
-
-    Parameters
-    ----------
-    unit : tuple of str
-        Columns that name a person; empty where each row is a person.
-    where : Predicate, str, boolean Series, expression or callable, optional
-        Which rows count. A missing answer is "no". A str is a column or a query string, and is read.
-    by : tuple of str
-        Columns that name a cell; empty for a count.
-    bins : mapping of str to Bins
-        Those of them whose values are counted in groups.
-    one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
-        Which of its own cells a person with rows in several is counted in: an error, the one with most rows
-        (of equals the one that "hash" draws), the one whose row has the smallest `order_by` (the smallest of equals),
-        or one drawn by a fixed hash of the person's name and cells.
-    order_by : tuple of str
-        Needed by, and only by, ``one_cell="first"``. Missing values come last.
-    cells_per_unit : int, default 1
-        The most cells a person may be in. Above 1 the rule is "error" where she has more, or "hash", which draws that
-        many of them.
-    everybody : bool, default True
-        For a count: whether those are counted, too, who do not satisfy `where`.
-    """
-
-    unit: Any
-    where: Any = None
-    by: Any = ()
-    bins: Mapping[str, Bins] = field(default_factory=dict)
-    one_cell: OneCell = "error"
-    order_by: Any = ()
-    cells_per_unit: int = 1
-    everybody: bool = True
-
-    def __post_init__(self) -> None:
-        if isinstance(self.where, str) and self.where.strip():
-            object.__setattr__(self, "where", from_query(self.where))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,6 +62,8 @@ class Question(Selection):
         The mechanism's. Above 1 `one_cell` is left out: with noise it is "hash", without "error".
     everybody : bool
         Whether the mechanism asks for them, as `k_complement` does.
+    bounds : tuple of two int, optional
+        The mechanism's, of a `Sum`; `summed` is as of `Selection`.
     domain : Domain, list or dict, optional
         The public cells (`Domain.parse`). None: only cells that reach `k` appear, and no trace of the others.
     missing_unit : {"error", "drop"}, default "error"
@@ -185,16 +131,32 @@ class Question(Selection):
                 "where must be a boolean Series, a column name, a query string, a callable, or an expression of Polars "
                 "or Ibis."
             )
-        if isinstance(self.mechanism, Histogram):
+        object.__setattr__(self, "bounds", getattr(self.mechanism, "bounds", None))
+        self._check_summed()
+        if isinstance(self.mechanism, Histogram) or (self.by and self.bounds):
             self._check_histogram()
         else:
             self._check_count()
 
+    def _check_summed(self) -> None:
+        if self.summed is None:
+            return
+        if not self.bounds:
+            raise ArgumentError("summed is about a sum; people are counted here: leave it out.")
+        (name,) = column_names("sum", [self.summed])
+        if name in (*self.unit, *self.by):
+            raise ArgumentError(
+                f"sum names column {name!r}, which names people or cells here: sum another column, or count rows."
+            )
+
     def _check_histogram(self) -> None:
         if not self.by:
             raise ArgumentError("by is needed for a histogram: name the columns whose values are the cells.")
-        if any(column.casefold() == "count" for column in self.by):
-            raise ArgumentError('by may not name a column "count": the published table has its own; rename the column.')
+        for own in ("count", "sum") if self.bounds else ("count",):
+            if any(column.casefold() == own for column in self.by):
+                raise ArgumentError(
+                    f'by may not name a column "{own}": the published table has its own; rename the column.'
+                )
         if noised_below(self.mechanism) and any(column.casefold() == "exact" for column in self.by):
             raise ArgumentError(
                 'by may not name a column "exact" where below="noise": the published table has its own; rename the '
@@ -211,14 +173,14 @@ class Question(Selection):
                 listed = with_groups(self.domain, self.bins.values())
                 object.__setattr__(self, "domain", Domain.parse(self.by, listed))
             return
-        if isinstance(self.mechanism, Histogram):
-            object.__setattr__(self, "mechanism", self.mechanism.of_found_cells())
         if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
             raise ArgumentError(
                 "without a declared domain, noise needs release_threshold: otherwise a cell's mere appearance has no "
                 'noise. Give release_threshold, or the public cells, as in domain=["A", "B"].'
             )
-        if self.mechanism.k is None:
+        if not isinstance(self.mechanism, Count):
+            object.__setattr__(self, "mechanism", self.mechanism.of_found_cells())
+        if self.mechanism.k is None and not self.bounds:
             raise ArgumentError(
                 "without a declared domain, the cells are found in the data, which needs k: only cells that reach k "
                 'may appear. Give k, or the public cells, as in domain=["A", "B"].'
@@ -256,9 +218,10 @@ class Question(Selection):
 
     def _check_count(self) -> None:
         defaults = {"by": (), "domain": None, "one_cell": "error", "order_by": (), "undeclared": "error"}
-        for name, default in defaults.items():
+        for name, default in {**defaults, "cells_per_unit": 1}.items():
             if getattr(self, name) != default:
-                raise ArgumentError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+                kind = "sum without by" if self.bounds else "count"
+                raise ArgumentError(f"{name} is about the cells of a histogram; a {kind} has none: leave it out.")
         if self.is_total and self.where is not None:
             raise ArgumentError(
                 "protects='value' with where: which people satisfy a predicate may depend on the cell they are in, so "
@@ -299,6 +262,7 @@ class Question(Selection):
         if self.label is not None:
             return self.label
         text = "total" if self.is_total else "histogram" if self.by else "count"
+        text = f"sum of {self.summed or 'rows'}" if self.bounds else text
         text += f" by {', '.join(self.by)}" if self.by else ""
         return text if self.table is None else f"{text} of {self.table}"
 
@@ -329,6 +293,8 @@ class Question(Selection):
         }
         if self.bins:
             content["by"] = [[name, *([self.bins[name].edges] if name in self.bins else [])] for name in self.by]
+        if self.bounds:
+            content["summed"] = self.summed
         if self.table is not None:
             content["table"] = self.table
         if self.is_total:
@@ -366,6 +332,7 @@ class Question(Selection):
         return Context(
             **same,
             where=self._opaque if self.has_opaque_where else self.predicate,
+            summed=None if not self.bounds else () if self.summed is None else (self.summed,),
             undeclared=None if self.domain is None else self.undeclared,
             cells=None if not self.by else "found" if self.domain is None else "declared",
             period=None if dataset is None else self.period,

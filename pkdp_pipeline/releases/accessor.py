@@ -1,4 +1,4 @@
-"""The questions on a frame: `count` and `histogram`, and ``df.pkdp``, which asks them of its own; and `explain`.
+"""The questions on a frame: `count`, `histogram` and `sum`, and ``df.pkdp``, which asks them of its own; and `explain`.
 
 The docstring of `histogram` describes every option. This module is loaded with the package, so it loads the
 others when something is asked.
@@ -6,13 +6,13 @@ others when something is asked.
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
+
+from pkdp_pipeline.releases.calls import of_its_frame, of_people, publication_of, published
+from pkdp_pipeline.releases.sums import sum
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
@@ -20,71 +20,12 @@ if TYPE_CHECKING:
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.bins import Bins
     from pkdp_pipeline.model.display import Display
-    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.model.mechanisms import GeometricNoise
     from pkdp_pipeline.releases.explain import Explanation
-    from pkdp_pipeline.releases.publish import Publication
     from pkdp_pipeline.releases.release import Release
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _of_people(function: Callable[P, R]) -> Callable[P, R]:
-    """Say how `unit` is written to a caller who leaves it out."""
-
-    @functools.wraps(function)
-    def asked(*values: P.args, **options: P.kwargs) -> R:
-        if "unit" not in options:
-            from pkdp_pipeline.errors import ArgumentError
-
-            raise ArgumentError(
-                'unit is needed: name the column of the protected person, as in unit="patient", or write '
-                "unit=pkdp.EACH_ROW where every row is a person of its own."
-            )
-        return function(*values, **options)
-
-    asked.__doc__ = inspect.cleandoc(function.__doc__ or "")
-    return asked
-
-
-def _of_its_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[PkdpAccessor, P], R]:
-    """Return the method that asks a function of the accessor's frame: its parameters but the frame."""
-
-    @functools.wraps(function)
-    def method(self: PkdpAccessor, /, *values: P.args, **options: P.kwargs) -> R:
-        return function(self._frame, *values, **options)
-
-    _, *others = inspect.signature(function).parameters.values()
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = inspect.signature(function).replace(parameters=[own, *others])  # type: ignore[attr-defined]
-    return method
-
-
-def _publication(by: object = None, **options: Any) -> Publication:
-    """Return what is asked for by the options of a call; without `by` it is a count."""
-    from pkdp_pipeline.model.mechanisms import Count, Histogram
-    from pkdp_pipeline.model.question import Question
-    from pkdp_pipeline.releases.publish import Publication
-
-    kind: type[Count | Histogram] = Count if by is None else Histogram
-    steps, terms = (
-        {field.name: options.pop(field.name) for field in fields(owner) if field.name in options}
-        for owner in (kind, Publication)
-    )
-    return Publication(question=Question(mechanism=kind(**steps), by=by, **options), **terms)
-
-
-def _published(frame: Any, by: object = None, **options: Any) -> Release:
-    from pkdp_pipeline.releases.frames import of_frame, warn_of_another_frame
-    from pkdp_pipeline.releases.publish import publish
-
-    publication = _publication(by, **of_frame(frame, by, options))
-    release = publish(lambda: frame, publication)
-    warn_of_another_frame(frame, publication, release)
-    return release
-
-
-@_of_people
+@of_people
 def histogram(
     frame: Any,
     by: str | Bins | Sequence[str | Bins],
@@ -185,10 +126,10 @@ def histogram(
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
     by = () if by is None else by
-    return _published(**locals())
+    return published(**locals())
 
 
-@_of_people
+@of_people
 def count(
     frame: Any,
     where: Any = None,
@@ -271,15 +212,18 @@ def count(
     UserWarning
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
-    return _published(**locals())
+    return published(**locals())
 
 
-@_of_people
+@of_people
 def explain(
     by: str | Bins | Sequence[str | Bins] | None = None,
     where: Any = None,
     *,
     unit: Any,
+    column: str | None = None,
+    rows: Literal["count"] | None = None,
+    bounds: tuple[int, int] | None = None,
     attacker: AttackerModel | None = None,
     k: int | None = None,
     noise: GeometricNoise | None = None,
@@ -312,6 +256,8 @@ def explain(
         Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
     where : boolean Series, str or callable, optional
         The predicate. It is not looked at, beyond its text; see `count`.
+    column, rows, bounds : optional
+        As of `sum`: with them, what that would publish is explained.
     k_complement : int, optional
         See `Count`. The number of people in the frame is taken as public.
     unit, attacker, k, noise, release_threshold, below, display, domain, protects : as of `histogram`
@@ -341,15 +287,16 @@ def explain(
 
     if by is not None and options.pop("k_complement") is not None:
         raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
-    return explanation_of(_publication(**options))
+    return explanation_of(publication_of(**options))
 
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:
-    """``df.pkdp.count``, ``histogram`` and ``explain``: the functions of these names, asked of this frame."""
+    """``df.pkdp.count``, ``histogram``, ``sum`` and ``explain``: the functions of these names, asked of this frame."""
 
-    count = _of_its_frame(count)
-    histogram = _of_its_frame(histogram)
+    count = of_its_frame(count)
+    histogram = of_its_frame(histogram)
+    sum = of_its_frame(sum)
     explain = staticmethod(explain)
 
     def __init__(self, frame: pd.DataFrame) -> None:

@@ -176,6 +176,41 @@ class Derivations:
 
         return self._derived(weighted, weights, by)
 
+    def mean(self, counts: Derivations) -> pd.DataFrame:
+        """Return what a person adds to a cell on average, from sums and counts of the same people; as `rollup` is.
+
+        Parameters
+        ----------
+        counts : Release
+            The number of people, by the same columns; published with the same unit, rows, rules, period and ledger.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of this table's, with its by-columns and, as Float64, ``mean``, and ``low`` and ``high``, in
+            which the mean of at least one person is with probability 95 %: both noises are within the bounds that
+            follow from their laws, and what a person adds is within `bounds`. ``<NA>`` where a number is suppressed, or
+            nobody may be there.
+
+        Raises
+        ------
+        ArgumentError
+            If this is no release of sums, or `counts` counts other people, or has a rule of display.
+
+        Notes
+        -----
+        The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
+        """
+        from pkdp_pipeline.releases.means import check_same, means
+
+        if not isinstance(counts, Derivations):
+            raise ArgumentError(f"counts must be a release, not {type(counts).__name__}.")
+        check_same(self.certificate, counts.certificate)
+        mechanisms: Any = (self.certificate.mechanism, counts.certificate.mechanism)
+        derived = means(self.sealed.frame, mechanisms[0], counts.sealed.frame, mechanisms[1])
+        derived.attrs = {"release_id": self.id}
+        return derived
+
     def within(self, totals: Derivations | pd.DataFrame) -> pd.DataFrame:
         """Return the cells beside exact totals of their groups, which bound what is suppressed; nothing is charged.
 
@@ -287,6 +322,9 @@ class Derivations:
         return table
 
     def _derived(self, derive: Callable[..., pd.DataFrame], *arguments: Any) -> pd.DataFrame:
+        from pkdp_pipeline.releases.derived import check_counts
+
+        check_counts(self.certificate.mechanism)
         context = self.certificate.context
         # Whether the table lists every cell there is.
         declared = context is not None and context.cells == "declared"

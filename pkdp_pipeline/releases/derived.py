@@ -23,11 +23,13 @@ from pkdp_pipeline.model.mechanisms import (
     Count,
     GeometricNoise,
     Mechanism,
+    Sum,
+    cell_noise,
     cells_per_unit,
     key_columns,
-    mean_absolute,
     noised_below,
 )
+from pkdp_pipeline.model.noise import mean_absolute
 from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.theorems.rounding import float_above, float_below
@@ -56,9 +58,9 @@ class ExpectedError:
 
 def expected_error(mechanism: Mechanism) -> ExpectedError:
     """Return the error to expect of `mechanism`, from its public parameters alone."""
-    mean, deviation, bound = 0.0, 0.0, 0
-    if mechanism.noise is not None:
-        mean, deviation, bound = _noise_error(mechanism.noise.epsilon)
+    mean, deviation, bound, noise = 0.0, 0.0, 0, cell_noise(mechanism)
+    if noise is not None:
+        mean, deviation, bound = mean_absolute(noise), _deviation(noise), noise_within(noise, Fraction(1, 20))
     return ExpectedError(
         mean_absolute=mean,
         standard_deviation=deviation,
@@ -67,15 +69,17 @@ def expected_error(mechanism: Mechanism) -> ExpectedError:
     )
 
 
-def _noise_error(epsilon: float) -> tuple[float, float, int]:
-    """Return E|Z|, the standard deviation of Z and the smallest b with P[|Z| > b] <= 0.05.
+def _deviation(noise: GeometricNoise) -> float:
+    """Return the standard deviation: with α = e^(-ε), Var Z = 2α / (1 - α)²."""
+    return math.sqrt(2.0 * math.exp(-noise.epsilon)) / -math.expm1(-noise.epsilon)
 
-    With α = e^(-ε): Var Z = 2α / (1 - α)², P[|Z| > b] = 2α^(b+1) / (1 + α).
-    """
-    alpha, gap = math.exp(-epsilon), -math.expm1(-epsilon)
-    deviation = math.sqrt(2.0 * alpha) / gap
-    bound = max(0, math.ceil(math.log(2.0 / (0.05 * (1.0 + alpha))) / epsilon) - 1)
-    return mean_absolute(GeometricNoise(epsilon)), deviation, bound
+
+def noise_within(noise: GeometricNoise | None, chance: Fraction) -> int:
+    """Return the smallest b with P[|Z| > b] <= chance, where P[|Z| > b] = 2α^(b+1) / (1 + α); without noise 0."""
+    if noise is None:
+        return 0
+    alpha = math.exp(-noise.epsilon)
+    return max(0, math.ceil(math.log(2.0 / (float(chance) * (1.0 + alpha))) / noise.epsilon) - 1)
 
 
 _INT64 = 2**63 - 1
@@ -187,6 +191,12 @@ def rounded(
     frame["least"] = _whole([None if value is None else value // step * step for value in _values(frame["least"])])
     frame["most"] = _whole([None if value is None else -(-value // step) * step for value in _values(frame["most"])])
     return frame
+
+
+def check_counts(mechanism: Mechanism) -> None:
+    """Refuse a table of sums, of which what follows from counts does not follow."""
+    if isinstance(mechanism, Sum):
+        raise ArgumentError("this is derived from counts, and the release has sums: use its table, or mean.")
 
 
 def check_adds_up(mechanism: Mechanism) -> None:

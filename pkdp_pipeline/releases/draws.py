@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import Any
 
 from pkdp_pipeline.model.display import Bands, Display, Rounding
-from pkdp_pipeline.model.mechanisms import GeometricNoise, check_noise, noise_scale
+from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.model.noise import check_noise, noise_scale
 
 
-def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
-    """Return every count plus its own two-sided geometric noise.
+def add_noise(counts: Sequence[int], noise: GeometricNoise, sensitivity: int = 1) -> list[int]:
+    """Return every count, which one person changes by at most `sensitivity`, plus its own two-sided geometric noise.
 
     Drawn by OpenDP's exact sampler (no floating point) from the operating system's entropy; there is no seed. As long
     as `counts`; values may be negative. Raises `ArgumentError` if the noise is too wide to be drawn.
@@ -20,7 +21,7 @@ def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
     check_noise(noise)
     if not counts:
         return []
-    return [int(value) for value in _sampler(noise)([int(count) for count in counts])]
+    return [int(value) for value in _sampler(noise, sensitivity)([int(count) for count in counts])]
 
 
 def shown_as(display: Display, count: int) -> int:
@@ -36,10 +37,10 @@ def shown_as(display: Display, count: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _sampler(noise: GeometricNoise) -> Any:
+def _sampler(noise: GeometricNoise, sensitivity: int) -> Any:
     """Return what draws noise, which has no state."""
     import opendp.prelude as opendp
 
     opendp.enable_features("contrib")
     space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
-    return opendp.m.make_laplace(*space, scale=noise_scale(noise))
+    return opendp.m.make_laplace(*space, scale=noise_scale(noise, sensitivity))

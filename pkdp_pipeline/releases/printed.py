@@ -14,10 +14,12 @@ from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.mechanisms import (
     Count,
     Mechanism,
+    Sum,
     cells_per_unit,
     key_columns,
     mechanism_from_dict,
     noised_below,
+    value_columns,
 )
 from pkdp_pipeline.model.spelling import key_text
 from pkdp_pipeline.model.wording import Speech, Worded, fitting
@@ -52,6 +54,8 @@ class PublishedTable:
         Where small counts are noised: whether each count is exact, None where it is suppressed.
     bands : tuple of int, optional
         Where counts are shown in bands: the first count of each band.
+    number : {"count", "sum"}
+        The name of the column of numbers.
     """
 
     columns: tuple[str, ...]
@@ -60,6 +64,7 @@ class PublishedTable:
     more: int = 0
     exact: tuple[bool | None, ...] | None = None
     bands: tuple[int, ...] | None = None
+    number: str = "count"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -80,6 +85,7 @@ def published_table(release: Release, most: int = MAX_ROWS) -> PublishedTable:
         more=len(rows) - number,
         exact=tuple(row[-1] for row in rows[:number]) if marked else None,
         bands=bands_of(release.certificate.mechanism),
+        number=value_columns(release.certificate.mechanism)[0],
     )
 
 
@@ -170,20 +176,30 @@ def _adds_up(mechanism: Mechanism, context: Context | None) -> bool:
     return exact and declared and cells_per_unit(mechanism) == 1
 
 
-def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Mechanism) -> Worded:
-    """Return one sentence on what is counted, and what its mechanism does before it is published."""
+def asked_sentence(
+    unit: str,
+    by: Sequence[str] | None,
+    where: str | None,
+    rules: Mechanism,
+    summed: Sequence[str] | None = None,
+) -> Worded:
+    """Return one sentence on what is counted or summed, and what its mechanism does before it is published."""
     filtered = "" if where is None else f", where {where}"
-    return Worded(lambda say: f"{counted_words(unit, by)}{filtered}{steps_words(by, rules, say)}")
+    return Worded(lambda say: f"{counted_words(unit, by, summed)}{filtered}{steps_words(by, rules, say)}")
 
 
-def counted_words(unit: str, by: Sequence[str] | None) -> str:
-    """Return what is counted, to be followed by a filter."""
-    return f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "")
+def counted_words(unit: str, by: Sequence[str] | None, summed: Sequence[str] | None = None) -> str:
+    """Return what is counted, or `summed` as a context has it, to be followed by a filter."""
+    what = f"Distinct {unit}" if summed is None else f"Sum of {', '.join(summed) or 'rows'}"
+    return what + (f" by {', '.join(by)}" if by else "")
 
 
 def steps_words(by: Sequence[str] | None, rules: Mechanism, say: Speech) -> str:
     """Return what a mechanism does before anything is published, to follow what is counted."""
-    subject, steps = "a cell" if by else "the count", []
+    subject, steps = "a cell" if by else "the sum" if isinstance(rules, Sum) else "the count", []
+    if isinstance(rules, Sum):
+        there = " to a cell" if by else ""
+        steps.append(f"a person adds {rules.bounds[0]} to {rules.bounds[1]}{there}")
     if (cells := getattr(rules, "cells_per_unit", None) or 1) > 1:
         steps.append(f"a person is counted in at most {cells} cells")
     marked = noised_below(rules)

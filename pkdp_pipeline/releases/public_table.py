@@ -15,7 +15,15 @@ from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.bins import group_order
 from pkdp_pipeline.model.finer import shown_coarser
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, key_columns, noised_below
+from pkdp_pipeline.model.mechanisms import (
+    Count,
+    Mechanism,
+    key_columns,
+    noised_below,
+    sensitivity,
+    value_column,
+    value_columns,
+)
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.draws import add_noise, shown_as
 
@@ -99,7 +107,7 @@ def count_units(frame: Any, question: Question) -> Counted:
             units = _answered(lambda: engine.units(frame, question.unit))
         return replace(units, alike=False) if question.units == "exact" else units
 
-    if not question.by:
+    if not question.by and not question.bounds:
         tally = _answered(lambda: engine.tally(frame, question))
         return Counted(
             question=question,
@@ -110,7 +118,11 @@ def count_units(frame: Any, question: Question) -> Counted:
             units=checked_units(tally),
         )
     cells = _answered(lambda: engine.cells(frame, question))
+    if cells.sums is not None:
+        cells = replace(cells, counts=cells.sums)
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
+    if not question.by:
+        counts = [sum(counts)]
     if question.domain is not None:
         keys = question.domain.keys()
         counts, strangers = _answered(partial(_in_domain, cells, question.domain, untyped=_untyped(frame)))
@@ -134,8 +146,8 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The by-columns and ``count`` (Int64); where small counts are noised, also ``exact`` (boolean). Its rows, their
-        order and its dtypes tell nothing of what is withheld.
+        The by-columns and ``count``, or ``sum`` (Int64); where small counts are noised, also ``exact`` (boolean). Its
+        rows, their order and its dtypes tell nothing of what is withheld.
     """
     counted = frame if isinstance(frame, Counted) else count_units(frame, question)
     if counted.question is not question:
@@ -147,9 +159,9 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
         return pd.DataFrame(_displayed(mechanism, counted.counts, others=counted.others))
     if question.domain is not None:
         return counted.keys.assign(**_displayed(mechanism, counted.counts))
-    # Cells below k are gone before anything else happens to them, where they are not noised.
+    # Cells below k are gone before anything else happens to them, where they are not noised; sums have no k.
     least = 1 if noised_below(mechanism) else mechanism.k or 1
-    large = [units >= least for units in counted.counts]
+    large = [units >= least or question.bounds is not None for units in counted.counts]
     table = counted.keys.loc[large].reset_index(drop=True)
     published = _displayed(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
     return _answered(partial(_in_order, _of_found_cells(table.assign(**published), question.by), question))
@@ -164,7 +176,7 @@ def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, fo
 
 def _of_found_cells(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return the rows of cells that are published, with keys of dtypes that these alone decide."""
-    table = table.loc[table["count"].notna()].reset_index(drop=True)
+    table = table.loc[table[value_column(table.columns)].notna()].reset_index(drop=True)
     return table.assign(**{column: published_keys(table[column]) for column in by})
 
 
@@ -211,7 +223,8 @@ def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = Non
 
     Noise is drawn for every cell, suppressed or not.
     """
-    shown = add_noise(counts, mechanism.noise) if mechanism.noise is not None else counts
+    noise = mechanism.noise
+    shown = add_noise(counts, noise, sensitivity(mechanism)) if noise is not None else counts
     if noised_below(mechanism):
         assert mechanism.k is not None
         exact = np.array([counted >= mechanism.k for counted in counts], dtype=bool)
@@ -235,7 +248,7 @@ def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = Non
         kept = [keep and others is not None and others >= mechanism.k_complement for keep in kept]
     # Not a list with None: pandas looks at each value of one several times.
     values = np.array([noisy if keep else 0 for noisy, keep in zip(shown, kept, strict=True)], dtype=np.int64)
-    return {"count": pd.arrays.IntegerArray(values, ~np.array(kept, dtype=bool))}
+    return {value_columns(mechanism)[0]: pd.arrays.IntegerArray(values, ~np.array(kept, dtype=bool))}
 
 
 def _untyped(frame: Any) -> frozenset[str]:

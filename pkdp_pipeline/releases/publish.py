@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, Temporar
 from pkdp_pipeline.model.attacker import AttackerModel, beside_groups
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.finer import determines
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, Sum
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table, shown_again
 from pkdp_pipeline.releases.release import Release
@@ -198,14 +198,15 @@ class Publication:
     def _certifying(self, context: Context, *, claims: bool) -> Certifying:
         """Return what certifies it; where nothing more may be claimed, only what noise gives against anybody."""
         target = self.ledger.target if self.target == "default" and self.ledger is not None else self.target
-        domain = self.question.domain
+        domain, by = self.question.domain, self.question.by
+        summed = isinstance(self.question.mechanism, Sum)
         return Certifying(
             mechanism=self.question.mechanism,
             attacker=self.attacker if claims else self.attacker.against_anyone(),
             protects=self.question.protects,
             context=context,
             target=targets.DEFAULT if target == "default" else target,
-            cells=None if domain is None else len(domain.cells),
+            cells=len(domain.cells) if domain is not None else 1 if summed and not by else None,
         )
 
     def _check_answers(self, entry: Entry, release: Release) -> None:

@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
 from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
 from pkdp_pipeline.model.arguments import whole_number
-from pkdp_pipeline.model.mechanisms import Count, key_columns
+from pkdp_pipeline.model.mechanisms import Histogram, key_columns, value_column
 from pkdp_pipeline.model.spelling import key_text
 from pkdp_pipeline.model.wording import fitting, rounded_up
 from pkdp_pipeline.plugins import view
@@ -60,8 +60,8 @@ class Release(Derivations):
         Parameters
         ----------
         table : pandas.DataFrame
-            The by-columns and ``count`` (Int64), and ``exact`` (boolean) where small counts are noised, under a plain
-            index.
+            The by-columns and ``count``, or ``sum`` (Int64), and ``exact`` (boolean) where small counts are noised,
+            under a plain index.
         certificate : ReleaseCertificate
 
         Returns
@@ -208,7 +208,7 @@ class Release(Derivations):
 
     @property
     def table(self) -> pd.DataFrame:
-        """The by-columns and ``count``; ``<NA>`` in suppressed cells of a declared domain. A copy each time.
+        """The by-columns and ``count``, or ``sum``; ``<NA>`` where suppressed in a declared domain. A copy each time.
 
         Where small counts are noised, ``exact`` (boolean) says which counts are not.
         """
@@ -218,14 +218,15 @@ class Release(Derivations):
 
     @property
     def value(self) -> int | None:
-        """The value of a count; None when it is suppressed.
+        """The value of a count, or of a sum in all; None when it is suppressed.
 
         Raises
         ------
         ArgumentError
-            If the release is a histogram.
+            If the release has cells.
         """
-        if not isinstance(self.certificate.mechanism, Count):
+        by = key_columns(name for name, _ in self.sealed.cells.columns)
+        if by or isinstance(self.certificate.mechanism, Histogram):
             raise ArgumentError("value is of a count; a histogram's counts are in table.")
         ((value, *_),) = self.sealed.rows
         return None if value is None else int(value)
@@ -299,12 +300,12 @@ def _write(path: str | PathLike[str], content: bytes) -> None:
 
 def _in_words(table: pd.DataFrame, display: Display | None) -> pd.DataFrame:
     """Return a public table as text: missing, suppressed and noised are told apart, as in every report."""
-    keys = key_columns(table.columns)
+    keys, own = key_columns(table.columns), value_column(table.columns)
     words = {name: [key_text(value) for value in table[name].array] for name in keys}
     marked = "exact" in table.columns[len(keys) :]
     exact = table["exact"].array if marked else [True] * len(table)
-    counts = [count_text(value, sure, display) for value, sure in zip(table["count"].array, exact, strict=True)]
-    return pd.DataFrame({**words, "count": counts}, index=table.index)
+    counts = [count_text(value, sure, display) for value, sure in zip(table[own].array, exact, strict=True)]
+    return pd.DataFrame({**words, own: counts}, index=table.index)
 
 
 def count_text(count: Any, exact: Any = True, display: Display | None = None) -> str:

@@ -49,7 +49,7 @@ def install(
     order_by: Any = None,
     target: Asked = "default",
 ) -> None:
-    """Give a connection ``pkdp_histogram``, ``pkdp_count``, ``pkdp_releases``, ``pkdp_delta`` and ``pkdp_epsilon``.
+    """Give a connection the macros ``pkdp_histogram``, ``pkdp_count``, ``pkdp_sum``, ``pkdp_releases`` and others.
 
     Anyone using the connection sees the data: these are the curator's tools. An analyst gets a `Gate`.
 
@@ -169,8 +169,8 @@ def request_of(
         columns, lacking = table.columns, f"{LACKING}; it has {columns_listed(table.columns)}"
         own = lacking
     by = None
-    if spec.histogram is not None:
-        by = tuple(column_named("by", name, columns, lacking=lacking) for name in spec.histogram)
+    if spec.cells is not None:
+        by = tuple(column_named("by", name, columns, lacking=lacking) for name in spec.cells)
     kinds = {name: public_type(name, columns[name]) for name in by or ()}
     where = None
     if spec.filter is not None:
@@ -188,6 +188,7 @@ def request_of(
         unit=rules.unit,
         protects=said.protects or "presence",
         by=by,
+        summed=None if spec.sum is None else column_named("sum", spec.sum, table.columns, lacking=own),
         domain=domain if spec.domain is None else read_domain(spec.domain, kinds),
         where=where,
         missing_unit=said.missing_unit or rules.missing_unit,
@@ -208,7 +209,7 @@ def request_of(
 
 
 #: The arguments of the macros, and of `install`, under the names that messages have for them.
-_NO_ARGUMENTS = ("table", "histogram", "count", "database", "schema_", "schemas")
+_NO_ARGUMENTS = ("table", "histogram", "count", "sum", "database", "schema_", "schemas")
 _ARGUMENTS = {name: name for name in (*Spec.model_fields, "units") if name not in _NO_ARGUMENTS} | {"where": "filter"}
 
 

@@ -9,7 +9,7 @@ import re
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -23,7 +23,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_of_steps, noised_below
+from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_of_steps, noised_below, value_column
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.sql.spec import Spec, spelled
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: The SQL functions that only the macros call.
 INTERNAL = ("pkdp_plan", "pkdp_release", "pkdp_certified", "pkdp_published")
 #: The macros, each in a file of its name in ``sql/duckdb``.
-MACROS = ("pkdp_histogram", "pkdp_count", "pkdp_delta", "pkdp_epsilon", "pkdp_releases")
+MACROS = ("pkdp_histogram", "pkdp_count", "pkdp_sum", "pkdp_delta", "pkdp_epsilon", "pkdp_releases")
 
 _CELL = {"keys": "VARCHAR[]", "count": "BIGINT", "exact": "BOOLEAN"}
 _ENTRY = {
@@ -50,14 +50,19 @@ _ENTRY = {
 def _sql_types(*kinds: type[Any], others: Mapping[str, str], without: Collection[str]) -> dict[str, str]:
     """Return the fields of declared values as parameters of SQL; `others`: those of fields with values of their own."""
     plain = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items() if name not in without}
+    declared = ((field.name, get_type_hints(kind)[field.name]) for kind in kinds for field in fields(kind))
+    hints = {name: hint for name, hint in declared if name not in without}
     return {
         name: others.get(name) or plain.get((get_args(hint) or (hint,))[0], "VARCHAR") for name, hint in hints.items()
     }
 
 
 #: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
-_MECHANISM = _sql_types(*MECHANISMS.values(), others={"noise": "DOUBLE", "display": "VARCHAR"}, without=("totals",))
+_MECHANISM = _sql_types(
+    *MECHANISMS.values(),
+    others={"noise": "DOUBLE", "display": "VARCHAR"},
+    without=("totals", "bounds", "cells_found"),
+)
 _ATTACKER = _sql_types(AttackerModel, others={}, without=("leakage", "dependent", "secret"))
 _CERTIFIED = (
     {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}
@@ -232,7 +237,7 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
 
 
 def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> str:
-    """Return the SELECT that a table macro runs: the typed key columns, ``count``, and ``exact`` where it is marked.
+    """Return the SELECT that a table macro runs: typed key columns, ``count`` or ``sum``, ``exact`` where it is marked.
 
     The types of `columns` come from a closed list, never from a user. `release` is the function that publishes or
     replays: it is volatile, so DuckDB calls it when the statement runs, and not under EXPLAIN.
@@ -241,7 +246,8 @@ def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> st
         f"CAST(cell.keys[{position}] AS {kind}) AS {quoted(name)}"
         for position, (name, kind) in enumerate(columns, start=1)
     ]
-    selected += [f"cell.{name} AS {name}" for name in ("count", *(("exact",) if spec.below == "noise" else ()))]
+    selected.append(f"cell.count AS {'sum' if spec.is_sum else 'count'}")
+    selected += ["cell.exact AS exact"] if spec.below == "noise" else []
     question = literal(spec.to_json())
     return f"SELECT {', '.join(selected)} FROM (SELECT unnest({release}({question})) AS cell)"
 
@@ -261,7 +267,8 @@ def _guarded(answer: Callable[[], Any]) -> Any:
 def _cells(release: Release) -> list[dict[str, Any]]:
     table = release.table
     keys = [spelled(table.iloc[:, position].array) for position in range(len(key_columns(table.columns)))]
-    counts: list[int | None] = [None if count is pd.NA else int(count) for count in table["count"].array]
+    numbers = table[value_column(table.columns)].array
+    counts: list[int | None] = [None if count is pd.NA else int(count) for count in numbers]
     rows: Iterable[tuple[str | None, ...]] = zip(*keys, strict=True) if keys else [()] * len(counts)
     marks: list[bool | None] = [None] * len(counts)
     if noised_below(release.certificate.mechanism):

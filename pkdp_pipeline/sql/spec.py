@@ -17,7 +17,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, positive_real
 from pkdp_pipeline.model.display import read_display
 from pkdp_pipeline.model.keys import canonical_key, json_key
-from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_of_steps
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism, Sum, mechanism_of_steps
 from pkdp_pipeline.releases.options import Table
 from pkdp_pipeline.sql.constants import SqlConstant, key_of, type_of_keys, words_of
 from pkdp_pipeline.sql.tables import lowered, type_name
@@ -53,7 +53,15 @@ class Spec(Table):
     histogram : tuple of str, optional
         The columns whose values are the cells of a histogram, as written.
     count : bool, optional
-        True for a count; a question has either.
+        True for a count.
+    sum : str, optional
+        The summed column, as written.
+    rows : {"count"}, optional
+        For a sum of rows. A question has one of these four.
+    by : tuple of str, optional
+        The columns whose values are the cells of a sum, as written.
+    bounds : tuple of two int, optional
+        See `Sum`.
     k, k_complement, release_threshold : int, optional
         See `Histogram` and `Count`.
     noise : float, optional
@@ -79,6 +87,10 @@ class Spec(Table):
     table: str
     histogram: tuple[str, ...] | None = None
     count: Literal[True] | None = None
+    sum: str | None = None
+    rows: Literal["count"] | None = None
+    by: tuple[str, ...] | None = None
+    bounds: tuple[int, int] | None = None
     k: int | None = None
     k_complement: int | None = None
     filter: str | None = None
@@ -108,8 +120,12 @@ class Spec(Table):
             return None
         if name == "schemas":
             return tuple(value) if isinstance(value, list) else value
-        if name in ("histogram", "order_by"):
+        if name in ("histogram", "by", "order_by"):
             return _names(name, value)
+        if name == "bounds":
+            return Sum(value, GeometricNoise(1.0)).bounds
+        if name == "rows":
+            return choice("rows", value, ("count",))
         if name == "noise":
             return positive_real("noise", value)
         if name == "below":
@@ -127,15 +143,22 @@ class Spec(Table):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if (self.histogram is None) is (self.count is None):
+        if [self.histogram, self.count, self.sum, self.rows].count(None) != 3:
             raise ValueError(
-                "a question has either: histogram, the columns whose values are the cells, or count, which is true."
+                "a question has one of: histogram, the columns whose values are the cells; count, which is true; sum, "
+                "a column of whole numbers; rows, which is 'count' and sums rows."
             )
+        for name in ("by", "bounds") if not self.is_sum else ("k", "k_complement", "below", "display"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} is about {'counts' if self.is_sum else 'sums'} alone: leave it out.")
+        if self.is_sum and self.noise is None:
+            raise ValueError("noise is needed: a sum is published with noise only, as in noise := 1.0.")
         if self.histogram is not None and self.k_complement is not None:
             raise ValueError("k_complement is about a count; a histogram has none: leave it out.")
         for name in ("domain", "one_cell", "order_by", "cells_per_unit", "undeclared"):
-            if self.count and getattr(self, name) is not None:
-                raise ValueError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+            if self.cells is None and getattr(self, name) is not None:
+                kind = "count" if self.count else "sum without by"
+                raise ValueError(f"{name} is about the cells of a histogram; a {kind} has none: leave it out.")
         return self
 
     @classmethod
@@ -179,9 +202,20 @@ class Spec(Table):
         return self.model_copy(update={"database": None, "schema_": None, "schemas": None})
 
     @property
+    def is_sum(self) -> bool:
+        """Whether a sum is asked for."""
+        return self.sum is not None or self.rows is not None
+
+    @property
+    def cells(self) -> tuple[str, ...] | None:
+        """The columns whose values are the cells, as written; None where there are none."""
+        return self.by if self.is_sum else self.histogram
+
+    @property
     def mechanism(self) -> Mechanism:
         """Return the mechanism that is asked for."""
-        return mechanism_of_steps("histogram" if self.count is None else "count", self.to_dict())
+        name = "sum" if self.is_sum else "histogram" if self.count is None else "count"
+        return mechanism_of_steps(name, self.to_dict())
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _SIDES = ("thresholding_in_box", "complement_in_box")
 """Theorem E for the people who are counted, and for those who are not."""
 
 _BOTH = "two_thresholds_in_box"
-"""The same with a threshold on either."""
+"""The same with a threshold on either; where it is left, so are the others."""
 
 
 def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -32,13 +32,10 @@ def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
     if bound is None:
         return None if suppressed else _certain(attacker)
     # Theorem E is this with more people.
-    if suppressed and any(
-        (
-            _BOTH in left and _twice(mechanism, attacker, left),
-            *(_side(key, mechanism, attacker, left) for key in _SIDES),
-        )
-    ):
-        return None
+    if suppressed and _BOTH in left:
+        either = any(_thresholded(side, mechanism, attacker, left) for side in _SIDES)
+        if either or _twice(mechanism, attacker, left):
+            return None
     # Beside noise it stands where the sum cannot be inverted.
     return Applied(bound=bound, attack=None if suppressed or mechanism.noise is not None else bound)
 
@@ -48,7 +45,7 @@ def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> 
     if mechanism.noise is None or _suppresses(mechanism) or bound is None or mechanism.noise.epsilon > MAX_NOISE:
         return None
     # Theorem E is this with more people.
-    if _side(_SIDES[0], mechanism, attacker, left):
+    if _BOTH in left and _thresholded(_SIDES[0], mechanism, attacker, left):
         return None
     bound = replace(bound, noise=mechanism.noise.epsilon)
     # A threshold of at most 1 forbids no cutoff that could be best.
@@ -78,7 +75,7 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
     if around[1] >= 1.0:
         return None
     # Both together are as good as the better one, unless so few people are unknown that one more matters.
-    if other is not None and attacker.unknown_max is None and _BOTH in left and _twice(mechanism, attacker, left):
+    if other is not None and attacker.unknown_max is None and _twice(mechanism, attacker, left):
         return None
     bound = BoxedThreshold(
         theorem=side,
@@ -94,10 +91,6 @@ def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: fro
     attained = (mechanism.noise is None or noise is not None) and other is None and within[0] <= within[1]
     attack = replace(bound, p_min=within[0], p_max=within[1], k=left_of_k) if attained else None
     return Applied(bound=bound, attack=attack)
-
-
-def _side(key: str, mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:
-    return _thresholded(key, mechanism, attacker, left) if key in left else None
 
 
 def _twice(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:

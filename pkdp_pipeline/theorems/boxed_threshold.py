@@ -18,10 +18,10 @@ from itertools import product
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.counting import MAX_EPSILON, MAX_INVERTED_SHARE, Blocks, Counting, Whole, first_blocks
-from pkdp_pipeline.theorems.rounding import Array, ball_above
+from pkdp_pipeline.theorems.counting import MAX_EPSILON, MAX_INVERTED_SHARE, Blocks, Counting, first_blocks
+from pkdp_pipeline.theorems.rounding import Array, Decided, Whole, ball_above
 from pkdp_pipeline.theorems.thresholding import Thresholding, worst_trials
-from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, Decided, TwoCoinTails
+from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails
 
 _BATCH_SIZE = 32
 """This many ε are searched at once."""

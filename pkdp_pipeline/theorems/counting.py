@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.inversion import chord, invert
-from pkdp_pipeline.theorems.rounding import TINY, Array
+from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails, inverted
 
-Whole = NDArray[np.int64]
 Blocks = tuple[Whole, Whole, Whole]
 
 _SLACK = 0.0075

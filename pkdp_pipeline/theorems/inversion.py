@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.rounding import Array, ball_above
+from pkdp_pipeline.theorems.rounding import Array, Decided, ball_above
 
 _Attacker = TypeVar("_Attacker")
+
+
+class Optimum(NamedTuple):
+    """For every ε: the best attacker's δ, a bound on all, how far apart the sides of the best are, and who is the best.
+
+    `leader`: a number of people, or two rows of numbers, of people at the smaller and at the larger chance.
+    """
+
+    best: Array
+    top: Array
+    apart: Array
+    leader: NDArray[Any]
 
 
 def chord(epsilon: float, start: tuple[float, float], end: tuple[float, float]) -> float:
@@ -193,7 +205,7 @@ def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | No
     return above
 
 
-def first_offset(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array, guess: Array) -> Array:
+def first_offset(holds: Callable[[Array], Decided], below: Array, above: Array, guess: Array) -> Array:
     """Return, row by row, the first offset in ``(below, above]`` from which `holds`; at `above` it does.
 
     Exponential search away from `guess`, then bisection, for all rows at once; every offset up to `low` fails and

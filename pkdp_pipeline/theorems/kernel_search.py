@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pkdp_pipeline.theorems.inversion import Optimum
 from pkdp_pipeline.theorems.kernels import Kernel
-from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Whole, bernstein, coin_law
-from pkdp_pipeline.theorems.rounding import UNIT, Array, kept
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, bernstein, coin_law
+from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, kept
 
 _LEVELS = 3
 """This often second differences are taken: the last bounds the one before, and so on."""
@@ -52,14 +53,6 @@ class Coins(NamedTuple):
 
     p: float
     most: float = math.inf
-
-
-class Optimum(NamedTuple):
-    """For every ε: the best attacker's δ, a bound on all, and the number of people of the best."""
-
-    best: Array
-    top: Array
-    leader: Whole
 
 
 class Place(NamedTuple):
@@ -131,7 +124,8 @@ class KernelSearch:
         self.kernel, self.coins, self.epsilons, self.slack = kernel, coins, epsilons, slack
         self.others, self.growth, self.exponent = others + np.zeros(len(epsilons)), np.exp(epsilons), exponent
         many = len(epsilons)
-        self.optimum = Optimum(np.zeros(many), np.zeros(many), np.zeros(many, dtype=np.int64))
+        best, top, apart = np.zeros((3, many))
+        self.optimum = Optimum(best, top, apart, np.zeros(many, dtype=np.int64))
         self._places: dict[tuple[int, int], Place] = {}
         self._entered: set[int] = set()
 
@@ -315,10 +309,10 @@ def exponent_of(epsilon: float) -> float:
 def supremum(kernel: Kernel, coins: Coins, epsilons: Array, slack: float, others: Array | float = 0.0) -> Optimum:
     """Return the largest divergences of a kernel over all numbers of people; see `KernelSearch`."""
     many = len(epsilons)
-    result, left = Optimum(np.zeros(many), np.ones(many), np.zeros(many, dtype=np.int64)), np.arange(many)
-    others = others + np.zeros(many)
+    result = Optimum(np.zeros(many), np.ones(many), np.zeros(many), np.zeros(many, dtype=np.int64))
+    others, left = others + np.zeros(many), np.arange(many)
     for exponent, enough in _PRECISIONS:
-        best, top, leader = KernelSearch(
+        best, top, _, leader = KernelSearch(
             kernel, coins, epsilons[left], slack, others[left], exponent + float(epsilons[left].max())
         ).sides()
         result.leader[left] = np.where(best > result.best[left], leader, result.leader[left])

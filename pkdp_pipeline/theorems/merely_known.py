@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import (
     MAX_LEFT_EPSILON,
@@ -37,9 +36,8 @@ from pkdp_pipeline.theorems.binomial_tails import (
     weights_below,
     whole_part,
 )
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, kept
-
-Whole = NDArray[np.int64]
+from pkdp_pipeline.theorems.inversion import Optimum
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, ball_above, kept
 
 SLACK = 1e-3
 """Blocks are divided until none exceeds the best number found by more than this, relatively."""
@@ -63,18 +61,6 @@ LEFT_OUT_MASS = 1e4 * TINY
 """The most that may be left out of a sum for its smallness."""
 
 
-class PassiveOptimum(NamedTuple):
-    """For every ε: the best number's δ, a bound on all, how far apart the sides of the best are, and the number.
-
-    The worst number of unknown people beside people merely known.
-    """
-
-    best: Array
-    top: Array
-    apart: Array
-    leader: Array
-
-
 class Places(NamedTuple):
     """The divergences of some numbers of people, those of the exact count, and ``C`` at its best cutoff.
 
@@ -89,9 +75,7 @@ class Places(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def passive_optimum(
-    k: int, p: float, known: int, cap: int | None, least: int, epsilons: tuple[float, ...]
-) -> PassiveOptimum:
+def passive_optimum(k: int, p: float, known: int, cap: int | None, least: int, epsilons: tuple[float, ...]) -> Optimum:
     """Return the worst number of unknown people beside people merely known, for ``0 < p < 1``.
 
     Parameters
@@ -106,7 +90,7 @@ def passive_optimum(
     *Guarantee*: `top` is never below the divergence of any attacker, in either order; `best` is never above that of
     `leader` unknown people. *Rounding*: outward; the two agree within `SLACK` where the search is not cut short.
     """
-    return PassiveOptimum(*kept(PassiveSearch(k, p, known, np.array(epsilons)).sides(cap, least)))
+    return Optimum(*kept(PassiveSearch(k, p, known, np.array(epsilons)).sides(cap, least)))
 
 
 class PassiveSearch:
@@ -127,10 +111,10 @@ class PassiveSearch:
         self.weights, self.sure = weights, sure
         self.above, self.below = np.minimum(1.0, (above + beyond) * (1.0 + budget)), below * (1.0 - budget)
 
-    def sides(self, cap: int | None, least: int) -> PassiveOptimum:
+    def sides(self, cap: int | None, least: int) -> Optimum:
         """Return what is found for every ε."""
         columns = np.arange(2 * self.many)
-        result = PassiveOptimum(*np.zeros((4, self.many)))
+        result = Optimum(*np.zeros((4, self.many)))
         start = max(0, self.k - 1 - self.known)
         # A cap beyond exact floats is dropped: to allow more people only raises the bound.
         cap = None if cap is None or cap > _MAX_EXACT_INTEGER else cap
@@ -171,7 +155,7 @@ class PassiveSearch:
         return result
 
     def _ladder(
-        self, start: int, last: Array, cap: int | None, least: int, result: PassiveOptimum
+        self, start: int, last: Array, cap: int | None, least: int, result: Optimum
     ) -> tuple[Array, list[Places], Whole]:
         """Return numbers of people that blocks lie between, what they tell, and how many blocks each column needs.
 
@@ -205,7 +189,7 @@ class PassiveSearch:
     def _places_at(end_places: list[Places], block: Whole, column: Whole) -> Places:
         return Places(*(np.stack(part)[block, column] for part in zip(*end_places, strict=True)))
 
-    def _enter(self, column: Whole, people: Array, places: Places, least: int, result: PassiveOptimum) -> None:
+    def _enter(self, column: Whole, people: Array, places: Places, least: int, result: Optimum) -> None:
         """Enter what this many people tell."""
         index, lower = column % self.many, np.where(people >= least, places.lower, 0.0)
         np.maximum.at(result.top, index, places.upper)

@@ -19,8 +19,8 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
-from pkdp_pipeline.theorems.inversion import chord, invert, smallest_epsilon
-from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, Optimum, exponent_of, supremum
+from pkdp_pipeline.theorems.inversion import Optimum, chord, invert, smallest_epsilon
+from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, exponent_of, supremum
 from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noised_left import SLACK, left_bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, kept

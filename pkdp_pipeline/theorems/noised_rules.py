@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,8 +14,6 @@ from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.record import Theorem
 from pkdp_pipeline.theorems.thresholding import Threshold
-
-Rule = Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None]
 
 
 def exact_from_k(theorem: str, mechanism: Mechanism, looks: int = 1, **people: Any) -> NoisedBelow | str:
@@ -36,73 +33,50 @@ def exact_from_k(theorem: str, mechanism: Mechanism, looks: int = 1, **people: A
 
 
 def _noised_below(
-    theorem: str, suppressed: Rule, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str], *, looks: int
+    suppressed: Theorem, key: str, looks: int, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]
 ) -> Applied | str | None:
-    """Take the place of the theorem on the same threshold without noise: `suppressed` says when that holds."""
-    if not noised_below(mechanism):
+    """Take the place of the theorem on the same threshold without noise, which says when that holds.
+
+    For the value through absence both cells' pairs are taken in opposite orders; each known person is taken for
+    controlled, and for one in both.
+    """
+    if not noised_below(mechanism) or suppressed.rule is None:
         return None
-    outcome = suppressed(mechanism, attacker, left)
+    both = suppressed.hides_presence_too
+    outcome = suppressed.rule(mechanism, replace(attacker, influence="active") if both else attacker, left)
     if not isinstance(outcome, Applied):
         return outcome
     assert isinstance(outcome.bound, Threshold)
     same = {name: getattr(outcome.bound, name) for name in ("k", "p", "cap", "known", "active")}
-    bound = exact_from_k(theorem, mechanism, looks, **same)
+    bound = exact_from_k(key, mechanism, looks, **same)
     if isinstance(bound, str):
         return bound
-    return Applied(bound=bound, attack=bound if looks == 1 and not attacker.p_min else None)
-
-
-def _value(
-    suppressed: Rule, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]
-) -> Applied | str | None:
-    """Both cells' pairs in opposite orders; each known person is taken for controlled, and for one in both."""
-    sure = replace(attacker, influence="active")
-    outcome = _noised_below("noised_below_value", suppressed, mechanism, sure, left, looks=1)
-    if not isinstance(outcome, Applied):
-        return outcome
-    assert isinstance(outcome.bound, NoisedBelow)
-    bound = TwoCells(theorem="noised_below_value", presence=outcome.bound)
+    if not both:
+        return Applied(bound=bound, attack=bound if looks == 1 and not attacker.p_min else None)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
-    return Applied(bound=bound, attack=bound if alone else None)
+    cells = TwoCells(theorem=key, presence=bound)
+    return Applied(bound=cells, attack=cells if alone else None)
 
 
 def noised_below_records(count: Theorem, presence: Theorem, value: Theorem, between: Theorem) -> tuple[Theorem, ...]:
     """Return theorem I's records, given those of the same thresholds without noise."""
-
-    def record(suppressed: Theorem, key: str, title: str, rule: Callable[[Rule], Rule]) -> Theorem:
-        assert suppressed.rule is not None
-        return replace(
+    exact = "exact from k on, noised below"
+    rows = (
+        (count, "noised_below", f"Theorem I: a count, {exact}", 1),
+        (presence, "noised_below_presence", f"Theorem I for a cell: a histogram, {exact}", 1),
+        (between, "noised_below_between", f"Theorem I, value: {exact}, nothing assumed about absence", 2),
+        (value, "noised_below_value", f"Theorem I, value: {exact}, where absence is possible", 1),
+    )
+    return tuple(
+        replace(
             suppressed,
             key=key,
             title=title,
             citation="docs/mathematics.md, section 6, theorem I",
-            formal=formal.NOISED_BELOW if suppressed.about and suppressed.about[1] == "presence" else None,
+            formal=formal.NOISED_BELOW if suppressed in (count, presence) else None,
+            averages=suppressed.averages and suppressed is not value,
             noised_below=True,
-            rule=rule(suppressed.rule),
+            rule=partial(_noised_below, suppressed, key, looks),
         )
-
-    def with_looks(key: str, looks: int) -> Callable[[Rule], Rule]:
-        return lambda suppressed: partial(_noised_below, key, suppressed, looks=looks)
-
-    exact = "exact from k on, noised below"
-    return (
-        record(count, "noised_below", f"Theorem I: a count, {exact}", with_looks("noised_below", 1)),
-        record(
-            presence,
-            "noised_below_presence",
-            f"Theorem I for a cell: a histogram, {exact}",
-            with_looks("noised_below_presence", 1),
-        ),
-        record(
-            between,
-            "noised_below_between",
-            f"Theorem I, value: {exact}, nothing assumed about absence",
-            with_looks("noised_below_between", 2),
-        ),
-        record(
-            replace(value, averages=False),
-            "noised_below_value",
-            f"Theorem I, value: {exact}, where absence is possible",
-            lambda suppressed: partial(_value, suppressed),
-        ),
+        for suppressed, key, title, looks in rows
     )

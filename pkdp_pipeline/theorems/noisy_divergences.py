@@ -6,10 +6,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, Whole, row_of, rows_of
-from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, row_of, rows_of
+from pkdp_pipeline.theorems.rounding import Array, Decided, Whole
 
 _SAMPLER_SLACK = 2.0**-40
 """An ε this close to ε0, relatively, may lie on either side of the ε0 that the sampler draws with."""
@@ -57,7 +56,7 @@ class Divergences:
             bounds = np.where(noisy, gains + (1.0 + growth) * (few * (1.0 + row.numbers[-1]) + UNDERFLOW_MASS), bounds)
         return bounds * (1.0 + 1e-12)
 
-    def silent(self, column: Whole, low: int, high: int) -> NDArray[np.bool_]:
+    def silent(self, column: Whole, low: int, high: int) -> Decided:
         """Return where this many coins, or more, or likelier ones, tell nothing: k people are too likely for it."""
         growth, row = self.growth[column], row_of(self.channel, low, high)
         k, noise = self.channel.k, self.channel.noise
@@ -66,7 +65,7 @@ class Divergences:
         ratio = row.numbers[1] / float(row.law[k - row.start])
         quiet = growth * (0.0 if self.channel.release is None else 1.0 - self.channel.appears) > 1.0 + 1e-9
         rare = (growth - math.exp(noise)) * (1.0 - 1e-6) > ratio
-        result: NDArray[np.bool_] = quiet & rare & ~self.inside[column] & (self.doubt[column] == 0.0)
+        result: Decided = quiet & rare & ~self.inside[column] & (self.doubt[column] == 0.0)
         return result
 
     def orders(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array, Array]:

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
-from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, Whole, rows_of
-from pkdp_pipeline.theorems.rounding import UNIT, Array
+from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, Channel, ChannelRows, rows_of
+from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole
 
 
 def between(part: Divergences, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:

@@ -18,13 +18,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import anchored_weights
 from pkdp_pipeline.theorems.kernels import noised
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, kept
-
-Whole = NDArray[np.int64]
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, kept
 
 _CUTOFF_EXPONENT = 92.0
 """Counts whose probability is below e^-92 of what matters are bounded together."""

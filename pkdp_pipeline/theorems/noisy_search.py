@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from pkdp_pipeline.theorems import noisy_blocks, noisy_line
+from pkdp_pipeline.theorems.inversion import Optimum
 from pkdp_pipeline.theorems.noisy_blocks import Blocks
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
-from pkdp_pipeline.theorems.noisy_rows import Channel, Whole, ends_of
-from pkdp_pipeline.theorems.rounding import TINY, Array
+from pkdp_pipeline.theorems.noisy_rows import Channel, ends_of
+from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 
 SLACK = 0.01
 """Blocks of coins of one kind are divided until none exceeds the best attacker by more than this, relatively."""
@@ -49,18 +49,6 @@ _LADDER_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 _GROWTH_FACTOR = 1.3
 """The ends of a search are found in steps by this factor."""
-
-
-class NoisyOptimum(NamedTuple):
-    """For every ε: the best attacker's δ, a bound on all, how far apart the sides of one are, and who is the best.
-
-    `leader` has two rows, the numbers of people at the smaller and at the larger chance.
-    """
-
-    best: Array
-    top: Array
-    apart: Array
-    leader: Whole
 
 
 def _fit(channels: tuple[Channel, ...], low: int, high: int) -> bool:
@@ -128,11 +116,11 @@ class NoisySearch:
         """Return whether this many coins can be looked at."""
         return _fit(self.channels, low, high)
 
-    def sides(self) -> NoisyOptimum:
+    def sides(self) -> Optimum:
         """Return what is found for every ε."""
         many = len(self.epsilons)
         best, top, apart = np.zeros((3, many))
-        optimum = NoisyOptimum(best, top, apart, np.repeat([[self.least], [0]], many, axis=1))
+        optimum = Optimum(best, top, apart, np.repeat([[self.least], [0]], many, axis=1))
         if self.least > self.cap:
             return optimum
         blocks, ends = self._line(optimum) if self.is_line else self._plane(optimum)
@@ -166,11 +154,11 @@ class NoisySearch:
         np.minimum(1.0, top, out=top)
         return optimum
 
-    def _enough(self, column: Whole, optimum: NoisyOptimum) -> Array:
+    def _enough(self, column: Whole, optimum: Optimum) -> Array:
         enough: Array = np.maximum((1.0 + self.slack) * optimum.best[column], self.negligible[column])
         return enough
 
-    def _line(self, optimum: NoisyOptimum) -> tuple[Blocks, Whole]:
+    def _line(self, optimum: Optimum) -> tuple[Blocks, Whole]:
         """Return blocks of all numbers of people that need to be looked at, and where they end.
 
         The upper sides of what is found include a bound on all larger numbers.
@@ -196,7 +184,7 @@ class NoisySearch:
         blocks = Blocks(column, firsts, none, np.array(ends)[place + 1] - firsts, none, none)
         return blocks, np.stack([np.array(ends)[reached], np.zeros_like(reached)])
 
-    def _plane(self, optimum: NoisyOptimum) -> tuple[Blocks, Whole]:
+    def _plane(self, optimum: Optimum) -> tuple[Blocks, Whole]:
         """Return the same of people of two kinds."""
         low, high = ladder(self.channels, self.least, self.cap)
         active, ends = np.arange(len(self.epsilons)), np.zeros((2, len(self.epsilons)), dtype=np.int64)
@@ -212,7 +200,7 @@ class NoisySearch:
         ends = self._ends(active, optimum)
         return self._all(active, ends, optimum), ends
 
-    def _ends(self, active: Whole, optimum: NoisyOptimum) -> Whole:
+    def _ends(self, active: Whole, optimum: Optimum) -> Whole:
         """Return for every ε this many coins of either kind, shape (2, ε), that as many or more need not be looked at.
 
         The upper sides of what is found include a bound on all of them.
@@ -233,7 +221,7 @@ class NoisySearch:
                 left, people = left[~done], further
         return ends
 
-    def _all(self, active: Whole, ends: Whole, optimum: NoisyOptimum) -> Blocks:
+    def _all(self, active: Whole, ends: Whole, optimum: Optimum) -> Blocks:
         """Return blocks of all places that need to be looked at."""
         parts: list[tuple[int, ...]] = []
         for column in active.tolist():
@@ -267,7 +255,7 @@ class NoisySearch:
         beyond |= (not self.is_line) & (blocks.high >= at_high)
         return blocks.taken(np.flatnonzero(~beyond & (blocks.low + blocks.high <= self.cap)))
 
-    def _at_corners(self, blocks: Blocks, optimum: NoisyOptimum) -> Array:
+    def _at_corners(self, blocks: Blocks, optimum: Optimum) -> Array:
         """Look at the corners of each block; return bounds on the divergence of every channel there, in this order."""
         # On a line the first corner is enough: where a block ends another begins, or the end is evaluated already.
         corners = blocks.corners[: 1 if self.is_line else 4]
@@ -275,7 +263,7 @@ class NoisySearch:
         known = self._known(np.tile(blocks.column, len(corners)), low, high, optimum)
         return known.reshape(len(self.parts), len(corners), len(blocks.column))
 
-    def _known(self, column: Whole, low: Whole, high: Whole, optimum: NoisyOptimum) -> Array:
+    def _known(self, column: Whole, low: Whole, high: Whole, optimum: Optimum) -> Array:
         """Return bounds on the divergence of every channel at these places, the larger of both orders."""
         # One whole number for each place, sorted: a binary search finds what was evaluated before.
         keys = (column * self._stride[1] + low) * self._stride[0] + high
@@ -291,7 +279,7 @@ class NoisySearch:
         known: Array = self._values[:, np.searchsorted(self._keys, keys)]
         return known
 
-    def _look(self, column: Whole, low: Whole, high: Whole, optimum: NoisyOptimum) -> Array:
+    def _look(self, column: Whole, low: Whole, high: Whole, optimum: Optimum) -> Array:
         """Look at these places, and enter what is there; return bounds of every channel."""
         lower, upper, apart = self._exact(column, low, high)
         declared = low + high <= self.cap

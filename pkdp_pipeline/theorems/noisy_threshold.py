@@ -10,18 +10,17 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, Largest
-from pkdp_pipeline.theorems.inversion import invert
-from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, Whole, row_of
+from pkdp_pipeline.theorems.inversion import Optimum, invert
+from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, row_of
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
     NEGLIGIBLE_DELTA_IN_BOX,
     SLACK,
     SLACK_IN_BOX,
-    NoisyOptimum,
     NoisySearch,
     ladder,
 )
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, kept
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, Whole, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.waiting_pair import Pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -223,7 +222,7 @@ class NoisyThreshold(Threshold):
         small = np.cumsum(share[order]) <= _NEGLIGIBLE_SHARE
         return np.sort(order[~small]), adds[order[small]].sum(axis=0) * (1.0 + 1e-12)
 
-    def as_on_line(self, epsilons: Array) -> tuple[Whole, NoisyOptimum]:
+    def as_on_line(self, epsilons: Array) -> tuple[Whole, Optimum]:
         """Return which ε have to be searched, and what is found for the others.
 
         In a box nobody tells more than where some may be known not to be counted. A search would only say the same
@@ -232,7 +231,7 @@ class NoisyThreshold(Threshold):
         many = len(epsilons)
         everywhere, nothing = np.arange(many), np.zeros(many)
         if self.p_min is None or self.p < _MIN_P:
-            return everywhere, NoisyOptimum(nothing, nothing, nothing, np.zeros((2, many), dtype=np.int64))
+            return everywhere, Optimum(nothing, nothing, nothing, np.zeros((2, many), dtype=np.int64))
         line = _cached_optimum(
             replace(self, theorem="noisy_thresholding", p_min=None, unknown=0), tuple(epsilons.tolist())
         )
@@ -245,9 +244,9 @@ class NoisyThreshold(Threshold):
             best[rows], upper[rows] = search.exact(rows, low[rows], high[rows])
         enough = (line.top <= (1.0 + self.slack) * best) & (best > 0.0)
         apart = np.minimum(1.0, np.maximum(line.apart, (upper - best) / np.maximum(best, TINY)))
-        return everywhere[~enough], NoisyOptimum(best, line.top, apart, np.stack([low, high]))
+        return everywhere[~enough], Optimum(best, line.top, apart, np.stack([low, high]))
 
-    def _optimum(self, epsilons: Array) -> NoisyOptimum:
+    def _optimum(self, epsilons: Array) -> Optimum:
         return _cached_optimum(self, tuple(epsilons.tolist()))
 
 
@@ -264,12 +263,12 @@ class NoisyBesideKnown(Largest):
 
 
 @lru_cache(maxsize=256)
-def _cached_optimum(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> NoisyOptimum:
+def _cached_optimum(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Optimum:
     """Return what is found at these ε; a certificate asks for the same ones again."""
     points = np.array(epsilons)
     if bound.out_of_reach:
         nothing = np.zeros(len(points))
-        return NoisyOptimum(*kept((nothing, nothing, nothing, np.zeros((2, len(points)), dtype=np.int64))))
+        return Optimum(*kept((nothing, nothing, nothing, np.zeros((2, len(points)), dtype=np.int64))))
     if bound.p == 0.0:
         return _cached_optimum(replace(bound, p=0.5, cap=0, known=0), epsilons)
     clipped = np.clip(points, _MIN_EPSILON, _MAX_EPSILON)
@@ -293,4 +292,4 @@ def _cached_optimum(bound: NoisyThreshold, epsilons: tuple[float, ...]) -> Noisy
     if bound.p < _MIN_P:
         # A larger p dominates; what is attained there proves nothing.
         best = np.zeros(len(points))
-    return NoisyOptimum(*kept((best, top, apart, leader)))
+    return Optimum(*kept((best, top, apart, leader)))

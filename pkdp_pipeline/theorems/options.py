@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
 from pkdp_pipeline.theorems.counting import Uncertain
-from pkdp_pipeline.theorems.rounding import UNIT, Array, float_below
+from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
-
-Whole = NDArray[np.int64]
 
 _SLACK = 0.004
 """The average is divided until it is known this closely, relatively."""

@@ -8,14 +8,13 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
-from pkdp_pipeline.theorems.rounding import TINY, Array
+from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 from pkdp_pipeline.theorems.two_crowds import crowds_reach
 
 _MAX_PEOPLE = 600
@@ -210,7 +209,7 @@ def _outcome_laws(bound: Reached, crowds: list[tuple[int, int]]) -> tuple[Array,
     return present, absent
 
 
-def _noised(counts: NDArray[np.int64], noise: float, release: int | None, reach: int, most: int) -> Array:
+def _noised(counts: Whole, noise: float, release: int | None, reach: int, most: int) -> Array:
     """Return what is published of each count with noise: values from -`reach` to `most`, then "suppressed"."""
     values = np.arange(-reach if release is None else max(-reach, release), most)
     with np.errstate(over="ignore"):

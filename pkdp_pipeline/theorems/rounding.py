@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Decided = NDArray[np.bool_]
 
 UNIT = 2.0**-53
 """Unit roundoff of float64: one operation errs by at most this much, relatively."""

@@ -143,24 +143,20 @@ def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozense
         return f"k = {k} is not above known + 1 = {known + 1}: known people move the thresholds of both cells"
     if between == 1.0:
         return "p_max_between = 1 lets the attacker be certain which cell everybody else is in"
-    facing = {**_facing(attacker), "known": 0}
-    bound = Thresholding(theorem="histogram_between", k=k - known, p=between, **facing)
-    if attacker.p_max not in (None, 1.0) or attacker.p_min:
-        return Applied(bound=bound, attack=None)
-    if mechanism.noise is not None:
-        return Applied(
-            bound=bound,
-            attack=ReachedBetween(
-                theorem="attack",
-                p=between,
-                k=k,
-                noise=mechanism.noise.epsilon,
-                release_threshold=mechanism.release_threshold,
-                cap=attacker.unknown_max,
-                known=known if attacker.influence == "active" else 0,
-            ),
-        )
-    return Applied(bound=bound, attack=bound if known == 0 or attacker.influence == "active" else None)
+    free, active = attacker.p_max in (None, 1.0) and not attacker.p_min, attacker.influence == "active"
+    bound = Thresholding(theorem="histogram_between", k=k - known, p=between, cap=attacker.unknown_max, active=active)
+    if mechanism.noise is None or not free:
+        return Applied(bound=bound, attack=bound if free and (known == 0 or active) else None)
+    attack = ReachedBetween(
+        theorem="attack",
+        p=between,
+        k=k,
+        noise=mechanism.noise.epsilon,
+        release_threshold=mechanism.release_threshold,
+        cap=attacker.unknown_max,
+        known=known if active else 0,
+    )
+    return Applied(bound=bound, attack=attack)
 
 
 def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:

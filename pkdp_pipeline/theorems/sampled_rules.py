@@ -56,18 +56,15 @@ _DRAWN = (
     "where the number of those drawn is published."
 )
 _DRAWN_FOR_SURE = "from somebody who knows that she was drawn", "somebody who is known to have been drawn"
-_PRESENT = "whether a person is in the population"
+_HIDES = {
+    "presence": "whether a person is in the population",
+    "value": "which of two published cells a person of the population is in",
+}
 
-_ROWS: tuple[tuple[str, str, str, type[Sampled | SampledValue], tuple[type[Count | Histogram], Protects]], ...] = (
-    ("sampled_count", "Theorem S: a count of a secret sample", _PRESENT, Sampled, (Count, "presence")),
-    ("sampled_presence", "Theorem S: a histogram of a secret sample", _PRESENT, Sampled, (Histogram, "presence")),
-    (
-        "sampled_value",
-        "Theorem S, value: a histogram of a secret sample",
-        "which of two published cells a person of the population is in",
-        SampledValue,
-        (Histogram, "value"),
-    ),
+_ROWS: tuple[tuple[type[Count | Histogram], Protects, str, str], ...] = (
+    (Count, "presence", "sampled_count", "Theorem S: a count of a secret sample"),
+    (Histogram, "presence", "sampled_presence", "Theorem S: a histogram of a secret sample"),
+    (Histogram, "value", "sampled_value", "Theorem S, value: a histogram of a secret sample"),
 )
 
 SAMPLED = tuple(
@@ -75,16 +72,18 @@ SAMPLED = tuple(
         key=key,
         title=title,
         citation="docs/mathematics.md, section 6, theorem S",
-        formal=formal.SAMPLED_VALUE if kind is SampledValue else formal.SAMPLED,
+        formal=formal.SAMPLED_VALUE if aim == "value" else formal.SAMPLED,
         against=whom.sampled,
         assumes=(_DRAWN,),
-        protection=Protection(f"{what}, from somebody who does not know who was drawn", _DRAWN_FOR_SURE, ELSEWHERE),
+        protection=Protection(
+            f"{_HIDES[aim]}, from somebody who does not know who was drawn", _DRAWN_FOR_SURE, ELSEWHERE
+        ),
         rests_on=("sampled",),
         noised_below=True,
-        hides_presence_too=kind is SampledValue,
-        about=about,
-        rule=partial(_sampled, key, kind),
+        hides_presence_too=aim == "value",
+        about=(kind, aim),
+        rule=partial(_sampled, key, SampledValue if aim == "value" else Sampled),
     )
-    for key, title, what, kind, about in _ROWS
+    for kind, aim, key, title in _ROWS
 )
 """Its records."""

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 import flint
 
@@ -18,6 +19,7 @@ from pkdp_pipeline.model.mechanisms import (
     Histogram,
     Mechanism,
     Protects,
+    Sum,
     cells_per_unit,
     mechanism_name,
     noised_below,
@@ -31,6 +33,7 @@ from pkdp_pipeline.theorems.reached import Reached
 from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theorems.rules import RECORDS
+from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.whom import counting
 from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
 
@@ -58,6 +61,11 @@ _REGISTRY: dict[str, Theorem] = {
             title="Two-sided geometric noise against any attacker",
             citation=f"docs/mathematics.md, section 6; Definition 19 of {PAPER}",
             formal=NOISE,
+        ),
+        Theorem(
+            key="sums",
+            title="Two-sided geometric noise on sums of clamped contributions, against any attacker",
+            citation="docs/mathematics.md, Sums",
         ),
         Theorem(
             key="noise_beside_leakage",
@@ -136,7 +144,7 @@ class Surviving:
             )
         return bound
 
-    def against_anyone(self, curve: NoiseCurve) -> WorstCase:
+    def against_anyone(self, curve: NoiseCurve | SumCurve) -> WorstCase:
         """Return what noise gives beside all leakages, given those that are not private."""
         leaks = self.attacker.leakage
         if not leaks:
@@ -338,10 +346,14 @@ def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects, decla
     appears_at = None if k is None or threshold is None else threshold - k
     several, moves = cells_per_unit(mechanism), protects == "value"
     table = declared if moves and declared is not None and declared < 2 * several else None
-    curve = NoiseCurve(
-        theorem="noise", noise=noise.epsilon, cells=several, moves=moves, appears_at=appears_at, table=table
-    )
-    return surviving.against_anyone(curve)
+    given: dict[str, Any] = {"noise": noise.epsilon, "cells": several, "moves": moves, "table": table}
+    if isinstance(mechanism, Sum):
+        if mechanism.cells_found and threshold is not None:
+            appears_at = threshold - mechanism.bounds[1]
+        return surviving.against_anyone(
+            SumCurve(theorem="sums", bounds=mechanism.bounds, appears_at=appears_at, **given)
+        )
+    return surviving.against_anyone(NoiseCurve(theorem="noise", appears_at=appears_at, **given))
 
 
 def _total(mechanism: Mechanism, attacker: AttackerModel) -> Applicable:

@@ -11,8 +11,9 @@ import numpy as np
 from pkdp_pipeline.model.mechanisms import Protects
 from pkdp_pipeline.theorems.binomial_tails import MIN_P, left_tails, right_tails
 from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.inversion import Optimum
 from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, ProductLosses, waiting_losses
-from pkdp_pipeline.theorems.merely_known import SLACK, PassiveOptimum, passive_optimum
+from pkdp_pipeline.theorems.merely_known import SLACK, passive_optimum
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, evaluated
 from pkdp_pipeline.theorems.two_crowds import MAX_BUDGET, crowds_reach
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
@@ -154,7 +155,7 @@ class Thresholding(Threshold):
         """Return how many unknown people are the worst found, where it `averages`."""
         return int(self._passive(np.array([epsilon])).leader[0])
 
-    def _passive(self, epsilons: Array) -> PassiveOptimum:
+    def _passive(self, epsilons: Array) -> Optimum:
         """Return what people merely known add, who count with a chance of `p`."""
         return passive_optimum(self.k, self.p, self.known, self.cap, self.least_unknown, tuple(epsilons.tolist()))
 

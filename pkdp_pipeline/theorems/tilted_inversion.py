@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.inversion import first_offset
-from pkdp_pipeline.theorems.rounding import UNIT, Array
-
-Decided = NDArray[np.bool_]
+from pkdp_pipeline.theorems.rounding import UNIT, Array, Decided
 
 MAX_PEOPLE = 2**34
 """More unknown people than this are not looked at; fewer is sound."""

@@ -106,20 +106,8 @@ class NoiseCurve(WorstCase):
             return min(1.0, ball_above(self._appearing()[-1][0])) if self.appears_at is not None else 0.0
 
     def _appearing(self) -> list[tuple[Any, Any]]:
-        """Return the balls of ``1 - (1 - δ0)^i`` and ``(1 - δ0)^i`` for i cells that have just reached k, up to all."""
-        if self.appears_at is None:
-            return [(flint.arb(0), flint.arb(1))]
-        # Any ε0 that the sampler may have; of the losses ±ε0 the declared one is the largest.
-        declared = flint.arb(self.noise)
-        drawn = declared.union(declared * (1 - flint.arb(SAMPLER_LEEWAY)))
-        above = self.appears_at >= 0
-        tail = (-drawn * (self.appears_at if above else 1 - self.appears_at)).exp() / (1 + (-drawn).exp())
-        appears, stays = (tail, 1 - tail) if above else (1 - tail, tail)
-        balls = [(flint.arb(0), flint.arb(1))]
-        for _ in range(self.cells):
-            appeared, hidden = balls[-1]
-            balls.append((appeared + hidden * appears, hidden * stays))
-        return balls
+        """Return the balls of `appearing` for cells that have just reached k."""
+        return appearing(flint.arb(self.noise), self.appears_at, self.cells)
 
     def _bracket_at(self, epsilon: float) -> tuple[float, float]:
         end, beyond = self.parameters
@@ -146,6 +134,25 @@ class NoiseCurve(WorstCase):
                     if 0 < self._alone >= max(i, j):
                         lower = max(lower, ball_below(loss))
         return max(0.0, lower), upper
+
+
+def appearing(declared: Any, appears_at: int | None, cells: int) -> list[tuple[Any, Any]]:
+    """Return the balls of ``1 - (1 - δ0)^i`` and ``(1 - δ0)^i`` for i cells up to all, ``δ0 = P[Z ≥ appears_at]``.
+
+    `declared`: the ball of -log α of the noise. None for `appears_at`: no cell appears.
+    """
+    if appears_at is None:
+        return [(flint.arb(0), flint.arb(1))]
+    # Any ε0 that the sampler may have; of the losses ±ε0 the declared one is the largest.
+    drawn = declared.union(declared * (1 - flint.arb(SAMPLER_LEEWAY)))
+    above = appears_at >= 0
+    tail = (-drawn * (appears_at if above else 1 - appears_at)).exp() / (1 + (-drawn).exp())
+    appears, stays = (tail, 1 - tail) if above else (1 - tail, tail)
+    balls = [(flint.arb(0), flint.arb(1))]
+    for _ in range(cells):
+        appeared, hidden = balls[-1]
+        balls.append((appeared + hidden * appears, hidden * stays))
+    return balls
 
 
 @lru_cache(maxsize=512)

@@ -12,13 +12,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pkdp_pipeline import ArgumentError, Count, GeometricNoise, Histogram
+from pkdp_pipeline import ArgumentError, Count, GeometricNoise, Histogram, Sum
 from pkdp_pipeline.model.mechanisms import (
     MECHANISMS,
+    cell_noise,
     cells_per_unit,
+    key_columns,
+    kind_of,
     mechanism_from_dict,
     mechanism_name,
+    mechanism_of_steps,
     mechanism_to_dict,
+    sensitivity,
+    value_column,
+    value_columns,
 )
 
 NOISE = GeometricNoise(0.5)
@@ -33,6 +40,8 @@ MADE = [
     Histogram(noise=GeometricNoise(5e-324), release_threshold=0),
     Histogram(k=4, cells_per_unit=100),
     Histogram(totals=True),
+    Sum((0, 5), NOISE),
+    Sum((-7, 10**8), GeometricNoise(2e-7), release_threshold=10**18, cells_per_unit=3, cells_found=True),
 ]
 
 
@@ -97,7 +106,7 @@ def test_numbers_from_numpy_become_plain_ones():
 @pytest.mark.parametrize("mechanism", MADE)
 def test_they_are_values(mechanism):
     with pytest.raises(dataclasses.FrozenInstanceError):
-        mechanism.k = 3
+        mechanism.noise = None
     for back in (pickle.loads(pickle.dumps(mechanism)), copy.deepcopy(mechanism), dataclasses.replace(mechanism)):
         assert back == mechanism
         assert hash(back) == hash(mechanism)
@@ -116,6 +125,7 @@ def test_dictionaries_come_back(mechanism):
     rare = {
         "cells_per_unit": cells_per_unit(mechanism) == 1,
         "totals": not getattr(mechanism, "totals", False),
+        "cells_found": not getattr(mechanism, "cells_found", False),
         "below": mechanism.below == "suppress",
         "display": mechanism.display is None,
     }
@@ -123,22 +133,22 @@ def test_dictionaries_come_back(mechanism):
 
 
 def test_the_registry():
-    assert dict(MECHANISMS) == {"count": Count, "histogram": Histogram}
+    assert dict(MECHANISMS) == {"count": Count, "histogram": Histogram, "sum": Sum}
     with pytest.raises(TypeError):
         MECHANISMS["mean"] = Count
 
 
 @pytest.mark.parametrize("thing", [None, "count", Count, 5, NOISE])
 def test_what_is_no_mechanism(thing):
-    with pytest.raises(ArgumentError, match="mechanism must be one of Count, Histogram, not"):
+    with pytest.raises(ArgumentError, match="mechanism must be one of Count, Histogram, Sum, not"):
         mechanism_name(thing)
 
 
 @pytest.mark.parametrize("name", ["Count", "mean", "", None, 5, ["count"], {"a": 1}])
 def test_unknown_names(name):
-    with pytest.raises(ArgumentError, match="mechanism must be one of count, histogram, got"):
+    with pytest.raises(ArgumentError, match="mechanism must be one of count, histogram, sum, got"):
         mechanism_from_dict({"mechanism": name})
-    with pytest.raises(ArgumentError, match="mechanism must be one of count, histogram, got None"):
+    with pytest.raises(ArgumentError, match="mechanism must be one of count, histogram, sum, got None"):
         mechanism_from_dict({})
 
 
@@ -153,6 +163,9 @@ def test_unknown_names(name):
         ({"mechanism": "count", "noise": {"epsilon": True}}, "noise epsilon must be"),
         ({"mechanism": "count", "k": True}, "k must be"),
         ({"mechanism": "count", 5: 1, "b": 2}, "a count has no field"),
+        ({"mechanism": "sum", "noise": {"epsilon": 1.0}}, "a sum needs bounds"),
+        ({"mechanism": "sum", "bounds": [0, 5]}, "a sum needs noise"),
+        ({"mechanism": "sum", "bounds": [0, 5], "k": 5}, "a sum has no field 'k'"),
     ],
 )
 def test_malformed_dictionaries(content, words):
@@ -160,3 +173,51 @@ def test_malformed_dictionaries(content, words):
     with pytest.raises(ArgumentError, match=words):
         mechanism_from_dict(content)
     assert content == before
+
+
+@pytest.mark.parametrize(
+    "bounds", [None, 5, "05", (5,), (0, 1, 2), (0, 0), (6, 5), (0, 5.0), (False, True), (0, 10**8 + 1), (-(10**9), 0)]
+)
+def test_bounds_are_two_whole_numbers_in_order(bounds):
+    with pytest.raises(ArgumentError, match="bounds must be"):
+        Sum(bounds, NOISE)
+
+
+@pytest.mark.parametrize(
+    ("noise", "arguments", "words"),
+    [
+        (None, {}, "a sum is published with noise only"),
+        (0.5, {}, "noise must be a GeometricNoise"),
+        (GeometricNoise(1e-14), {}, "wider noise does not fit 64-bit integers"),
+        (NOISE, {"release_threshold": -1}, "release_threshold must be"),
+        (NOISE, {"release_threshold": 5.0}, "release_threshold must be"),
+        (NOISE, {"cells_per_unit": 0}, "cells_per_unit must be"),
+        (NOISE, {"cells_per_unit": 101}, "cells_per_unit must be"),
+        (NOISE, {"cells_found": 1, "release_threshold": 5}, "cells_found must be True or False"),
+        (NOISE, {"cells_found": True}, "need release_threshold"),
+    ],
+)
+def test_a_sum_is_checked(noise, arguments, words):
+    with pytest.raises(ArgumentError, match=words):
+        Sum((-100, 7), noise, **arguments)
+
+
+def test_what_a_sum_is_made_of():
+    plain = Sum([np.int64(-3), 7], GeometricNoise(1.0), release_threshold=9)
+    assert plain.bounds == (-3, 7)
+    assert (sensitivity(plain), sensitivity(Count()), cell_noise(plain)) == (7, 1, GeometricNoise(1 / 7))
+    assert plain.of_found_cells() == Sum((-3, 7), GeometricNoise(1.0), release_threshold=9, cells_found=True)
+    with pytest.raises(ArgumentError, match="need release_threshold"):
+        Sum((0, 1), NOISE).of_found_cells()
+    assert kind_of(plain) == kind_of(plain, "value") == "pure noise"
+    assert kind_of(plain.of_found_cells()) == "noised"
+    assert repr(plain) == "Sum(bounds=(-3, 7), noise=GeometricNoise(epsilon=1.0), release_threshold=9)"
+    assert mechanism_of_steps("sum", {"bounds": [0, 5], "noise": 0.5, "by": "x"}) == Sum((0, 5), NOISE)
+
+
+def test_the_columns_of_a_public_table():
+    assert value_columns(Sum((0, 5), NOISE)) == ("sum",)
+    assert key_columns(["clinic", "sum"]) == ["clinic"]
+    assert key_columns(iter(["sum", "sex", "count", "exact"])) == ["sum", "sex"]
+    assert value_column(["a", "sum"]) == "sum"
+    assert value_column(["sum", "count"]) == "count"

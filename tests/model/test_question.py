@@ -10,7 +10,8 @@ import pytest
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.question import EACH_ROW, Question
+from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.selection import EACH_ROW
 
 NOISE = GeometricNoise(1.0)
 

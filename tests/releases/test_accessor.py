@@ -37,11 +37,12 @@ def test_the_accessor_asks_what_the_functions_ask():
 def test_what_count_shares_with_histogram_is_described_alike():
     described = [
         dict(re.findall(r"^(\w[\w, ]*)( :.*(?:\n .*)*)", inspect.getdoc(function).split("\n\n")[2], re.MULTILINE))
-        for function in (pkdp.count, pkdp.histogram)
+        for function in (pkdp.count, pkdp.histogram, pkdp.sum)
     ]
-    shared = described[0].keys() & described[1].keys()
-    assert len(shared) > 12
-    assert {name for name in shared if described[0][name] != described[1][name]} == {"where"}
+    for described_by, others in ((0, {"where"}), (2, {"by", "noise", "release_threshold"})):
+        shared = described[described_by].keys() & described[1].keys()
+        assert len(shared) > 12
+        assert {name for name in shared if described[described_by][name] != described[1][name]} <= others
 
 
 def test_options_with_few_values_show_them():
@@ -55,14 +56,22 @@ def test_options_with_few_values_show_them():
 
 
 def test_options_are_written_out_with_the_defaults_of_the_values_that_they_become():
-    for function, kind in ((pkdp.count, pkdp.Count), (pkdp.histogram, pkdp.Histogram), (pkdp.explain, pkdp.Histogram)):
+    kinds = {
+        pkdp.count: pkdp.Count,
+        pkdp.histogram: pkdp.Histogram,
+        pkdp.explain: pkdp.Histogram,
+        pkdp.sum: pkdp.Sum,
+    }
+    for function, kind in kinds.items():
         options = [p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
         assert {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_KEYWORD} == set()
         assert all(p.annotation is not p.empty for p in options)
         declared = {field.name: field.default for owner in (kind, Question, Publication) for field in fields(owner)}
         declared |= {"unit": inspect.Parameter.empty, "order_by": None, "domain": None, "k_complement": None}
+        declared |= {"column": None, "rows": None, "bounds": None}
+        declared |= dict.fromkeys(("bounds", "noise"), inspect.Parameter.empty) if kind is pkdp.Sum else {}
         assert {p.name: p.default for p in options} == {p.name: declared[p.name] for p in options}
-        assert {field.name for field in fields(kind)} - {"totals"} <= {p.name for p in options}
+        assert {field.name for field in fields(kind)} - {"totals", "cells_found"} <= {p.name for p in options}
 
 
 def test_every_argument_arrives(monkeypatch):

@@ -106,7 +106,7 @@ def test_a_person_satisfies_a_predicate_when_any_row_does():
 def test_the_second_threshold_acts_on_the_noisy_count(monkeypatch, noisy):
     seen = []
 
-    def fixed(counts, noise):
+    def fixed(counts, *_):
         seen.append(list(counts))
         return [noisy for _ in counts]
 
@@ -131,7 +131,7 @@ def test_with_noise_alone_every_public_cell_is_published():
 
 
 def test_negative_noisy_counts_are_published_as_they_are(monkeypatch):
-    monkeypatch.setattr(public_table, "add_noise", lambda counts, noise: [count - 5 for count in counts])
+    monkeypatch.setattr(public_table, "add_noise", lambda counts, *_: [count - 5 for count in counts])
     release = people(a=3).pkdp.histogram("c", unit="u", attacker=ATTACKER, noise=NOISE, domain=["a", "z"])
     assert rows_of(release) == [("a", -2), ("z", -5)]
     assert release.verify()
@@ -178,7 +178,7 @@ def test_a_count_refuses_missing_units_too(as_frame):
     ],
 )
 def test_a_rule_chooses_one_cell_for_each_person(as_frame, monkeypatch, rule, expected):
-    monkeypatch.setattr(public_table, "add_noise", lambda counts, noise: counts)
+    monkeypatch.setattr(public_table, "add_noise", lambda counts, *_: counts)
     release = pkdp.histogram(
         as_frame(STRAYS),
         "c",

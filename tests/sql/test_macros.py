@@ -562,7 +562,7 @@ def test_rules_of_a_call_come_before_those_of_install(con):
         ("pkdp_count('events', k := 2, filter := 'nothing')", "filter names column 'nothing', .* it has .*'country'"),
         ("pkdp_histogram('events', 7, k := 2)", "histogram must be a column's name"),
         ("pkdp_histogram('events', [], k := 2)", "histogram must be a column's name"),
-        ("pkdp_histogram('events', NULL, k := 2)", "a question has either: histogram"),
+        ("pkdp_histogram('events', NULL, k := 2)", "a question has one of: histogram"),
         (
             "pkdp_histogram('events', ['flag', 'FLAG'], k := 2)",
             r"histogram names a column twice.* \['country', 'flag'\]",

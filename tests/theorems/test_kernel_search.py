@@ -104,7 +104,7 @@ def kernels(draw):
     kernels(), st.sampled_from([0.05, 0.3, 0.6, 0.95]), st.sampled_from([0.0, 0.02, 0.2, 0.9, 2.0]), st.integers(0, 40)
 )
 def test_the_search_is_reached_and_never_exceeded(kernel, p, epsilon, most):
-    (best,), (top,), (leader,) = supremum(kernel, Coins(p, most), np.array([epsilon]), SLACK)
+    (best,), (top,), _, (leader,) = supremum(kernel, Coins(p, most), np.array([epsilon]), SLACK)
     exact = [told(kernel, m, p, epsilon) for m in range(most + 1)]
     assert best <= exact[leader] * (1.0 + 1e-9) + 1e-14
     assert max(exact) * (1.0 - 1e-9) - 1e-13 <= top <= max(best * (1.0 + SLACK), best + 1e-12) * (1.0 + 1e-9)
@@ -140,7 +140,7 @@ def test_the_numbers_of_theorem_d_are_those_of_its_kernel(k, release, noise, p):
     epsilons = np.array([0.05, 0.3, 0.9, 1.4])
     bound = NoisyThreshold(theorem="noisy_thresholding", k=k, p=p, noise=noise, release_threshold=release, cap=60)
     attained, certified = bound.bracket(epsilons)
-    best, top, _ = supremum(Suppressed(k, release, noise), Coins(p, 60), epsilons, SLACK)
+    best, top, _, _ = supremum(Suppressed(k, release, noise), Coins(p, 60), epsilons, SLACK)
     assert np.all(best <= certified * (1.0 + 1e-9))
     assert np.all(attained <= top * (1.0 + 1e-9))
     assert np.all(top <= 1.001 * best)
@@ -158,7 +158,7 @@ def test_an_envelope_is_above_all_laws(number, p):
 
 def test_what_is_hardly_told_is_told_apart_all_the_same():
     kernel, epsilon = ExactFromK(12, 200, 1.0), np.array([0.9])
-    (best,), (top,), _ = supremum(kernel, Coins(0.001, 10), epsilon, SLACK)
+    (best,), (top,), _, _ = supremum(kernel, Coins(0.001, 10), epsilon, SLACK)
     exact = max(told(kernel, m, 0.001, 0.9) for m in range(11))
     assert exact < 1e-40
     assert best == pytest.approx(exact, rel=1e-6)

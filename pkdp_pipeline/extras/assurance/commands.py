@@ -113,7 +113,7 @@ def _battery(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    from pkdp_pipeline.extras.assurance.audit.cases import battery
+    from pkdp_pipeline.extras.assurance.audit.battery import battery
     from pkdp_pipeline.extras.assurance.audit.operators import STANDARD, check_engine, installed
     from pkdp_pipeline.extras.assurance.audit.running import audit_cases
 

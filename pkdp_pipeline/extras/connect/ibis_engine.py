@@ -13,7 +13,7 @@ from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, guarde
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.model.comparisons import ordered_columns
 from pkdp_pipeline.model.predicate import Predicate
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 #: The backends whose regular expressions are RE2's.
 _READ_RE2 = ("duckdb", "bigquery")

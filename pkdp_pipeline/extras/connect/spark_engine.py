@@ -10,7 +10,7 @@ import numpy as np
 from pkdp_pipeline.engines.codes import MAX_CODES, answered, counted_by_code, joinable
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, guarded
 from pkdp_pipeline.engines.question import numbered
-from pkdp_pipeline.model.question import Selection
+from pkdp_pipeline.model.selection import Selection
 
 
 class SparkEngine(NarwhalsEngine):
@@ -21,7 +21,7 @@ class SparkEngine(NarwhalsEngine):
         return Source(guarded(partial(_plain, frame, empty)), empty=empty)
 
     def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
-        if question.one_cell == "error" and question.cells_per_unit == 1 and question.unit:
+        if question.unit and question.counts_in_one_cell:
             units, keys = len(question.unit), len(question.by)
             answer = _by_code(rows.to_native(), units=units, keys=keys)
             if answer is not None:

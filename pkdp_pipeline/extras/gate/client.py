@@ -98,7 +98,7 @@ class _FetchedReleases:
         """See `Releases.plan`."""
         request = spec.for_a_gate()
         columns = table_named(request.table, self._tables)
-        by = [column_named("histogram", name, columns, lacking=NOT_OFFERED) for name in request.histogram or ()]
+        by = [column_named("histogram", name, columns, lacking=NOT_OFFERED) for name in request.cells or ()]
         # Values of an ENUM are not told: its keys are text.
         return tuple((n, "VARCHAR" if columns[n] == "ENUM" else public_type(n, columns[n])) for n in by)
 

@@ -176,6 +176,8 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
         *((("with noise", table["k_with_noise"]),) if table["k_with_noise"] else ()),
         *((("below k", table["below"]),) if table["below"] else ()),
         *((("the total", _TOTAL),) if table["total"] else ()),
+        *((f"sums of {name}", f"each person adds {least} to {most}") for name, (least, most) in table["sums"].items()),
+        *((("sums of rows", "each person adds {} to {}".format(*table["rows"])),) if table["rows"] else ()),
         ("period", table["period"]),
         ("several cells", _SEVERAL[table["one_cell"]].format(", ".join(table["order_by"] or ()))),
         ("protected", _PROTECTED[table["protects"]]),

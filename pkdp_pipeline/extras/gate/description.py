@@ -13,13 +13,14 @@ from typing import Any
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, answers_total, find_tables
+from pkdp_pipeline.extras.gate.permitted import answers_total
+from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, find_tables
 from pkdp_pipeline.extras.gate.worker import open_vault
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
-from pkdp_pipeline.model.question import EACH_ROW
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
+from pkdp_pipeline.model.selection import EACH_ROW
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.sql.spec import Spec
 from pkdp_pipeline.sql.tables import link_warning, linking_parts, type_name
@@ -59,6 +60,8 @@ def _table(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -
         "k": table.k,
         "k_with_noise": with_noise,
         "below": below,
+        "sums": {column: list(bounds) for column, bounds in permitted.sums.items()},
+        "rows": None if table.rows is None else list(table.rows),
         "domains": {column: [json_key(value) for value in values] for column, values in table.domains.items()},
         "period": policy.period_of(table),
         "protects": table.protects,
@@ -92,7 +95,7 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
     ]
 
 
-def _certified(mechanism: Histogram | Count, attacker: AttackerModel, protects: Protects) -> tuple[bool, str]:
+def _certified(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> tuple[bool, str]:
     """Return whether an answer promises anything by itself, and what, or why not."""
     try:
         return True, certify(mechanism, attacker, protects=protects).sentence()

@@ -20,7 +20,8 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.extras.gate.client import REFUSALS, connected
-from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, find_tables, permitted
+from pkdp_pipeline.extras.gate.permitted import permitted
+from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, find_tables
 from pkdp_pipeline.extras.gate.worker import (
     Job,
     TableFailedError,
@@ -150,8 +151,9 @@ class Gate:
         ----------
         question : dict or JSON text
             ``{"table": "events", "histogram": "country", "k": 20}``, with a column or a list of columns, or
-            ``{"table": "events", "count": true, "k": 20}``. Further keys are filter, noise, release_threshold, below
-            and, of a count, k_complement and protects; unknown keys are errors.
+            ``{"table": "events", "count": true, "k": 20}``, or ``{"table": "events", "sum": "visits", "by": "country",
+            "noise": 1.0}``. Further keys are filter, noise, release_threshold, below and, of a count, k_complement and
+            protects; unknown keys are errors.
 
         Returns
         -------

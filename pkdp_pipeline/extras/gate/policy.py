@@ -1,30 +1,26 @@
-"""Policy: what analysts may ask of which tables, read strictly, and the requests that permitted questions become."""
+"""Policy: what analysts may ask of which tables, read strictly, and held against the database."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
 
-from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError
+from pkdp_pipeline.errors import ConfigError, LedgerError
 from pkdp_pipeline.extras.gate.client import MAX_ANSWER_BYTES
 from pkdp_pipeline.extras.gate.worker import Job
-from pkdp_pipeline.ledger import Budget, Ledger
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
-from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Protects
-from pkdp_pipeline.model.question import EACH_ROW, EachRow, Question, Spelling
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram, Protects, Sum
+from pkdp_pipeline.model.question import Question, Spelling
+from pkdp_pipeline.model.selection import EACH_ROW, EachRow
 from pkdp_pipeline.releases.complaints import text_of, toml_of
 from pkdp_pipeline.releases.options import Columns, Name, Table
 from pkdp_pipeline.releases.publish import read_through
@@ -32,7 +28,7 @@ from pkdp_pipeline.sql.constants import type_of_keys
 from pkdp_pipeline.sql.curator import request_of
 from pkdp_pipeline.sql.settings import LedgerSettings, PeriodName
 from pkdp_pipeline.sql.spec import Spec, public_values
-from pkdp_pipeline.sql.tables import NOT_OFFERED, TableRef, column_named, lowered, resolve, table_named
+from pkdp_pipeline.sql.tables import TableRef, column_named, lowered, resolve
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,6 +46,13 @@ def _values(value: object) -> object:
     if len(set(keys)) < len(keys):
         raise ValueError("lists a value twice.")
     return keys
+
+
+def _bounds(value: Any) -> tuple[int, int]:
+    return Sum(value, GeometricNoise(1.0)).bounds
+
+
+BoundsOfPerson = Annotated[tuple[int, int], BeforeValidator(_bounds)]
 
 
 def _size(value: str) -> str:
@@ -81,6 +84,13 @@ class TablePolicy(Table):
     k: int = Field(ge=1, description="The smallest k that an analyst may use, and the one used when none is given.")
     domains: dict[Name, Annotated[tuple[Any, ...], BeforeValidator(_values)]] = Field(
         default_factory=dict, description="Public values of columns; always used where a column has them."
+    )
+    sums: dict[Name, BoundsOfPerson] = Field(
+        default_factory=dict,
+        description="Columns of whole numbers that may be summed, each with the bounds of what a person adds.",
+    )
+    rows: BoundsOfPerson | None = Field(
+        default=None, description="The bounds of a person's number of rows, where it may be summed."
     )
     period: PeriodName = Field(default=None, description="Overrides the policy's period.")
     protects: Protects = "presence"
@@ -198,10 +208,6 @@ def check_ledger(policy: Policy, *, make: bool = False) -> None:
         raise LedgerError(f"the ledger {str(file)!r} cannot be opened: {error.strerror}.") from error
 
 
-#: Certificates of larger numbers take many seconds.
-_MAX_NUMBER = 10**8
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermittedTable:
     """A table of the policy, as the database has it.
@@ -214,6 +220,8 @@ class PermittedTable:
         The columns that may be asked about, with their SQL types.
     domains : mapping of str to list
         By the catalog's spelling of the columns.
+    sums : mapping of str to tuple of two int
+        The columns that may be summed, in that spelling, and the bounds of what a person adds.
     rules : Question
         The rules for every question about it.
     """
@@ -223,6 +231,7 @@ class PermittedTable:
     found: TableRef
     columns: Mapping[str, str]
     domains: Mapping[str, list[Any]]
+    sums: Mapping[str, tuple[int, int]]
     rules: Question
 
     def reading(self) -> Job:
@@ -235,8 +244,12 @@ class PermittedTable:
             for column, kind in self.columns.items()
             if type_of_keys(kind) is not None
         ]
-        requests = (replace(self.people(), units=self.policy.units), *histograms)
-        return Job(task="read", table=self.found.sql, requests=requests, columns=tuple(self.columns))
+        sums = [
+            request_of(Spec(table=self.name, sum=column, bounds=bounds, noise=1.0), self.found, self.rules)
+            for column, bounds in self.sums.items()
+        ]
+        requests = (replace(self.people(), units=self.policy.units), *histograms, *sums)
+        return Job(task="read", table=self.found.sql, requests=requests, columns=(*self.columns, *self.sums))
 
     def people(self) -> Question:
         """Return the request for the number of all people."""
@@ -253,7 +266,9 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
         try:
             with closing(connection.cursor()) as cursor:
                 table = _permitted_table(name, table_policy, policy, cursor)
-                read_through(cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), table.people())
+                rows = cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0")
+                for request in (table.people(), *(sum_ for sum_ in table.reading().requests if sum_.bounds)):
+                    read_through(rows, request)
         except ValueError as error:
             raise ConfigError(f"the policy's tables.{name} does not fit the database: {error}") from None
         for other in tables.values():
@@ -282,6 +297,7 @@ def _permitted_table(
         domains={
             column: public_values(column, reference.columns[column], values) for column, values in domains.items()
         },
+        sums={column_named("sums", column, reference.columns): bounds for column, bounds in table_policy.sums.items()},
         rules=Question(
             mechanism=Histogram(k=1),
             unit=unit or EACH_ROW,
@@ -293,104 +309,3 @@ def _permitted_table(
             order_by=order_by or None,
         ),
     )
-
-
-def permitted(
-    question: object, policy: Policy, tables: Mapping[str, PermittedTable], budgets: Sequence[Budget]
-) -> tuple[PermittedTable, Spec, Question]:
-    """Return the table, the question as the policy has it, and the request it becomes.
-
-    Raises `ArgumentError` if the question is malformed, or the policy does not allow it.
-    """
-    spec = Spec.read(question).for_a_gate()
-    table = table_named(spec.table, tables)
-    _check_numbers(table, spec, noise=bool(budgets))
-    total = bool(spec.count) and spec.protects == "value"
-    if total and not (answers_total(policy, table.policy) and spec.mechanism == Count()):
-        raise ArgumentError(
-            "protects = 'value' of a count asks for all people's exact number, where a policy allows it: leave it out."
-        )
-    by = domain = None
-    if spec.histogram is not None:
-        by = tuple(column_named("histogram", name, table.columns, lacking=NOT_OFFERED) for name in spec.histogram)
-        domain = _domain(table, by, policy.limits.cells)
-    # Small counts that are noised are as open as those without k, and need one above which others are exact.
-    below = spec.below == "noise"
-    alone = (by is None or domain is not None) and spec.k is None and spec.k_complement is None and not below
-    if spec.noise is not None and (alone or below):
-        _check_noise_alone(table, spec.noise, budgets, below=below)
-    if spec.k is None and not total and not (spec.noise is not None and alone):
-        spec = spec.model_copy(update={"k": table.policy.k})
-    decided = {
-        "protects": spec.protects if by is None else table.policy.protects,
-        "undeclared": None if domain is None else "absent",
-    }
-    request = spec.model_copy(update=decided)
-    return table, request, request_of(request, table.found, table.rules, domain=domain, offered=table.columns)
-
-
-def answers_total(policy: Policy, table: TablePolicy) -> bool:
-    """Return whether a gate tells the exact number of all people: where its attacker is declared to know it."""
-    return table.protects == "value" and _knows_total(policy.attacker.value)
-
-
-@lru_cache(maxsize=8)  # asked of every count, and a certificate takes its time
-def _knows_total(attacker: AttackerModel) -> bool:
-    try:
-        return bool(certify(Count(), attacker, protects="value"))
-    except ArgumentError:
-        return False
-
-
-def _check_numbers(table: PermittedTable, spec: Spec, *, noise: bool) -> None:
-    for argument in ("k", "k_complement", "release_threshold"):
-        value = getattr(spec, argument)
-        if value is not None and argument != "release_threshold" and value < table.policy.k:
-            raise ArgumentError(
-                f"{argument} must be at least {table.policy.k} for table {table.name!r}: the policy allows nothing "
-                "smaller."
-            )
-        if value is not None and abs(value) > _MAX_NUMBER:
-            raise ArgumentError(f"{argument} must be at most {_MAX_NUMBER}.")
-    if spec.noise is not None and not noise:
-        raise ArgumentError(
-            "noise is not available: the policy sets no budget, and without one the same people's noised counts could "
-            "be asked for again and again until the noise averages away. Leave noise out, or ask the curator for a "
-            "budget."
-        )
-
-
-def _check_noise_alone(table: PermittedTable, noise: float, budgets: Sequence[Budget], *, below: bool) -> None:
-    """Refuse noise that would show small counts nearly as they are, which no threshold holds back here.
-
-    A budget for the worst case refuses it by itself; one for partial knowledge alone does not.
-    """
-    most = min(budget.epsilon for budget in budgets)
-    if noise > most and not any("worst_case" in budget.measures for budget in budgets):
-        which, way = "below k", "leave below out"
-        if not below:
-            which, way = "without k", f"k = {table.policy.k} as well"
-        raise ArgumentError(
-            f"noise {which} must be at most {exactly(most)}, the smallest ε of the policy's budgets: a larger ε is "
-            f"less noise, and small counts would show through it. Write a smaller one, or {way}."
-        )
-
-
-def _domain(table: PermittedTable, by: tuple[str, ...], most: int) -> dict[str, list[Any]] | None:
-    """Return the public cells of these columns, None where the policy has no values for any of them."""
-    if not any(name in table.domains for name in by):
-        return None
-    both = {name: [False, True] for name in by if table.columns[name] == "BOOLEAN"}
-    values = {name: listed for name in by if (listed := table.domains.get(name, both.get(name))) is not None}
-    for name in by:
-        if name not in values:
-            raise ArgumentError(
-                f"histogram names {name!r}, which has no public values in the policy, beside a column that has: their "
-                "cells cannot be listed. Ask for each alone, or ask the curator for the public values."
-            )
-    if math.prod(map(len, values.values())) > most:
-        raise ArgumentError(
-            f"histogram asks for every combination of the public values of {', '.join(map(repr, by))}: more than the "
-            f"{most} cells that the policy allows. Ask for fewer columns."
-        )
-    return values

@@ -29,7 +29,7 @@ from pkdp_pipeline.extras.plan.planning.choices import bare_mechanism
 from pkdp_pipeline.extras.plan.planning.searching import Goal
 from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.extras.plan.question import Question
-from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
+from pkdp_pipeline.model.mechanisms import Counts, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, reason_of, worded_for
 from pkdp_pipeline.plugins import view
@@ -130,7 +130,7 @@ def planned(question: Question) -> Plan:
     return plan if question.choice is None else plan.choosing(question.choice)
 
 
-def noised_instead(plan: Plan) -> tuple[Mechanism, float] | None:
+def noised_instead(plan: Plan) -> tuple[Counts, float] | None:
     """Return what several releases with a k are where smaller counts have noise instead, and their ε together.
 
     The noise is that of the choice of noise alone. None for one release, to which such noise adds nothing.
@@ -193,7 +193,7 @@ def _against_k(plan: Plan, k: int, number: int) -> Curve:
     return Curve("k", "the threshold k", float(k), tuple(map(float, values)), tuple(epsilons))
 
 
-def _epsilon(plan: Plan, mechanism: Mechanism) -> float:
+def _epsilon(plan: Plan, mechanism: Counts) -> float:
     question = plan.question
     try:
         certificate = certify(mechanism, question.attacker, protects=question.protects)
@@ -239,7 +239,7 @@ def offer_of(question: Question, choice: Choice) -> Offer:
     return Offer(mechanism=choice.mechanism, attacker=choice.certificate.attacker, **question.goal)
 
 
-def mechanism_phrase(mechanism: Mechanism) -> str:
+def mechanism_phrase(mechanism: Counts) -> str:
     """Return what is published, in few words."""
     if mechanism.noise is None:
         return "no noise, every count" if mechanism.k is None else f"no noise, k = {mechanism.k}"

@@ -12,7 +12,7 @@ from pkdp_pipeline.cli.options import attacker_flags, evidence_flags, mechanism_
 from pkdp_pipeline.jobs.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name, noised_below
+from pkdp_pipeline.model.mechanisms import Counts, Histogram, mechanism_name, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import ANALYST, JOB_FILE, PYTHON, Speech
 
@@ -32,7 +32,7 @@ class Offer:
         The numbers that all releases together reach.
     """
 
-    mechanism: Mechanism
+    mechanism: Counts
     attacker: AttackerModel
     protects: str
     days: int
@@ -104,7 +104,7 @@ class Offer:
         return isinstance(self.mechanism, Histogram) and (self.mechanism.k is None or self.mechanism.below == "noise")
 
     @property
-    def _shown(self) -> Mechanism:
+    def _shown(self) -> Counts:
         """The mechanism without a k, or a count of 0 that is left out, that follow from the rest."""
         if noised_below(self.mechanism):
             return replace(self.mechanism, below="noise")

@@ -89,8 +89,8 @@ class Series:
     name : str
         Its name in the job file.
     cells : tuple of str
-        The cells, in the order of their keys; ``count`` for a count. A cell of several columns is joined by
-        `` / ``.
+        The cells, in the order of their keys; ``count`` or ``sum`` for one number. A cell of several columns is joined
+        by `` / ``.
     periods : tuple of str
         In their order.
     counts : tuple of tuple of (int or None)
@@ -101,6 +101,8 @@ class Series:
         Where small counts are noised: whether each count is exact, None where nothing is published.
     bands : tuple of int, optional
         Where counts are shown in bands: the first count of each band.
+    number : {"count", "sum"}
+        The kind of the numbers.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Series:
     more_periods: int = 0
     exact: tuple[tuple[bool | None, ...], ...] | None = None
     bands: tuple[int, ...] | None = None
+    number: str = "count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +239,8 @@ class About:
         By whom the attacker was argued, and on which date.
     argument : str
         Why what is declared about the attacker is true.
+    checked_on : str
+        On which date the assumptions were last checked; `outdated` says that it was over a year before the report.
     """
 
     title: str = ""
@@ -244,6 +249,8 @@ class About:
     argued_by: str = ""
     argued_on: str = ""
     argument: str = ""
+    checked_on: str = ""
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,14 @@ class NothingPublishedError(LedgerError):
     """The ledger holds nothing that the job has published."""
 
 
-def report_of(job: Job, day: date | None = None, *, audience: Audience = "public", delta: float = 1e-6) -> Report:
+def report_of(
+    job: Job,
+    day: date | None = None,
+    *,
+    audience: Audience = "public",
+    delta: float = 1e-6,
+    today: date | None = None,
+) -> Report:
     """Return the report of what a job has published about one date, or about all of them.
 
     Read from the ledger: no data are read, nothing is charged or written.
@@ -71,6 +78,8 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     audience : {"public", "auditor"}, default "public"
     delta : float, default 1e-6
         At which every ε is stated.
+    today : datetime.date, optional
+        The report's date; None: that of the clock.
 
     Raises
     ------
@@ -100,7 +109,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         if not periods:
             raise _nothing(job)
         about = day or max(filter(None, map(job.period.start, periods)))
-        folder = job.folder(about)
+        folder, words, made_on = job.folder(about), job.about, today or job.period.today()
         subject = Subject(
             title=job.dataset,
             job=job.name,
@@ -112,7 +121,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             files=frozenset(f"{folder.name}/{path.name}" for path in folder.glob("*")),
             prefix=job.output.folder_name(""),
             checks=_checks(job, about) if audience == "auditor" else (),
-            about=None if job.about is None else About(**job.about.words()),
+            about=None if words is None else About(**words.words(), outdated=words.outdated(made_on)),
         )
         return gather(
             ledger,

@@ -15,7 +15,7 @@ from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.model.spelling import MISSING
-from pkdp_pipeline.releases.derived import hidden_below
+from pkdp_pipeline.releases.derived import check_counts, hidden_below
 from pkdp_pipeline.releases.release import Release, count_text
 from pkdp_pipeline.releases.within import hidden_bounds, not_together
 
@@ -39,6 +39,7 @@ def crosstab(
     totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame],
 ) -> pd.DataFrame:
     """Return a histogram as a wide table; see `Release.crosstab`."""
+    check_counts(release.certificate.mechanism)
     by = key_columns(name for name, _ in release.sealed.cells.columns)
     down, across = column_names("rows", rows), column_names("columns", columns)
     if not down or not across or not {*down, *across} <= set(by) or len({*down, *across}) < len(down + across):

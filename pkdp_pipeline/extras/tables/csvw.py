@@ -32,7 +32,7 @@ def csv_files(release: Release, name: str, suppressed: str | None) -> tuple[byte
     mark, table = marker(release.certificate.mechanism, suppressed), PublishedRows.of(release)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([*map(safe, table.by), "count", *(["exact"] if table.marked else [])])
+    writer.writerow([*map(safe, table.by), table.number, *(["exact"] if table.marked else [])])
     for row in table.rows:
         shown = table.shown(row)
         exact = [] if not table.marked else ["" if shown is None else plain(row.exact)]
@@ -49,7 +49,7 @@ def _metadata(release: Release, table: PublishedRows, name: str, mark: str) -> b
     for place, column in enumerate(table.by):
         columns.append({"name": f"key_{place + 1}", "titles": safe(column), "datatype": _datatype(table, place)})
     count = {"datatype": "string"} if table.bands is not None else {"datatype": "integer"}
-    columns.append({"name": "count", "titles": "count", **count, "null": [mark]})
+    columns.append({"name": table.number, "titles": table.number, **count, "null": [mark]})
     if table.marked:
         columns.append({"name": "exact", "titles": "exact", "datatype": "boolean"})
     document = {

@@ -54,7 +54,9 @@ def json_stat_bytes(release: Release, suppressed: str | None) -> bytes:
     if time is not None:
         dimensions["period"] = {"label": "period", "category": {"index": [time], "label": {time: time}}}
         role["time"] = ["period"]
-    dimensions["metric"] = {"label": "metric", "category": {"index": ["count"], "label": {"count": "people"}}}
+    label = "people" if table.number == "count" else title(release)
+    metric = {"index": [table.number], "label": {table.number: label}}
+    dimensions["metric"] = {"label": "metric", "category": metric}
     document = {
         "version": "2.0",
         "class": "dataset",

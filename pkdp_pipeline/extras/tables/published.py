@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.keys import Key, plain
-from pkdp_pipeline.model.mechanisms import key_columns, noised_below
+from pkdp_pipeline.model.mechanisms import key_columns, noised_below, value_columns
 from pkdp_pipeline.model.spelling import MISSING
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class PublishedRows:
         Whether a rule of display shows other numbers than were counted.
     bands : Bands or None
         The bands that counts are shown in.
+    number : {"count", "sum"}
+        The name of the column of numbers.
     """
 
     by: tuple[str, ...]
@@ -52,6 +54,7 @@ class PublishedRows:
     marked: bool
     rough: bool
     bands: Bands | None
+    number: str
 
     @classmethod
     def of(cls, release: Release) -> PublishedRows:
@@ -72,6 +75,7 @@ class PublishedRows:
             marked=marked,
             rough=mechanism.display is not None,
             bands=mechanism.display if isinstance(mechanism.display, Bands) else None,
+            number=value_columns(mechanism)[0],
         )
 
     def shown(self, row: PublishedRow) -> int | str | None:

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.mechanisms import Mechanism, key_columns, noised_below
+from pkdp_pipeline.model.mechanisms import Mechanism, key_columns, noised_below, value_columns
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.releases.derived import hidden_below
+from pkdp_pipeline.releases.printed import counted_words
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -58,7 +59,7 @@ def title(release: Release) -> str:
     context = release.certificate.context
     by = key_columns(name for name, _ in release.sealed.cells.columns)
     unit = "people" if context is None else ", ".join(context.unit) or "rows"
-    words = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "")
+    words = counted_words(unit, by, None if context is None else context.summed)
     if context is not None and context.where is not None:
         words += f", where {context.where}"
     return words if period(release) is None else f"{words}, {period(release)}"
@@ -76,7 +77,8 @@ def marks(release: Release, mark: str) -> list[str]:
     k, marked = hidden_below(mechanism), noised_below(mechanism)
     sentences = []
     if mechanism.release_threshold is not None or (mechanism.below != "noise" if marked else mechanism.k is not None):
-        hidden = "a count that is not published" if k is None else f"a count below {k}, zero included"
+        number = value_columns(mechanism)[0]
+        hidden = f"a {number} that is not published" if k is None else f"a count below {k}, zero included"
         sentences.append(f"{mark} stands for {hidden}.")
     if marked:
         sentences.append("≈ stands before a count that has noise; other counts are exact.")

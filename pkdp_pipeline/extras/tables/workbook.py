@@ -79,7 +79,7 @@ def _write_table(book: Any, name: str, heading: str, release: Release, mark: str
     sheet.write_string(1, 0, " ".join(marks(release, mark)))
     sheet.write_string(2, 0, 'The sheet "Notes" says what is promised.')
     first, last = 4, 4 + max(1, len(table.rows))
-    headers = _headers((*table.by, "count"))
+    headers = _headers((*table.by, table.number))
     sheet.add_table(
         first - 1,
         0,

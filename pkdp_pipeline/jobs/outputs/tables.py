@@ -26,7 +26,7 @@ REGISTRY = "pkdp_releases"
 """The table that says which release a period's rows are."""
 
 _MAX_DECIMAL_DIGITS = 38
-_OWN = ("period", "count", "release_id")
+_OWN = ("period", "release_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def check_names(job: Job, key: str, *, longest: int, reserved: Sequence[str] = (
             problem = f"is named {REGISTRY!r}, as the table of all releases is"
         elif long := [name for name in (release.name, *(release.by or ())) if len(name.encode()) > longest]:
             problem = f"has the name {long[0]!r}, which is longer than {longest} bytes"
-        elif taken := [column for column in by if column in own]:
+        elif taken := [column for column in by if column in {*own, *value_columns(release.mechanism)}]:
             problem = f"has a column {taken[0]!r}, which is a name of the table's own"
         elif twice := [column for column in by if by.count(column) > 1]:
             problem = f"has columns whose names differ in letter case only, {twice[0]!r} among them"
@@ -203,7 +203,7 @@ def _check_shape(
     store: TableStore, table: str, by: Sequence[str], own: Sequence[str], existing: Mapping[str, str]
 ) -> None:
     expected = ["period", *by, *own, "release_id"]
-    types = {"period": "DATE", "count": store.types["integer"], "release_id": store.types["text"]}
+    types = {"period": "DATE", own[0]: store.types["integer"], "release_id": store.types["text"]}
     types |= {"exact": store.types["boolean"]} if "exact" in own else {}
     keys = [kind for name, kind in existing.items() if name in by]
     if (

@@ -77,6 +77,8 @@ class Crowd:
         from what is seen in the second.
     sees_total : bool, default False
         Whether the attacker is also told how many people are in the cells, all together and exactly.
+    adds : int, default 1
+        By how much the target changes a cell that only one of the lives is in; `controlled` is the sum of the others.
 
     Notes
     -----
@@ -91,6 +93,7 @@ class Crowd:
     first: Life = 0
     second: Life = None
     sees_total: bool = False
+    adds: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", whole_number("cells of a Crowd", self.cells, least=1))

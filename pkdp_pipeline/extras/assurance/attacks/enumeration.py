@@ -21,7 +21,7 @@ from typing import Any
 import flint
 
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.model.mechanisms import Count, Mechanism, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, Sum, noised_below, sensitivity
 
 BITS = 320
 """Precision of balls."""
@@ -47,6 +47,8 @@ class Cell:
         Noisy counts below are suppressed.
     exact : int, optional
         Counts from here on are shown without noise, and can be told from noisy ones.
+    sensitivity : int
+        The change that the noise is for.
     """
 
     least: int = 0
@@ -54,6 +56,13 @@ class Cell:
     noise: float | None = None
     release: int | None = None
     exact: int | None = None
+    sensitivity: int = 1
+
+    @property
+    def alpha(self) -> Any:
+        """The ball of ``e^{-ε0/Δ}``."""
+        assert self.noise is not None
+        return (-flint.arb(self.noise) / self.sensitivity).exp()
 
     def shows(self, counts: Any) -> Any:
         """Return whether a true count, or each of an array, reaches the noise, or the public."""
@@ -69,13 +78,20 @@ def cell_of(mechanism: Mechanism, population: int) -> Cell:
     """Return what `mechanism` does to each of its cells; `population` is public and matters to `k_complement` only."""
     complement = mechanism.k_complement if isinstance(mechanism, Count) else None
     least = int(mechanism.below == "noise_from_1") if noised_below(mechanism) else mechanism.k or 0
+    if isinstance(mechanism, Sum):
+        # Of cells that are found in the data those are looked at that have people where they have a sum above 0.
+        least = 1 if mechanism.cells_found else _LEAST_SUM
     return Cell(
         least=least,
         most=None if complement is None else population - complement,
         noise=None if mechanism.noise is None else mechanism.noise.epsilon,
         release=mechanism.release_threshold,
         exact=mechanism.k if noised_below(mechanism) else None,
+        sensitivity=sensitivity(mechanism),
     )
+
+
+_LEAST_SUM = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +108,7 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
     unknown: list[int] = [group.people for group in crowd.unknown]
     known: list[int] = [group.people for group in crowd.known]
     if len(cells) == 1:
-        people = sum(unknown) + sum(crowd.controlled) + 2
+        people = sum(unknown) + sum(crowd.controlled) + 1 + abs(crowd.adds)
         # Laws of different people are multiplied as polynomials, which takes more than in proportion.
         several = len([group for group in crowd.unknown if not group.is_certain]) > 1
         return people * (sum(known) + 1) + (people**2 // 20_000 if several else 0)
@@ -100,7 +116,7 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
     tables = [_tables(group, cells) for group in crowd.unknown]
     steps = sum(math.prod(tables[: index + 1]) for index in range(len(tables))) + 1
     known_outcomes = math.prod(_tables(group, cells) for group in crowd.known)
-    side = sum(unknown) + 1
+    side = sum(unknown) + abs(crowd.adds)
     pushed: int = min(math.prod(tables), side ** len(cells))
     if mechanism.noise is not None:
         pushed *= (side + 3) * len(cells) * 2 * (side if crowd.sees_total else 1)
@@ -175,7 +191,7 @@ def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
         step = Cell()  # the attacker is told the number itself: what else is said about it says nothing more
     others, known_law = (_counted(groups, cells, whole=whole) for groups in (crowd.unknown, crowd.known))
     fixed = tuple(crowd.controlled[cell] if crowd.controlled else 0 for cell in cells)
-    lives = [tuple(int(cell == life) for cell in cells) for life in (crowd.first, crowd.second)]
+    lives = [tuple(crowd.adds * (cell == life) for cell in cells) for life in (crowd.first, crowd.second)]
     if whole:
         fixed, lives = (sum(crowd.controlled),), [(sum(life),) for life in lives]
     zero = flint.arb(0)
@@ -183,9 +199,9 @@ def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
     for known, weight in known_law.items():
         base = tuple(map(add, known, fixed))
         if numbers:
-            first, second = (_published_number(step, numbers, base[0], *life) for life in lives)
+            first, second = (_published_number(step, numbers, base[0], life[0], crowd.adds) for life in lives)
         else:
-            first, second = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
+            first, second = (_published(step, others, base, life, crowd) for life in lives)
         for output, chance in first.items():
             yield weight * chance, weight * second.pop(output, zero)
         yield from ((zero, weight * chance) for chance in second.values())
@@ -253,12 +269,12 @@ def _spread(group: Group, cells: Sequence[int]) -> list[tuple[Counts, Any]]:
     return law
 
 
-def _published_number(step: Cell, others: Sequence[Any], base: int, life: int) -> dict[Hashable, Any]:
+def _published_number(step: Cell, others: Sequence[Any], base: int, life: int, adds: int) -> dict[Hashable, Any]:
     """Return the law of the output of a single number, whose `others` are 0, 1, 2, ... people with these weights."""
     start, last = base + life, base + life + len(others) - 1
     if step.noise is not None:
-        noised = step.reaching(base, base + len(others), noised=True)
-        return _noisy(step, dict(enumerate(others, start)), (-flint.arb(step.noise)).exp(), noised)
+        noised = step.reaching(base + min(0, adds), base + len(others) - 1 + max(0, adds), noised=True)
+        return _noisy(step, dict(enumerate(others, start)), noised)
     shown = step.reaching(start, last)
     law: dict[Hashable, Any] = dict(zip(shown, others[shown.start - start :], strict=False))
     if len(shown) < len(others):
@@ -266,11 +282,11 @@ def _published_number(step: Cell, others: Sequence[Any], base: int, life: int) -
     return law
 
 
-def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_total: bool) -> dict[Hashable, Any]:
+def _published(step: Cell, others: Law, base: Counts, life: Counts, crowd: Crowd) -> dict[Hashable, Any]:
     """Return the joint law of all cells' outputs, and of the total, when `base` and the target are surely there."""
     start, width = tuple(map(add, base, life)), len(base)
     current: dict[Any, Any] = {tuple(map(add, counts, start)): weight for counts, weight in others.items()}
-    if sees_total:
+    if crowd.sees_total:
         current = {(*counts, sum(counts)): weight for counts, weight in current.items()}
     if step.noise is None:
         # States of which all cells are shown stay as they are.
@@ -278,26 +294,26 @@ def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_tota
             output = (*[x if step.shows(x) else None for x in state[:width]], *state[width:])
             current[output] = current.pop(state) + current.get(output, 0)
         return current
-    alpha = (-flint.arb(step.noise)).exp()
     # One cell after the other goes through its noise; what lies on the right of it is still a true count.
     for index, least in enumerate(base):
-        noised = step.reaching(least, least + 1 + max(counts[index] for counts in others), noised=True)
+        most = least + max(counts[index] for counts in others)
+        noised = step.reaching(least + min(0, crowd.adds), most + max(0, crowd.adds), noised=True)
         lines: dict[tuple[Any, ...], dict[int, Any]] = {}
         for state, weight in current.items():
             lines.setdefault((*state[:index], *state[index + 1 :]), {})[state[index]] = weight
         current = {
             (*rest[:index], output, *rest[index:]): weight
             for rest, line in lines.items()
-            for output, weight in _noisy(step, line, alpha, noised).items()
+            for output, weight in _noisy(step, line, noised).items()
         }
     return current
 
 
-def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, noised: range) -> dict[Hashable, Any]:
+def _noisy(step: Cell, law: Mapping[int, Any], noised: range) -> dict[Hashable, Any]:
     """Return the law of what is published with noise, when the true count has the law `law`.
 
-    `law`: the weight of each true count. `alpha`: ``e^{-ε0}``. `noised`: counts that may reach the noise in any law
-    that is compared with this one.
+    `law`: the weight of each true count. `noised`: counts that may reach the noise in any law that is compared with
+    this one.
 
     Notes
     -----
@@ -305,7 +321,7 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, noised: range) -> dic
     the first of `noised`, and from the last on, have the same ratio of probabilities in any two lives: each of the two
     tails is one.
     """
-    low, top = (noised[0], noised[-1]) if noised else (0, 0)
+    alpha, (low, top) = step.alpha, (noised[0], noised[-1]) if noised else (0, 0)
     bottom = min(low, top - 1)
     first = bottom + 1 if step.release is None else max(step.release, bottom + 1)
     above = max(top, first)

@@ -21,7 +21,7 @@ from pkdp_pipeline.extras.assurance.attacks.crowd import (
     knows_total,
 )
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.mechanisms import Count, Sum
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.noisy_threshold import NoisyBesideKnown, NoisyThreshold
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -287,6 +287,10 @@ def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
     The others' counts are where a threshold is just reached, just missed, or far away.
     """
     mechanism = certificate.mechanism
+    if isinstance(mechanism, Sum):
+        return _adding(mechanism, certificate)
+    if certificate.protects == "value" and certificate.cells == 1:
+        return ()  # there are no two cells to tell apart
     cells = 2 if certificate.protects == "value" else 1
     counts = {0}
     if mechanism.k is not None:
@@ -301,6 +305,23 @@ def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
             alone = Crowd(cells=cells, controlled=controlled, second=1 if cells == 2 else None)
             crowds += _both(knows_total(alone, certificate.attacker))
     return tuple(crowds)
+
+
+def _adding(mechanism: Sum, certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
+    """Return those who know everybody and see a cell of a sum shifted as far as the bounds allow, or appear."""
+    (lower, upper), most = mechanism.bounds, max(mechanism.bounds, key=abs)
+    others = [0]
+    if mechanism.cells_found and mechanism.release_threshold is not None:
+        beyond = math.ceil(_LARGE_MULTIPLE * abs(most) / mechanism.noise.epsilon)
+        others = [mechanism.release_threshold + abs(most) + beyond, *([0] if upper > 0 else [])]
+    if certificate.protects == "presence":
+        crowds = [Crowd(cells=1, controlled=(number,), adds=upper if number < others[0] else most) for number in others]
+    else:
+        # In a cell of both lives the one adds the most and the other the least, which stands among the others' sum.
+        crowds = [Crowd(cells=1, controlled=(others[0],), adds=upper - lower)] if upper > lower else []
+        for pair in product(others, repeat=2) if certificate.cells != 1 else ():
+            crowds.append(Crowd(cells=2, controlled=pair, second=1, adds=upper if min(pair) < others[0] else most))
+    return tuple(crowd for each in map(_both, crowds) for crowd in each)
 
 
 _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] = MappingProxyType(

@@ -21,7 +21,7 @@ from pkdp_pipeline.extras.assurance.attacks.enumeration import LARGEST, enumerat
 from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity, OncePerUnit
-from pkdp_pipeline.model.mechanisms import Mechanism, cells_per_unit, single_cell, without_display
+from pkdp_pipeline.model.mechanisms import Mechanism, Sum, cells_per_unit, single_cell, without_display
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 """At these ε the strongest attackers are looked for, unless told otherwise."""
@@ -42,7 +42,7 @@ def undisplayed(release: ReleaseCertificate) -> ReleaseCertificate:
     """Return what is certified of the table that is shown: what is made of it tells no more, and promises as much."""
     if release.mechanism.display is None:
         return release
-    return certify(without_display(release.mechanism), release.attacker, protects=release.protects)
+    return certify(without_display(release.mechanism), release.attacker, protects=release.protects, cells=release.cells)
 
 
 def attackers(release: ReleaseCertificate, epsilon: float) -> tuple[Schedule, ...]:
@@ -84,18 +84,28 @@ def all_knowing(release: ReleaseCertificate, most: float = math.inf) -> tuple[Sc
         return tuple((Day(mechanism=release.mechanism, crowd=crowd),) for crowd in knowing_all(release))
     mechanism = single_cell(release.mechanism)
     known = knowing_all(certify(mechanism, AttackerModel()))
+    # In a small table two lives, both of them in some cell, have no more cells than there are.
+    table = 2 * cells if release.cells is None else release.cells
+    apart = min(cells, table - 1)
     collected: dict[Schedule, None] = {}
     for two in combinations_with_replacement([crowd for crowd in known if crowd.first == 0], 2):
-        splits = [
-            (two[0],) * (cells - changed) + (two[1],) * changed for changed in sorted({0, 1, cells // 2, cells - 1})
-        ]
-        lives: list[tuple[Crowd, ...]] = []
-        for split in splits:
-            lives += [split, tuple(crowd.reversed() for crowd in split)]
         if release.protects == "value":
-            lives = [(*first, *(crowd.reversed() for crowd in second)) for first, second in product(splits, repeat=2)]
+            entered = [tuple(map(Crowd.reversed, split)) for split in _splits(two, min(apart, table - apart))]
+            lives = [(*first, *second) for first, second in product(_splits(two, apart), entered)]
+        else:
+            splits = _splits(two, cells)
+            lives = [*splits, *(tuple(map(Crowd.reversed, split)) for split in splits)]
         collected |= dict.fromkeys(_cells(mechanism, crowds) for crowds in lives)
+    if isinstance(mechanism, Sum) and release.protects == "value":
+        wide = knowing_all(certify(mechanism, AttackerModel(), protects="value", cells=1))
+        collected |= dict.fromkeys(_cells(mechanism, (crowd,) * min(cells, table)) for crowd in wide)
     return tuple(collected)
+
+
+def _splits(two: tuple[Crowd, Crowd], number: int) -> list[tuple[Crowd, ...]]:
+    """Return ways to face this many cells with two crowds."""
+    changes = sorted({0, *(changed for changed in (1, number // 2, number - 1) if 0 < changed <= number)})
+    return [(two[0],) * (number - changed) + (two[1],) * changed for changed in changes]
 
 
 def _one_cell(release: ReleaseCertificate, *, known: bool = True) -> ReleaseCertificate:

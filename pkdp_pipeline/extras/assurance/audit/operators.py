@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.audit.cases import Case
-from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism, noised_below
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism, mechanism_name, noised_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +192,7 @@ def _apart(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameOperator:
-    """``df.pkdp`` for pandas, ``pkdp.count`` and ``pkdp.histogram`` for other frames."""
+    """``df.pkdp`` for pandas, ``pkdp.count``, ``pkdp.histogram`` and ``pkdp.sum`` for other frames."""
 
     engine: str
     case: Case
@@ -232,7 +232,7 @@ class FrameOperator:
         return _of_release(self._release(frame, given), sealed=sealed)
 
     def _release(self, frame: pd.DataFrame, ledger: dict[str, Any]) -> Release:
-        from pkdp_pipeline.releases.accessor import count, histogram
+        from pkdp_pipeline.releases import accessor
         from pkdp_pipeline.releases.publish import Publication, publish
 
         case = self.case
@@ -244,16 +244,17 @@ class FrameOperator:
             return publish(source, publication)
         # What promises little is audited too.
         given = {**case.arguments(self.keys), "unit": _UNIT, "attacker": case.attacker, "target": None, **ledger}
+        name = mechanism_name(case.mechanism)
         if self.engine == "pandas":
-            accessor: Any = frame.pkdp
-            release: Release = (accessor.count if case.is_count else accessor.histogram)(**given)
-            return release
-        return (count if case.is_count else histogram)(_MAKERS[self.engine][1](frame), **given)
+            release: Release = getattr(frame.pkdp, name)(**given)
+        else:
+            release = getattr(accessor, name)(_MAKERS[self.engine][1](frame), **given)
+        return release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SqlOperator:
-    """The macros ``pkdp_count`` and ``pkdp_histogram`` on a DuckDB connection."""
+    """The macros ``pkdp_count``, ``pkdp_histogram`` and ``pkdp_sum`` on a DuckDB connection."""
 
     case: Case
     keys: Sequence[tuple[Any, ...]]
@@ -293,9 +294,10 @@ class SqlOperator:
             for name, value in self.case.arguments(self.keys).items()
             if value is not None and name not in (*_OF_INSTALLING, "by")
         }
-        macro = "pkdp_count('people'" if self.case.is_count else "pkdp_histogram('people', 'cell'"
-        arguments = "".join(f", {name} := {_sql(value)}" for name, value in given.items())
-        result = connection.execute(f"FROM {macro}{arguments})")
+        name = mechanism_name(self.case.mechanism)
+        own = {"count": "", "histogram": ", 'cell'", "sum": ", 'visits', by := 'cell'"}[name]
+        arguments = "".join(f", {name} := {_sql(value)}" for name, value in given.items() if name != "column")
+        result = connection.execute(f"FROM pkdp_{name}('people'{own}{arguments})")
         names, types = (tuple(str(column[place]) for column in result.description) for place in (0, 1))
         rows, exact = _apart(map(tuple, result.fetchall()), self.case.mechanism)
         return Output(rows=rows, exact=exact, form=(names, *types))

@@ -66,6 +66,8 @@ class Layout:
         Rows in every cell that name no person.
     strangers : int
         People in a cell that nobody has declared.
+    adds : tuple of two int
+        The number in every row of the target, and in every row of all others, where a column is summed.
     request : Question, optional
         A job's, which names the columns; None: as `frame_of` does.
     where : Filtered
@@ -82,6 +84,7 @@ class Layout:
     text: bool = False
     nameless: int = 0
     strangers: int = 0
+    adds: tuple[int, int] = (1, 1)
     request: Question | None = None
     where: Filtered = field(default_factory=Filtered)
 
@@ -154,7 +157,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     """Return the rows of these people, shuffled, among columns that nobody asks for.
 
     The columns are ``person``, ``cell``, ``counted`` (whether the row counts), ``turn`` (the order of a person's rows),
-    and two that mean nothing; a job's request has columns of its own.
+    ``visits`` (a whole number), and two that mean nothing; a job's request has columns of its own.
     """
     import pandas as pd
 
@@ -170,6 +173,8 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     if layout.strays:
         rows, cells = np.concatenate([rows, there]), np.concatenate([cells, (where[there] + 1) % width])
     rows //= copy_size
+    # Each copy's target comes first.
+    visits = [layout.adds[bool(row % people)] for row in rows.tolist()]
     places = rows // people * width + np.where(cells == ABSENT, 0, cells)
     places[layout.elsewhere & (cells == ABSENT)] = -1
     # After these come rows that name nobody, and people in a cell that is not public.
@@ -177,6 +182,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
     others += [(f"s{number}" if layout.text else number, -1) for number in range(layout.strangers)]
     persons = [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist()
     persons += [person for person, _ in others]
+    visits += [layout.adds[1]] * len(others)
     places = np.append(places, np.array([place for _, place in others], dtype=np.int64))
     counted = np.append(layout.elsewhere | (cells != ABSENT), np.ones(len(others), dtype=bool))
     turns = np.append(np.arange(len(rows)), np.arange(len(others)))
@@ -185,6 +191,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
         columns: dict[str, Any] = dict.fromkeys(request.order_by, turns)
         columns |= {name: "same" if place else persons for place, name in enumerate(request.unit)}
         columns |= {name: [keys[place][position] for place in places] for position, name in enumerate(request.by)}
+        columns |= {} if request.summed is None else {request.summed: visits}
         for name, kept in layout.where.kept.items():
             columns[name] = [kept if counts else layout.where.dropped.get(name) for counts in counted]
         return pd.DataFrame(columns, index=range(len(persons))).iloc[order]
@@ -196,6 +203,7 @@ def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator)
             "cell": pd.array([spelled[place] for place in places], dtype="str"),
             "counted": counted,
             "turn": turns,
+            "visits": np.array(visits, dtype=np.int64),
         }
     ).iloc[order]
     frame["note"], frame["amount"] = generator.integers(0, 9, len(order)), generator.random(len(order))

@@ -78,7 +78,7 @@ def audit(
 
     Parameters
     ----------
-    mechanism : Count or Histogram
+    mechanism : Count, Histogram or Sum
     attacker : AttackerModel
     protects : {"presence", "value"}, default "presence"
     engine : str, default "pandas"

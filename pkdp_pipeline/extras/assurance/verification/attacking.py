@@ -147,17 +147,18 @@ _Reached = tuple[Fraction, float, str, float]
 
 def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certificate") -> Iterator[Claim]:
     """Yield what attackers attain of every release in a certificate, held against the stored numbers."""
-    alike: dict[tuple[Mechanism, AttackerModel, Protects], list[Nested]] = {}
+    alike: dict[tuple[Mechanism, AttackerModel, Protects, int | None], list[Nested]] = {}
     for entry in nested:
         certificate = entry.certificate
         if isinstance(certificate, ReleaseCertificate):
-            alike.setdefault((certificate.mechanism, certificate.attacker, certificate.protects), []).append(entry)
+            about = certificate.mechanism, certificate.attacker, certificate.protects, certificate.cells
+            alike.setdefault(about, []).append(entry)
     more = len(alike) - MAX_RELEASES_TRIED
     left = f" {number_of(more, 'more release')} not tried." if more > 0 else ""
     tried: dict[bool, list[_Tried]] = {False: [], True: []}
     for terms, releases in list(alike.items())[:MAX_RELEASES_TRIED]:
-        about = releases[0].certificate
-        for worst, stated in ((False, about.has_partial_knowledge), (True, about.worst_case_bound is not None)):
+        first = releases[0].certificate
+        for worst, stated in ((False, first.has_partial_knowledge), (True, first.worst_case_bound is not None)):
             if stated:
                 stored = {release.path: _stored(release, worst=worst) for release in releases}
                 chosen = {epsilon for deltas in stored.values() for epsilon in deltas if 0.0 <= epsilon <= _MAX_EPSILON}
@@ -313,13 +314,18 @@ def _stored(entry: Nested, *, worst: bool) -> dict[float, float]:
 
 @functools.lru_cache(maxsize=64)
 def _enumerating(
-    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, epsilons: tuple[float, ...], worst: bool
+    mechanism: Mechanism,
+    attacker: AttackerModel,
+    protects: Protects,
+    cells: int | None,
+    epsilons: tuple[float, ...],
+    worst: bool,
 ) -> _Attained:
     """Try those whom the theorems are worst about and all vertices of small instances; or those who know all others.
 
     It is kept: the promises of a report are often about the same release, alone and as part of a total.
     """
-    certificate = undisplayed(certify(mechanism, attacker, protects=protects))
+    certificate = undisplayed(certify(mechanism, attacker, protects=protects, cells=cells))
     if worst:
         known = all_knowing(certificate)
         trials = [(epsilon, schedule) for epsilon in epsilons for schedule in known]

@@ -36,7 +36,7 @@ from pkdp_pipeline.ledger.sealed import (
 from pkdp_pipeline.model import display
 from pkdp_pipeline.model.bins import is_ordered
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, key_columns, noised_below, value_columns
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, Sum, key_columns, noised_below, value_column, value_columns
 from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
@@ -254,9 +254,10 @@ def least_noised(mechanism: Mechanism) -> int | None:
 
 def is_found(certificate: ReleaseCertificate) -> bool:
     """Return whether cells are found in the data, so that somebody is in each and a suppressed one has no row."""
-    if isinstance(certificate.mechanism, Count):
-        return False
-    return certificate.context is None or certificate.context.cells != "declared"
+    mechanism, about = certificate.mechanism, certificate.context
+    if isinstance(mechanism, Sum):
+        return mechanism.cells_found if about is None else about.cells == "found"
+    return not isinstance(mechanism, Count) and (about is None or about.cells != "declared")
 
 
 def _id(file: Opened) -> tuple[str, dict[str, Any]]:
@@ -318,7 +319,7 @@ def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
 
     names, about, own = list(table.columns), certificate.context, value_columns(certificate.mechanism)
     cells, keys = None if about is None else about.cells, names[: -len(own)]
-    if isinstance(certificate.mechanism, Count):
+    if isinstance(certificate.mechanism, Count) or (isinstance(certificate.mechanism, Sum) and not keys):
         right = not keys and cells is None
     else:
         right = bool(keys) and (about is None or cells in ("declared", "found"))
@@ -328,10 +329,8 @@ def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
             "The columns must be those of declared or found cells, with different names; a count has none."
         )
     plain = isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))
-    if names[len(keys) :] != list(own) or table["count"].dtype != pd.Int64Dtype() or not plain:
-        raise BrokenError(
-            f"The last column must be {own[-1]!r}, counts whole numbers (Int64), and the index a plain one."
-        )
+    if names[len(keys) :] != list(own) or table[own[0]].dtype != pd.Int64Dtype() or not plain:
+        raise BrokenError(f"The last column must be {own[-1]!r}, {own[0]}s whole numbers, the index a plain one.")
     if own[-1] == "exact" and table["exact"].dtype != pd.BooleanDtype():
         raise BrokenError("Whether a count is exact must be true or false (boolean) in every row.")
     for name in keys:
@@ -349,11 +348,11 @@ def _public_dtype(column: pd.Series, cells: str | None) -> object:
 
 
 def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
-    if isinstance(certificate.mechanism, Count):
+    by, value = key_columns(table.columns), value_column(table.columns)
+    if isinstance(certificate.mechanism, Count) or not by:
         if len(table) != 1:
-            raise BrokenError("A count is published as one number: its table has one row.")
+            raise BrokenError(f"A {value} is published as one number: its table has one row.")
         return "One row."
-    by = key_columns(table.columns)
     keys = table[by]
     if bool(keys.duplicated().any()):
         raise BrokenError("A cell is named twice.")
@@ -363,10 +362,9 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
         if certificate.cells not in (None, len(table)):
             raise BrokenError("The certificate rests on another number of declared cells than the table has.")
         return f"{len(table)} declared cells, each once; which cells were declared is not in the file."
-    about, mechanism = certificate.context, certificate.mechanism
-    if about is not None and isinstance(mechanism, Histogram) and mechanism.of_found_cells() != mechanism:
+    if certificate.context is not None and certificate.mechanism.of_found_cells() != certificate.mechanism:
         raise BrokenError("Cells are found in the data, and the certificate is about declared ones.")
-    if bool(table["count"].isna().any()):
+    if bool(table[value].isna().any()):
         raise BrokenError("Cells are found in the data, so a suppressed one has no row; here one has.")
     if not is_ordered(list(zip(*(map(canonical_key, keys[name].array) for name in by), strict=True))):
         raise BrokenError("Cells that are found in the data are published in their order; these rows are not in it.")
@@ -377,10 +375,11 @@ def _counts(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     mechanism = certificate.mechanism
     check_table(table, certificate)
     least = least_noised(mechanism) if noised_below(mechanism) else least_shown(certificate)
-    shown = table["count"].dropna()
+    value = value_column(table.columns)
+    shown = table[value].dropna()
     suppressing = mechanism.k, getattr(mechanism, "k_complement", None), mechanism.release_threshold
     if len(shown) < len(table) and all(threshold is None for threshold in suppressing):
-        raise BrokenError("The mechanism suppresses nothing, and a count is missing.")
+        raise BrokenError(f"The mechanism suppresses nothing, and a {value} is missing.")
     if noised_below(mechanism):
         exact = table["exact"].fillna(False).to_numpy(dtype=bool)
         least_exact = display.least_shown(mechanism.display, mechanism.k or 0)
@@ -394,7 +393,7 @@ def _counts(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
             f"the others is {noised}."
         )
     if least is None:
-        return f"{len(shown)} counts shown; with noise and without a threshold after it, any whole number may be."
+        return f"{len(shown)} {value}s shown; with noise and without a threshold after it, any whole number may be."
     if bool((shown < least).any()):
-        raise BrokenError(f"A count is below {least}, which the mechanism never publishes.")
-    return f"{len(shown)} counts shown, none below {least}."
+        raise BrokenError(f"A {value} is below {least}, which the mechanism never publishes.")
+    return f"{len(shown)} {value}s shown, none below {least}."

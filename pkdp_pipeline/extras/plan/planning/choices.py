@@ -19,19 +19,8 @@ from pkdp_pipeline.extras.plan.planning.thresholds import least_k
 from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import (
-    MECHANISMS,
-    SMALLEST_EPSILON,
-    Count,
-    GeometricNoise,
-    Histogram,
-    Mechanism,
-    Protects,
-    chance_of_at_least,
-    mean_absolute,
-    mean_absolute_where_at_least,
-    noised_below,
-)
+from pkdp_pipeline.model.mechanisms import Count, Counts, GeometricNoise, Histogram, Protects, noised_below
+from pkdp_pipeline.model.noise import SMALLEST_EPSILON, chance_of_at_least, mean_absolute, mean_absolute_where_at_least
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import shortened
 
@@ -88,7 +77,7 @@ class Choice:
     """
 
     way: Way
-    mechanism: Mechanism
+    mechanism: Counts
     certificate: ReleaseCertificate
     together: Certificate
     against_anyone: bool
@@ -191,7 +180,7 @@ def choices(
     the exact law of the noise, for the counts that were given.
     """
     model, goal = read_attacker(attacker), read_goal(epsilon, delta, protects, days, evidence)
-    choice("kind", kind, MECHANISMS)
+    choice("kind", kind, ("count", "histogram"))
     if counts is not None and not isinstance(counts, PublicCounts):
         raise ArgumentError(
             "counts must be PublicCounts, which say where they are from: write "
@@ -202,7 +191,7 @@ def choices(
     from_data = isinstance(bare, Histogram) and not declared_cells  # then noise needs a threshold
     options: list[Choice] = []
     refused: list[NotCertifiableError | NoEvidenceError] = []
-    ways: dict[Way, Callable[[], Mechanism | None]] = {
+    ways: dict[Way, Callable[[], Counts | None]] = {
         "exact": lambda: bare if goal.loss(bare, model) <= goal.delta else None,
         "k": lambda: None if options else replace(bare, k=least_k(model, goal, bare)),
         "noise_below_k": lambda: _noised_below(options, model, goal, from_data=from_data),
@@ -226,9 +215,7 @@ def choices(
     return tuple(sorted(options, key=_order))
 
 
-def _noised_below(
-    options: Sequence[Choice], attacker: AttackerModel, goal: Goal, *, from_data: bool
-) -> Mechanism | None:
+def _noised_below(options: Sequence[Choice], attacker: AttackerModel, goal: Goal, *, from_data: bool) -> Counts | None:
     """Return exact counts from k on, and noise on smaller ones of an ε that adds nothing to what k promises.
 
     That is for one release: several of them pay for noised cells as noise is paid for. Names of cells that come from
@@ -249,7 +236,7 @@ def _noised_below(
     return None if least is None else replace(mechanism, k=least)
 
 
-def _typed(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Mechanism:
+def _typed(mechanism: Counts, attacker: AttackerModel, goal: Goal) -> Counts:
     """Return the mechanism with the shortest ε of its noise, not above what it has, that reaches the target."""
     assert mechanism.noise is not None
     for digits in range(_DIGITS, 17):
@@ -265,7 +252,7 @@ def _order(choice: Choice) -> tuple[float, float]:
     return math.inf if error is None else float(f"{error:.3g}"), choice.outcome.suppressed_people or 0.0
 
 
-def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal, counts: PublicCounts | None) -> Choice:
+def _chosen(way: Way, mechanism: Counts, attacker: AttackerModel, goal: Goal, counts: PublicCounts | None) -> Choice:
     certificate = certify(mechanism, attacker, protects=goal.protects)
     anyone = goal.together(certificate).worst_case.delta(goal.epsilon) <= goal.delta
     if anyone:
@@ -281,7 +268,7 @@ def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal,
     )
 
 
-def bare_mechanism(kind: str, cells_per_unit: int = 1) -> Mechanism:
+def bare_mechanism(kind: str, cells_per_unit: int = 1) -> Counts:
     """Return exact counts of a kind, before anything is done to them."""
     if kind == "histogram":
         return Histogram(cells_per_unit=cells_per_unit)
@@ -290,7 +277,7 @@ def bare_mechanism(kind: str, cells_per_unit: int = 1) -> Mechanism:
     return Count()
 
 
-def _noise(attacker: AttackerModel, goal: Goal, bare: Mechanism) -> Mechanism | None:
+def _noise(attacker: AttackerModel, goal: Goal, bare: Counts) -> Counts | None:
     noise, nothing = least_noise(bare, attacker, goal), attacker.against_anyone()
     if noise is None:
         return None
@@ -299,7 +286,7 @@ def _noise(attacker: AttackerModel, goal: Goal, bare: Mechanism) -> Mechanism | 
     return replace(bare, noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
 
 
-def expected_outcome(mechanism: Mechanism, counts: PublicCounts | None) -> Outcome:
+def expected_outcome(mechanism: Counts, counts: PublicCounts | None) -> Outcome:
     """Return what is expected of a table, by the law of its noise.
 
     Without counts the error is that of the noise, whatever is published; shares are not known, unless nothing is

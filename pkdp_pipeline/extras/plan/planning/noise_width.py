@@ -20,14 +20,16 @@ from pkdp_pipeline.extras.plan.planning.thresholds import least_release_threshol
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import (
-    SMALLEST_EPSILON,
     Count,
+    Counts,
     GeometricNoise,
     Mechanism,
     Protects,
+    Sum,
     cells_per_unit,
     mechanism_name,
 )
+from pkdp_pipeline.model.noise import SMALLEST_EPSILON
 
 _MAX_NOISE = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
@@ -54,7 +56,7 @@ def smallest_noise(
 
     Parameters
     ----------
-    mechanism : Count or Histogram
+    mechanism : Count, Histogram or Sum
         With its thresholds; whatever it says about noise is not used. A `k` needs a `release_threshold` as well:
         give one together with any noise, for instance that of `smallest_release_threshold`.
     attacker : AttackerModel, optional
@@ -98,18 +100,21 @@ def smallest_noise(
 def least_noise(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> GeometricNoise | None:
     """Return what `smallest_noise` does."""
     mechanism_name(mechanism)
-    try:
-        if goal.loss(replace(mechanism, noise=None, release_threshold=None), attacker) <= goal.delta:
-            return None
-    except NoEvidenceError:
-        pass  # noise adds up without evidence
+    anyone, after = attacker.against_anyone(), _before_suppression(mechanism)
+    if not isinstance(mechanism, Sum):
+        try:
+            if goal.loss(replace(mechanism, noise=None, release_threshold=None), attacker) <= goal.delta:
+                return None
+        except NoEvidenceError:
+            pass  # noise adds up without evidence
 
     @cache
     def loss(noise: float) -> float:
         return goal.loss(replace(mechanism, noise=GeometricNoise(noise)), attacker)
 
-    if mechanism.k is not None or getattr(mechanism, "k_complement", None) is not None:
-        epsilon = _after_suppression(loss, mechanism, attacker.against_anyone(), goal)
+    if after is not None:
+        bounded = mechanism.release_threshold is not None and getattr(mechanism, "k_complement", None) is None
+        epsilon = _after_suppression(loss, after, anyone, goal) if bounded else None
     else:
         helped = guessed_noise(attacker, goal) if isinstance(mechanism, Count) else None
         long = helped is not None and (goal.days > 1 or (attacker.unknown or 0) > _MANY_UNKNOWN)
@@ -120,6 +125,14 @@ def least_noise(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> Ge
             certify(replace(mechanism, noise=GeometricNoise(1.0)), attacker, protects=goal.protects)
         raise NotCertifiableError(_unreachable(mechanism, goal, attacker.against_anyone()))
     return GeometricNoise(epsilon)
+
+
+def _before_suppression(mechanism: Mechanism) -> Mechanism | None:
+    """Return a mechanism without what is suppressed before its noise; None where nothing is."""
+    if isinstance(mechanism, Sum):
+        return replace(mechanism, release_threshold=None, cells_found=False) if mechanism.cells_found else None
+    nothing = mechanism.k is None and getattr(mechanism, "k_complement", None) is None
+    return None if nothing else replace(mechanism, k=None, release_threshold=None)
 
 
 def _alone(loss: Callable[[float], float], goal: Goal, helped: float | None, close: float = 0.0) -> float | None:
@@ -149,12 +162,12 @@ def _alone(loss: Callable[[float], float], goal: Goal, helped: float | None, clo
 
 
 def _after_suppression(
-    loss: Callable[[float], float], mechanism: Mechanism, anyone: AttackerModel, goal: Goal
+    loss: Callable[[float], float], bare: Mechanism, anyone: AttackerModel, goal: Goal
 ) -> float | None:
-    """Return the largest ε of noise after a `k`: too wide noise lifts what has just reached k over the threshold."""
-    if mechanism.release_threshold is None or getattr(mechanism, "k_complement", None) is not None:
-        return None
-    bare = replace(mechanism, k=None, release_threshold=None, noise=None)
+    """Return the largest ε of noise after a `k`: too wide noise lifts what has just reached k over the threshold.
+
+    `bare`: the mechanism with nothing suppressed.
+    """
 
     def bare_loss(noise: float) -> float:
         return goal.loss(replace(bare, noise=GeometricNoise(noise)), anyone)
@@ -208,7 +221,10 @@ def _unreachable(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> str
     start, k = f"no noise reaches {goal.words}: ", mechanism.k
     if getattr(mechanism, "k_complement", None) is not None:
         return start + "noise guarantees nothing after k_complement. Leave k_complement out."
-    if k is None:
+    if isinstance(mechanism, Sum) and mechanism.cells_found:
+        often = f"with release_threshold = {mechanism.release_threshold}, one person alone in a cell shows it too often"
+        return f"{start}{often}. Raise release_threshold."
+    if k is None or isinstance(mechanism, Sum):
         leaks = any(leak.is_private for leak in anyone.leakage)
         why = "what leaks besides counts as part of it" if leaks else "it would be too wide to be drawn"
         return f"{start}{why}. Allow a larger epsilon or delta."
@@ -224,7 +240,7 @@ def _unreachable(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> str
     return f"{start}{often}. Raise release_threshold{offer}."
 
 
-def noise_after(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mechanism | None:
+def noise_after(mechanism: Counts, goal: Goal, anyone: AttackerModel) -> Counts | None:
     """Return the mechanism, which has a `k`, with noise and a release threshold that reach the goal for `anyone`.
 
     The noise is the least that it needs by itself, where a threshold can be had beside it; else it leaves half of δ
@@ -246,7 +262,7 @@ def noise_after(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mech
     return None
 
 
-def _settled(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mechanism:
+def _settled(mechanism: Counts, goal: Goal, anyone: AttackerModel) -> Counts:
     """Return the mechanism with the least threshold for its noise, and with less noise as long as that lowers it."""
     least = None
     for _ in range(_MAX_ROUNDS):

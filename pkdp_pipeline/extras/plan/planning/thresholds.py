@@ -19,7 +19,7 @@ from pkdp_pipeline.extras.plan.planning.searching import (
 )
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, mechanism_name
+from pkdp_pipeline.model.mechanisms import Counts, Histogram, Mechanism, Protects, mechanism_name
 from pkdp_pipeline.model.wording import Worded, reason_of, rounded_up
 
 _MAX_K = 10_000_000
@@ -73,7 +73,7 @@ def smallest_k(
     return least_k(attacker, replace(goal, cells_per_unit=cells_per_unit), bare)
 
 
-def least_k(attacker: AttackerModel, goal: Goal, bare: Mechanism) -> int:
+def least_k(attacker: AttackerModel, goal: Goal, bare: Counts) -> int:
     """Return what `smallest_k` does, for exact counts of some kind."""
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     try:

@@ -19,6 +19,7 @@ from pkdp_pipeline.extras.report.figures import style
 from pkdp_pipeline.extras.report.figures.losses import draw_guarantee, draw_spending
 from pkdp_pipeline.extras.report.figures.style import (
     DASHED,
+    breaks,
     dress,
     in_figures,
     is_narrow,
@@ -249,7 +250,7 @@ def draw_counts(
     narrow = is_narrow(axes)
     counts = table.counts[: fitting(len(table.counts), MAX_ROWS)]
     left_out = len(table.counts) - len(counts) + table.more
-    title = "published count"
+    title = f"published {table.number}"
     if left_out:
         title += f"  ({left_out:,} more rows are not drawn)"
     dress(axes, x=title, y=literal(" / ".join(table.columns)), rules="x")
@@ -257,7 +258,7 @@ def draw_counts(
     low, high = min([0, *published.values()]), max([0, *published.values(), k or 0])
     span = (high - low) or 1
     put_ticks(axes.xaxis, 4 if narrow else 7, counts=True)
-    names = [shortened(" / ".join(key) or "count", 18 if narrow else 34) for key in table.keys[: len(counts)]]
+    names = [shortened(" / ".join(key) or table.number, 18 if narrow else 34) for key in table.keys[: len(counts)]]
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", labelcolor=style.INK)
     axes.set_xlim(low - (0.14 * span if low < 0 else 0.0), high + 0.14 * span)
@@ -319,10 +320,10 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
     known = np.isfinite(values)
     drawn = drawn_cells(series)
     left_out = len(series.cells) - len(drawn) + series.more_cells
-    title = "period"
+    title, label = "period", f"published {series.number}"
     if left_out:
         title += f"  ({left_out:,} more {'cell is' if left_out == 1 else 'cells are'} not drawn)"
-    dress(axes, x=title, y="published count")
+    dress(axes, x=title, y=label)
     places, is_dated = put_periods(axes, series.periods)
     put_ticks(axes.yaxis, 6, counts=True)
     if not drawn:
@@ -330,22 +331,22 @@ def draw_series(series: Series, axes: Axes, *, k: int | None = None, margin: int
         return
     low, high = float(np.nanmin(values[:, drawn])), float(np.nanmax(values[:, drawn]))
     if low > _CUT_AXIS_SHARE * high:
-        axes.set_title(f"published count ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
+        axes.set_title(f"{label} ({'not' if narrow else 'the axis does not start'} from 0)", loc="left")
     else:
         low, high = min(0.0, low), max(0.0, high) or 1.0
     room = 0.08 * (high - low or high)
     axes.set_ylim(low - room if low else low, high + room)
     if low < 0.0:
         axes.axhline(0.0, color=style.MUTED, linewidth=1.0, zorder=2)
-    breaks = _breaks(places) if is_dated else []
+    gaps = breaks(places) if is_dated else []
     lines = []
     for number, cell in enumerate(drawn):
-        line = np.insert(values[:, cell], breaks, np.nan)
+        line = np.insert(values[:, cell], gaps, np.nan)
         is_known = np.isfinite(line)
         spread = np.arange(len(line)) % max(1, len(line) // 8) == number  # not all lines' marks at one place
         beside = np.append(False, is_known[:-1]) | np.append(is_known[1:], False)
         lines += axes.plot(
-            np.insert(places, breaks, places[breaks]),
+            np.insert(places, gaps, places[gaps]),
             line,
             color=style.SERIES[number % len(style.SERIES)],
             linewidth=1.8 if len(places) <= 60 else 1.2,
@@ -389,12 +390,3 @@ def _legend_name(name: str, *, narrow: bool) -> str:
     if narrow and " / " in name:
         return shortened(name, 24).replace(" / ", " /\n")
     return shortened(name, 14 if narrow else 24)
-
-
-def _breaks(places: np.ndarray) -> list[int]:
-    """Return the positions before which a period is missing, seen from how far apart the others are."""
-    steps = np.diff(places)
-    if len(steps) < 2:
-        return []
-    usual = np.sort(steps)[len(steps) // 2]
-    return [int(position) + 1 for position in np.flatnonzero(steps > 1.5 * usual)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from textwrap import wrap
@@ -15,8 +16,6 @@ from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
-    import datetime
-
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -142,12 +141,9 @@ def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]
     """
     from matplotlib.dates import date2num
 
-    days = [_last_day(period) for period in periods]
-    dated = [day for day in days if day is not None]
-    in_order = len(dated) == len(days) and all(before < after for before, after in pairwise(dated))
-    is_dated = in_order and dated[0].year >= 1000 and dated[-1].year < 9000  # beyond them matplotlib knows no dates
-    numbers: Any = date2num(dated) if is_dated else range(len(periods))  # type: ignore[no-untyped-call]
-    places = np.array(numbers, dtype=float)
+    numbers, is_dated = places_of(periods)
+    dated = [*map(datetime.date.fromordinal, numbers)] if is_dated else []
+    places = np.array(date2num(dated) if is_dated else numbers, dtype=float)  # type: ignore[no-untyped-call]
     first, last = places[0], places[-1]
     room = 0.02 * (last - first) or 1.0
     axes.set_xlim(first - room, last + room)
@@ -164,6 +160,27 @@ def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]
                 shown.append(number)
         axes.set_xticks(places[shown], [literal(periods[number], 14) for number in shown])
     return places, is_dated
+
+
+def places_of(periods: Sequence[str]) -> tuple[list[int], bool]:
+    """Return the periods' last days as ordinals, and true; 0, 1, 2 …, and false, where some have no dates, or the same.
+
+    Neither where matplotlib knows no such dates.
+    """
+    days = [_last_day(period) for period in periods]
+    dated = [day.toordinal() for day in days if day is not None and 1000 <= day.year < 9000]
+    if len(dated) == len(days) and all(before < after for before, after in pairwise(dated)):
+        return dated, True
+    return [*range(len(periods))], False
+
+
+def breaks(places: ArrayLike) -> list[int]:
+    """Return the positions before which a period is missing, seen from how far apart the others are."""
+    steps = np.diff(places)
+    if len(steps) < 2:
+        return []
+    usual = np.sort(steps)[len(steps) // 2]
+    return [int(position) + 1 for position in np.flatnonzero(steps > 1.5 * usual)]
 
 
 def _dates(first: datetime.date, last: datetime.date, most: int) -> dict[str, datetime.date]:

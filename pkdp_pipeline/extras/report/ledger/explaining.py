@@ -45,7 +45,7 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.mechanisms import mechanism_name
 from pkdp_pipeline.model.spelling import exactly, printable
 from pkdp_pipeline.model.wording import JOB_FILE, joined_texts
 
@@ -149,7 +149,7 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
 
 def _protects(history: History, part: str) -> str:
     release = next(releases_in(history.parts[part]))
-    kind = "count" if isinstance(release.mechanism, Count) else "histogram"
+    kind = mechanism_name(release.mechanism)
     protected = protection(release.mechanism, release.protects, release.theorems[0], release.attacker)
     return joined_texts((f"A {kind} by itself:", *protected))
 

@@ -12,15 +12,15 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pkdp_pipeline.certificates.sentences import the_attacker_is
-from pkdp_pipeline.extras.report.content import BudgetLine, Promise, Report, Series
+from pkdp_pipeline.extras.report.content import About, BudgetLine, Promise, Report, Series
 from pkdp_pipeline.extras.report.figures.style import CSS_DARK, CSS_LIGHT
-from pkdp_pipeline.extras.report.pages import officer, plain_words
+from pkdp_pipeline.extras.report.pages import numbers, officer, plain_words
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import amount
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
-from pkdp_pipeline.model.wording import fitting, rounded_down, rounded_up
+from pkdp_pipeline.model.wording import rounded_down, rounded_up
 from pkdp_pipeline.releases.printed import PublishedTable, noise_sentence, shown_count
 
 if TYPE_CHECKING:
@@ -94,8 +94,11 @@ def _written(kind: Any, value: Any) -> Any:
             if value.about is None:
                 del document["about"]
             return {"schema": SCHEMA, **document}
+        if kind is About:
+            document = {name: of for name, of in document.items() if of or name not in ("checked_on", "outdated")}
         if kind in (PublishedTable, Series):
-            document = {name: of for name, of in document.items() if of is not None or name not in ("exact", "bands")}
+            usual = {"exact": None, "bands": None, "number": "count"}
+            document = {name: of for name, of in document.items() if name not in usual or of != usual[name]}
         if kind is Point:
             del document["at_one"]
         if kind is Statement:
@@ -144,20 +147,19 @@ def to_html(report: Report) -> str:
     """Return the page; equal reports have equal bytes. It needs matplotlib."""
     from markupsafe import Markup
 
-    numbers: Counter[str] = Counter()
+    last: Counter[str] = Counter()
     described = plain_words.attackers(report.lead)
     declared = described[0] if len(described) == 1 else None  # of several each is about some of the releases
 
     def number(kind: str) -> int:
-        numbers[kind] += 1
-        return numbers[kind]
+        last[kind] += 1
+        return last[kind]
 
     text = _filled(
         "report.html.jinja",
         report,
         content=Markup(carrying(report)),
         drawn=_drawn,
-        drawn_cells=_drawn_cells,
         number=number,
         drawn_above=lambda promise: _drawn_above(promise, report.promises),
         said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
@@ -243,8 +245,8 @@ def _environment() -> Environment:
         "whole": lambda number: f"{number:,}".replace("-", "\N{MINUS SIGN}"),
     }
     filling.globals |= {name: value for name, value in vars(plain_words).items() if name[0] != "_"}
+    filling.globals |= {name: value for name, value in vars(numbers).items() if name[0] != "_"}
     filling.globals |= {
-        "fitting": fitting,
         "float": float,
         "infinity": math.inf,
         "noise_sentence": noise_sentence,
@@ -279,14 +281,6 @@ def _drawn(
         )
         pictures.append(f'<div class="{kind}">{svg}</div>')
     return Markup("".join(pictures))
-
-
-def _drawn_cells(series: Series) -> tuple[list[str], list[str]]:
-    """Return the names of the cells that a picture of a series has lines for, and of the others."""
-    from pkdp_pipeline.extras.report.figures.plots import drawn_cells
-
-    drawn = drawn_cells(series)
-    return [series.cells[cell] for cell in drawn], [name for cell, name in enumerate(series.cells) if cell not in drawn]
 
 
 def _drawn_above(promise: Promise, promises: tuple[Promise, ...]) -> Promise | None:

@@ -38,7 +38,7 @@ from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.words import number_of, verify_command
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.keys import sort_rank
-from pkdp_pipeline.model.mechanisms import key_columns, noised_below
+from pkdp_pipeline.model.mechanisms import key_columns, noised_below, value_columns
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.releases.printed import bands_of, published_table
 
@@ -82,9 +82,11 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
     # Of cells that are published equally often, those that come first.
     kept = set(sorted(ordered, key=lambda cell: -times_published[cell])[:MAX_CELLS])
     cells = [cell for cell in ordered if cell in kept]
+    number = next((value_columns(release.certificate.mechanism)[0] for release in releases.values()), "count")
     return Series(
         name=name,
-        cells=tuple(_names(cells)),
+        number=number,
+        cells=tuple(_names(cells, number)),
         periods=tuple(rows_of_periods),
         counts=tuple(tuple(rows.get(cell, (None,))[0] for cell in cells) for rows in rows_of_periods.values()),
         more_cells=len(ordered) - len(cells),
@@ -108,14 +110,14 @@ def _key(value: Any) -> Key:
     return kinds.get(type(value), "number" if isinstance(value, Number) else type(value).__name__), value
 
 
-def _names(cells: Sequence[Cell]) -> Iterator[str]:
+def _names(cells: Sequence[Cell], number: str) -> Iterator[str]:
     """Yield the names of cells; where two would be the same, as those of 7 and "7", texts are in quotation marks."""
     plain = [joined([key_text(value) for _, value in cell]) for cell in cells]
     counts = Counter(plain)
     for cell, name in zip(cells, plain, strict=True):
         if counts[name] > 1:
             name = joined([key_text(value, quoted=kind == "text") for kind, value in cell])  # noqa: PLW2901
-        yield name or "count"
+        yield name or number
 
 
 def _in_order(tables: Sequence[Collection[Cell]], *, declared: bool) -> list[Cell]:

@@ -150,7 +150,8 @@ def _published(report: Report) -> Blocks:
         if not noise and release.error is not None:
             noise = noise_sentence(release.error, mechanism)
         filtered = None if context is None else context.where
-        asked = asked_sentence(report.ledger.unit, release.table.columns, filtered, mechanism)
+        summed = None if context is None else context.summed
+        asked = asked_sentence(report.ledger.unit, release.table.columns, filtered, mechanism, summed)
         yield "text", " ".join(filter(None, (spoken(asked, PLAIN), note, noise)))
         table = release.table
         shown = fitting(len(table.counts), most)
@@ -159,7 +160,7 @@ def _published(report: Report) -> Blocks:
             for place, (key, count, word) in enumerate(zip(table.keys[:shown], table.counts, words, strict=False))
             for figures in ("" if count is None else shown_count(count, table.bands),)
         ]
-        yield "table", (f"{release.name}, {release.period}", (*_few_columns(table.columns), "count"), rows)
+        yield "table", (f"{release.name}, {release.period}", (*_few_columns(table.columns), table.number), rows)
         if more := len(table.counts) + table.more - len(rows):
             yield "text", f"And {number_of(more, 'more row')}: see the report."
         elif not rows:

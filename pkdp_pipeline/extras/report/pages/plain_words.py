@@ -283,10 +283,14 @@ def publishing(report: Report) -> list[tuple[str, str]]:
 
 
 def argued(about: About | None) -> str:
-    """Return who argued the attacker, and when; empty where nothing is said of it."""
-    by = "" if about is None or not about.argued_by else f" by {about.argued_by}"
-    on = "" if about is None or not about.argued_on else f" on {about.argued_on}"
-    return f"Argued{by}{on}." if by or on else ""
+    """Return who argued the attacker, and when; and when that was last checked. Empty where nothing is said of it."""
+    if about is None:
+        return ""
+    by, on = (f" {word} {name}" if name else "" for word, name in (("by", about.argued_by), ("on", about.argued_on)))
+    checked = f"Last checked on {about.checked_on}" if about.checked_on else ""
+    if about.outdated:
+        checked += ", more than a year before this report: check whether it is still true"
+    return " ".join(f"{text}." for text in (f"Argued{by}{on}" if by or on else "", checked) if text)
 
 
 def exact_note(release: ReleaseView, report: Report) -> str:

@@ -17,7 +17,7 @@ from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.history import History, read_history, spending
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import key_columns, noised_below
+from pkdp_pipeline.model.mechanisms import key_columns, noised_below, value_columns
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.releases.printed import published_table
 from pkdp_pipeline.releases.release import Release
@@ -132,7 +132,8 @@ def _shows(release: Release, row: dict[str, Any], *, complete: bool) -> bool:
         quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in values[:by]])
         plain = joined([key_text(value) for value in values[:by]])
         count, *exact = values[by:]
-        cells.append((plain or "count", quoted or "count", (count, *exact) if exact else count))
+        number = value_columns(release.certificate.mechanism)[0]
+        cells.append((plain or number, quoted or number, (count, *exact) if exact else count))
     nothing = (None, None) if noised_below(release.certificate.mechanism) else None
     # Where the plain names of two cells are the same, a series has the others.
     counts = Counter(plain for plain, _, _ in cells)

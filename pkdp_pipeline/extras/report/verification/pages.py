@@ -33,7 +33,7 @@ from pkdp_pipeline.ledger.words import budget_words
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.display import least_shown as least_displayed
-from pkdp_pipeline.model.mechanisms import Count, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Sum, noised_below
 from pkdp_pipeline.model.spelling import joined, printable
 from pkdp_pipeline.model.wording import PYTHON, names_guarantee, rounded_up
 from pkdp_pipeline.releases.derived import expected_error
@@ -232,7 +232,7 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
     yield from _mark_faults(counts, marks)
     if certificate is None:
         return
-    is_count = isinstance(certificate.mechanism, Count)
+    is_count = isinstance(certificate.mechanism, Count) or (isinstance(certificate.mechanism, Sum) and not columns)
     if is_count == bool(columns) or (is_count and (len(counts) != 1 or release["table"]["more"])):
         yield "its columns are not those of what the certificate is about"
     if is_found(certificate) and None in counts:
@@ -252,7 +252,8 @@ def _table_faults(release: dict[str, Any], unit: str, certificate: ReleaseCertif
     if least is not None and any(count is not None and count < least for count in counts):
         yield f"a count is below {least}, which the mechanism never publishes"
     question = release["asked"]
-    begins, ends = counted_words(unit, columns), steps_words(columns, certificate.mechanism, PYTHON)
+    summed = None if certificate.context is None else certificate.context.summed
+    begins, ends = counted_words(unit, columns, summed), steps_words(columns, certificate.mechanism, PYTHON)
     # A filter is the job's own.
     filtered = question.startswith(f"{begins}, where ") and question.endswith(ends)
     if question != f"{begins}{ends}" and not filtered:
@@ -281,7 +282,7 @@ def _series_faults(series: dict[str, Any], releases: Sequence[dict[str, Any]], l
         yield f"a count is below {lowest}, which no mechanism of the report publishes"
     for release in releases:
         if release["name"] == series["name"] and release["period"] in periods:
-            names = [joined(key) or "count" for key in release["table"]["keys"]]
+            names = [joined(key) or series.get("number", "count") for key in release["table"]["keys"]]
             shown = dict(zip(names, release["table"]["counts"], strict=True))
             # Names in quotation marks are made where texts and numbers would look the same.
             clear = '"' not in "".join((*names, *cells)) and len(shown) == len(names) and not release["table"]["more"]

@@ -17,7 +17,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.engines.pandas_engine import PandasEngine
 from pkdp_pipeline.engines.relation_engine import RelationEngine
-from pkdp_pipeline.extras.assurance.audit.cases import battery
+from pkdp_pipeline.extras.assurance.audit.battery import battery
 from pkdp_pipeline.extras.assurance.audit.findings import Audit
 from pkdp_pipeline.extras.assurance.audit.operators import STANDARD
 from pkdp_pipeline.extras.assurance.audit.running import audit_cases
@@ -63,23 +63,37 @@ def k_of_a_count_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_the_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(applied, "add_noise", lambda counts, noise: noised(counts, GeometricNoise(2 * noise.epsilon)))
+    patch.setattr(applied, "add_noise", lambda counts, noise, *_: noised(counts, GeometricNoise(2 * noise.epsilon)))
 
 
 def epsilon_for_the_scale(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("pkdp_pipeline.releases.draws.noise_scale", lambda noise: noise.epsilon)
+    patch.setattr("pkdp_pipeline.releases.draws.noise_scale", lambda noise, *_: noise.epsilon)
 
 
 def no_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(applied, "add_noise", lambda counts, noise: list(counts))
+    patch.setattr(applied, "add_noise", lambda counts, noise, *_: list(counts))
 
 
 def one_noise_for_all_cells(patch: pytest.MonkeyPatch) -> None:
-    def same(counts, noise):
+    def same(counts, noise, *_):
         (drawn,) = noised([0], noise)
         return [count + drawn for count in counts]
 
     patch.setattr(applied, "add_noise", same)
+
+
+def noise_for_a_change_by_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(applied, "add_noise", lambda counts, noise, *_: noised(counts, noise))
+
+
+def what_people_add_as_it_is(patch: pytest.MonkeyPatch) -> None:
+    real = PandasEngine.cells
+
+    def unclamped(self, frame, question):
+        wide = dataclasses.replace(question.mechanism, bounds=(-(10**6), 10**6))
+        return real(self, frame, dataclasses.replace(question, mechanism=wide))
+
+    patch.setattr(PandasEngine, "cells", unclamped)
 
 
 def rows_for_units(patch: pytest.MonkeyPatch) -> None:
@@ -284,6 +298,10 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (k_off_by_one, "several cells, k", 40, "polars"),
     (marks_of_smaller_counts, "histogram, noised below k", 40, "pandas"),
     (small_counts_as_they_are, "histogram, noised below k", 40, "pandas"),
+    (noise_for_a_change_by_one, "sum", 20, "pandas"),
+    (what_people_add_as_it_is, "sum", 20, "pandas"),
+    (noise_for_a_change_by_one, "sum, a bound below 0", 20, "polars"),
+    (what_people_add_as_it_is, "sum, cells found", 60, "pandas"),
 ]
 #: Faults of thresholds, noise, units and cells that are found in less than half a second.
 QUICK = {no_release_threshold, one_noise_for_all_cells, rows_for_units, a_row_for_observed_keys, zero_where_nobody_is}

@@ -15,7 +15,7 @@ from seeded_noise import seeded_noise, start_anew
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.engines.pandas_engine import PandasEngine
 from pkdp_pipeline.errors import InputCheckError
-from pkdp_pipeline.extras.assurance.audit.cases import battery
+from pkdp_pipeline.extras.assurance.audit.battery import battery
 from pkdp_pipeline.extras.assurance.audit.running import audit_cases
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
 from pkdp_pipeline.releases import public_table as applied
@@ -52,7 +52,7 @@ def noise_of(patch: Patch, change: Callable) -> None:
 
 
 def twice_the_epsilon(patch: Patch) -> None:
-    noise_of(patch, lambda counts, noise: noised(counts, GeometricNoise(2 * noise.epsilon)))
+    noise_of(patch, lambda counts, noise, *_: noised(counts, GeometricNoise(2 * noise.epsilon)))
 
 
 def a_dtype_for_strangers(patch: Patch) -> None:
@@ -146,21 +146,21 @@ def attributes_of_the_table(patch: Patch) -> None:
 
 
 def empty_cells_get_no_noise(patch: Patch) -> None:
-    def some(counts, noise):
+    def some(counts, noise, *_):
         return [noisy if count else 0 for count, noisy in zip(counts, noised(counts, noise), strict=True)]
 
     noise_of(patch, some)
 
 
 def noise_that_only_adds(patch: Patch) -> None:
-    def added(counts, noise):
+    def added(counts, noise, *_):
         return [max(count, noisy) for count, noisy in zip(counts, noised(counts, noise), strict=True)]
 
     noise_of(patch, added)
 
 
 def noise_that_is_cut_off(patch: Patch) -> None:
-    def cut(counts, noise):
+    def cut(counts, noise, *_):
         return [
             min(max(noisy, count - 2), count + 2) for count, noisy in zip(counts, noised(counts, noise), strict=True)
         ]
@@ -169,7 +169,7 @@ def noise_that_is_cut_off(patch: Patch) -> None:
 
 
 def noise_that_keeps_the_total(patch: Patch) -> None:
-    def kept(counts, noise):
+    def kept(counts, noise, *_):
         noisy = noised(counts, noise)
         return [*noisy[:-1], noisy[-1] + sum(counts) - sum(noisy)]
 
@@ -179,7 +179,7 @@ def noise_that_keeps_the_total(patch: Patch) -> None:
 def noise_once_and_for_all(patch: Patch) -> None:
     drawn: dict[int, int] = {}
 
-    def same(counts, noise):
+    def same(counts, noise, *_):
         for place in range(len(counts)):
             drawn.setdefault(place, noised([0], noise)[0])
         return [count + drawn[place] for place, count in enumerate(counts)]
@@ -252,7 +252,7 @@ def a_revision_with_the_noise_of_before(patch: Patch) -> None:
     drawn: list[list[int]] = []
     real = publishing.publish
 
-    def kept(counts, noise):
+    def kept(counts, noise, *_):
         if not drawn:
             drawn.append([noisy - count for count, noisy in zip(counts, noised(counts, noise), strict=True)])
         return [count + noisy for count, noisy in zip(counts, drawn[0], strict=True)]
@@ -303,7 +303,7 @@ def the_cells_with_most_people(patch: Patch) -> None:
 
 
 def one_noise_for_all_cells(patch: Patch) -> None:
-    def same(counts, noise):
+    def same(counts, noise, *_):
         (drawn,) = noised([0], noise)
         return [count + drawn for count in counts]
 

@@ -332,7 +332,7 @@ def test_no_number_is_below_the_total_when_another_unit_stands_in_the_ledger(job
         assert "different units" in of_day.lead_reason
     page = render(of_day, "html")
     assert "keeps its own promise" not in page
-    assert "comes on top" in page.partition('id="published"')[0]
+    assert "comes on top" in page.partition('id="promise"')[2].partition('id="strength"')[0]
 
 
 @thinned(2)
@@ -442,7 +442,7 @@ def test_a_job_that_has_changed_says_that_dates_are_missing_and_lists_what_is_th
     assert report.period == "2020-01-02"
     (remark,) = report.ledger.remarks
     assert "as its file is now" in remark
-    assert remark in render(report, "html").partition('id="published"')[0]
+    assert remark in render(report, "html").partition('id="promise"')[2].partition('id="strength"')[0]
     with pytest.raises(ArgumentError, match="as its file is now"):
         report_of(changed, DAY)
     assert report.releases[0].files == (

@@ -249,17 +249,17 @@ def test_one_period_is_not_drawn_over_time(undrawn):
         report, series=(dataclasses.replace(series, periods=series.periods[:1], counts=series.counts[:1]),)
     )
     for text, is_drawn in ((to_html(report), True), (to_html(single), False)):
-        assert ('id="series"' in text) == ('href="#series"' in text) == ("all dates follow below" in text) == is_drawn
+        assert ('class="panels"' in text) == ("change from" in text) == is_drawn
     assert ", all dates" in to_markdown(report)
     assert ", all dates" not in to_markdown(single)
 
 
-def test_cells_without_a_line_are_named_below_the_figure(undrawn):
+def test_the_largest_cells_have_a_picture_and_the_others_a_row(undrawn):
     report = year_report()
     (series,) = report.series
     cells = tuple(f"town {cell}" for cell in range(12))
     counts = tuple(tuple(100 + cell for cell in range(12)) for _ in series.periods)
     text = to_html(dataclasses.replace(report, series=(dataclasses.replace(series, cells=cells, counts=counts),)))
-    assert "Not drawn, and in the table below: town 0, town 1, town 2, town 3." in text
-    assert "Lines for town 4, town 5," in text
-    assert "Not drawn" not in to_html(report)
+    assert re.findall('<p class="cell">(.*?)</p>', text) == [f"town {cell}" for cell in range(4, 12)]
+    assert [f'<th scope="row">town {cell}</th>' in text for cell in range(12)] == [True] * 12
+    assert ("The largest cells from" in text, "Every cell from" in to_html(report)) == (True, True)

@@ -1,0 +1,93 @@
+"""Calls: how the options of a function that asks a frame become a publication."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.model.mechanisms import Count, Histogram, Sum
+    from pkdp_pipeline.releases.publish import Publication
+    from pkdp_pipeline.releases.release import Release
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+_NEEDED = {
+    "unit": 'unit is needed: name the column of the protected person, as in unit="patient", or write '
+    "unit=pkdp.EACH_ROW where every row is a person of its own.",
+    "bounds": "bounds is needed: the least and the most that a person adds, a public rule, as in bounds=(0, 5).",
+    "noise": "noise is needed: a sum is published with noise only, as in noise=pkdp.GeometricNoise(1.0).",
+}
+
+
+def of_people(function: Callable[P, R]) -> Callable[P, R]:
+    """Say how `unit`, and whatever else is needed, is written to a caller who leaves it out."""
+    parameters = inspect.signature(function).parameters
+    needed = [name for name in _NEEDED if name in parameters and parameters[name].default is inspect.Parameter.empty]
+
+    @functools.wraps(function)
+    def asked(*values: P.args, **options: P.kwargs) -> R:
+        for name in needed:
+            if name not in options:
+                from pkdp_pipeline.errors import ArgumentError
+
+                raise ArgumentError(_NEEDED[name])
+        return function(*values, **options)
+
+    asked.__doc__ = inspect.cleandoc(function.__doc__ or "")
+    return asked
+
+
+def of_its_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Return the method that asks a function of the accessor's frame: its parameters but the frame."""
+
+    @functools.wraps(function)
+    def method(self: Any, /, *values: P.args, **options: P.kwargs) -> R:
+        return function(self._frame, *values, **options)
+
+    _, *others = inspect.signature(function).parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__signature__ = inspect.signature(function).replace(parameters=[own, *others])  # type: ignore[attr-defined]
+    return method
+
+
+def publication_of(by: object = None, **options: Any) -> Publication:
+    """Return what is asked for by the options of a call; without `by` it is a count, with `bounds` a sum."""
+    from pkdp_pipeline.errors import ArgumentError
+    from pkdp_pipeline.model.arguments import choice
+    from pkdp_pipeline.model.mechanisms import Count, Histogram, Sum
+    from pkdp_pipeline.model.question import Question
+    from pkdp_pipeline.releases.publish import Publication
+
+    kind: type[Count | Histogram | Sum] = Count if by is None else Histogram
+    column, rows, bounds = options.pop("column", None), options.pop("rows", None), options.pop("bounds", None)
+    if not (column is rows is bounds is None):
+        if rows is not None:
+            choice("rows", rows, ("count",))
+        if (column is None) is (rows is None):
+            raise ArgumentError('a sum is of a column, or of rows: name the column, or write rows="count", not both.')
+        for name, default in (("k", None), ("below", "suppress"), ("display", None), ("k_complement", None)):
+            if options.pop(name, default) != default:
+                raise ArgumentError(f"{name} is about counts; a sum has none: leave it out.")
+        kind, options = Sum, {**options, "summed": column, "bounds": bounds}
+    steps, terms = (
+        {field.name: options.pop(field.name) for field in fields(owner) if field.name in options}
+        for owner in (kind, Publication)
+    )
+    return Publication(question=Question(mechanism=kind(**steps), by=by, **options), **terms)
+
+
+def published(frame: Any, by: object = None, **options: Any) -> Release:
+    """Publish what the options of a call ask of a frame."""
+    from pkdp_pipeline.releases.frames import of_frame, warn_of_another_frame
+    from pkdp_pipeline.releases.publish import publish
+
+    publication = publication_of(by, **of_frame(frame, by, options))
+    release = publish(lambda: frame, publication)
+    warn_of_another_frame(frame, publication, release)
+    return release

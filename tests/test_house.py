@@ -131,7 +131,7 @@ LINES = {
     "extras/gate": 1_742,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
-    # Levels of hierarchies, derived or each by itself (99).
+    # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44).
     "extras/plan": 2_487,
     # Sums are called sums (7). The first screen: cells by periods, small pictures over time, changes that noise allows
     # to be seen.
@@ -357,7 +357,7 @@ def test_the_house_stays_within_its_lines():
 #: functions; and in which a job's period does, of Parquet, into a ledger. A reader of either has so many to open.
 #: Sums have their curve, and noise is declared in a module of its own, which every question asks; their statements,
 #: the function and its means; what all functions of frames share, and what engines are asked, without the question.
-MODULE_LIMITS = {"of the package": 321, "loaded by a histogram": 122, "run by a histogram": 44, "run by a job": 73}
+MODULE_LIMITS = {"of the package": 322, "loaded by a histogram": 121, "run by a histogram": 44, "run by a job": 73}
 
 
 def modules_run(program: Callable[[], object]) -> set[str]:

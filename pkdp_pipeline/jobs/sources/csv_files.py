@@ -288,10 +288,8 @@ class CsvSource(FetchedSource):
             return self._no_csv(file)
         column = list(self.columns)[int(match[1])]
         kind = self.columns[column]
-        words = FORMS[kind].words
-        if kind in DAYS and self._table.date_format is not None:
-            words = words.replace("2013-01-31", date(2013, 1, 31).strftime(self._table.date_format))
-        elif kind == "real" and self._table.decimal == ",":
+        words = FORMS[kind].words(self._table.date_format)
+        if kind == "real" and self._table.decimal == ",":
             words = "numbers such as 1,5, with a comma"
         if (advice := self._elsewhere(column, kind)) is not None:
             return ConfigError(

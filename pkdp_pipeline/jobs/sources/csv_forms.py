@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, partial
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -37,19 +37,23 @@ class Form:
 
     pattern: str
     sql_type: str
-    words: str
+    example: str
+
+    def words(self, date_format: str | None = None) -> str:
+        """Return how values are written, dates in a form of theirs."""
+        return self.example.format(day=date(2013, 1, 31).strftime(date_format or "%Y-%m-%d"))
 
 
 FORMS: Mapping[Kind, Form] = {
     "number": Form(r"[+-]?[0-9]+", "BIGINT", "whole numbers of at most 64 bits"),
     "real": Form(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", "DOUBLE", "numbers such as 1.5, with a point"),
     "boolean": Form(r"(?i)true|false", "BOOLEAN", "true or false"),
-    "date": Form(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "DATE", "dates such as 2013-01-31"),
-    "timestamp": Form(_TIME, "TIMESTAMP", "timestamps such as 2013-01-31T23:59:00, without a time zone"),
+    "date": Form(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "DATE", "dates such as {day}"),
+    "timestamp": Form(_TIME, "TIMESTAMP", "timestamps such as {day}T23:59:00, without a time zone"),
     "instant": Form(
         _TIME + r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)",
         "TIMESTAMP WITH TIME ZONE",
-        "timestamps with an offset, such as 2013-01-31T23:59:00+01:00",
+        "timestamps with an offset, such as {day}T23:59:00+01:00",
     ),
 }
 

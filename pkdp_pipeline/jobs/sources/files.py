@@ -185,7 +185,7 @@ def _check_folders(files: Sequence[str], hive: Mapping[str, Kind]) -> None:
         for name, value in folders:
             form = FORMS.get(hive[name])
             if form is not None and value != _MISSING and not re.fullmatch(form.pattern, unquote(value)):
-                raise ConfigError(f"source {file!r}: the folder {name}=… must name {form.words}, as hive says.")
+                raise ConfigError(f"source {file!r}: the folder {name}=… must name {form.words()}, as hive says.")
         inside: list[str] = []
         with suppress(pa.ArrowException, OSError):  # what cannot be read, the engine says
             inside = [name for name in pq.read_schema(file).names if name in hive]

@@ -69,7 +69,7 @@ _OF_HISTOGRAMS: Options = {
     "bins": flag(
         list[str] | None,
         None,
-        "A column of --by in groups between public edges, as age=0,18,65, or of dates by week, month, quarter or year.",
+        "A column in groups between public edges, as age=0,18,65, or of dates by week, month, quarter or year.",
         "COLUMN=EDGES",
     ),
     "domain": flag(

@@ -21,11 +21,15 @@ def grouped_values(column: pd.Series[Any], groups: Bins) -> pd.Series[Any]:
 
     Raises `ArgumentError` if the column holds no values of the kind that is grouped.
     """
+    if isinstance(column.dtype, pd.CategoricalDtype):  # what its categories are, as elsewhere
+        categories: Any = column.cat.categories
+        values = pd.array(categories).take(column.cat.codes.to_numpy(), allow_fill=True)
+        column = pd.Series(values, index=column.index, name=column.name)
     kind = kind_of_dtype(column.dtype)
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "empty":
         # A column that says nothing of what it would hold has no group.
         return pd.Series(pd.array([None] * len(column), dtype="str"), index=column.index, name=column.name)
-    groups.holds(None if isinstance(column.dtype, pd.CategoricalDtype | pd.SparseDtype) else kind)
+    groups.holds(None if isinstance(column.dtype, pd.SparseDtype) else kind)
     texts: Any
     if isinstance(groups.edges, str):
         codes, distinct = column.factorize()

@@ -7,10 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
     SerializerFunctionWrapHandler,
+    Tag,
+    TypeAdapter,
     ValidationInfo,
+    WithJsonSchema,
     create_model,
     model_serializer,
     model_validator,
@@ -102,18 +107,21 @@ else:
     _StepsTable = create_model("_StepsTable", __base__=Table, **_STEPS)
 
 
+def _checked_edges(edges: Any) -> Any:
+    Bins("column", edges)
+    return edges if isinstance(edges, str) else tuple(edges)
+
+
+_EDGES = TypeAdapter(Annotated[tuple[int | float, ...], Field(min_length=1)] | Calendar).json_schema()
+
+
 class BinsTable(Table):
     """An entry of ``by``: a column whose values are counted in groups."""
 
     column: Name = Field(description="The column.")
-    bins: Annotated[tuple[int | float, ...], Field(strict=False, min_length=1)] | Calendar = Field(
+    bins: Annotated[Any, AfterValidator(_checked_edges), WithJsonSchema(_EDGES)] = Field(
         description='Public edges, as in [0, 18, 65]; or "week", "month", "quarter" or "year" of a date.'
     )
-
-    @model_validator(mode="after")
-    def _is_a_grouping(self) -> Self:
-        self.value  # noqa: B018 - its rules are checked when it is made
-        return self
 
     @cached_property
     def value(self) -> Bins:
@@ -140,7 +148,13 @@ class ReleaseTable(_StepsTable):
     )
     grouped_by: (
         Annotated[
-            tuple[Name | BinsTable, ...],
+            tuple[
+                Annotated[
+                    Annotated[Name, Tag("")] | Annotated[BinsTable, Tag(" ")],
+                    Discriminator(lambda entry: "" if isinstance(entry, str) else " "),
+                ],
+                ...,
+            ],
             BeforeValidator(_one_or_several),
             Field(strict=False, min_length=1, json_schema_extra=one_or_list),
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from pkdp_pipeline.model.bins import grouped_column
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
@@ -16,7 +17,7 @@ from pkdp_pipeline.model.evidence import (
 )
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Speech, Worded, listed
 
 
 def overlap(
@@ -272,7 +273,7 @@ def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
     if standing.by != other.by:
         return (
             "the same people are counted by other columns, and a person alone in a cell of one is found in the other",
-            _cross_tabulated(standing, other, "both sets of columns"),
+            _finest_groups(standing, other) or _cross_tabulated(standing, other, "both sets of columns"),
         )
     if standing.mechanism.display is not None and other.mechanism.display is not None:
         return (
@@ -298,6 +299,19 @@ def _revision() -> tuple[str, str]:
         "records changed",
         "let the first release stand and publish corrected data with the next period, or plan one cross-tabulated "
         "release that needs no revision",
+    )
+
+
+def _finest_groups(standing: Facts, other: Facts) -> str | None:
+    """Return what to do where both count a column, in other groups; None where they do not."""
+    names = {*(standing.by or ()), *(other.by or ())}
+    columns = [grouped_column(name) or name for name in names]
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if not twice:
+        return None
+    return (
+        f"publish one histogram with the finest groups of {listed(twice)}, its cells declared in domain, and add these "
+        "up: release.along"
     )
 
 

@@ -12,12 +12,14 @@ from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition
+from pkdp_pipeline.model.wording import listed
 
 Calendar = Literal["week", "month", "quarter", "year"]
 """The parts of the calendar that dates are grouped by; weeks are those of ISO 8601."""
 
 _MAX_EDGES = 200
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_SPELLED = re.compile(r"(.+) in groups \(.+\)", re.DOTALL)
 _NAME = re.compile(f"(under )?{_NUMBER}(?:–{_NUMBER}| or more| to under {_NUMBER})?")
 
 
@@ -98,6 +100,13 @@ class Bins:
         groups = self.edges if isinstance(self.edges, str) else ", ".join(map(repr, self.edges))
         return f"{self.column} in groups ({groups})"
 
+    @property
+    def words(self) -> str:
+        """The column and its edges, as a statement has them."""
+        if isinstance(self.edges, str):
+            return f"{self.column!r} by the {self.edges}"
+        return f"{self.column!r} from {listed(list(map(str, self.edges)))} on"
+
 
 def bins(column: str, edges: Sequence[int | float] | Calendar) -> Bins:
     """Return a by-column whose values are counted in groups, as in ``by=[pkdp.bins("age", [0, 18, 40, 65]), "sex"]``.
@@ -138,7 +147,7 @@ def _edges(edges: Any) -> tuple[int | float, ...]:
             raise ArgumentError("the edges of bins must be finite numbers, as in [0, 18, 40, 65].")
         read.append(int(number) if isinstance(number, float) and number.is_integer() else number)
     if not 1 <= len(read) <= _MAX_EDGES or any(low >= high for low, high in pairwise(read)):
-        raise ArgumentError(f"the edges of bins must rise, and be at most {_MAX_EDGES:,}.")
+        raise ArgumentError(f"the edges of bins must rise, and be from one to {_MAX_EDGES:,}.")
     return tuple(read)
 
 
@@ -159,6 +168,12 @@ def named(by: Any) -> tuple[Any, dict[str, Bins]]:
 def grouping(by: Sequence[str | Bins] | None) -> tuple[str, ...] | None:
     """Return by-columns as they group people: two of one name whose values are grouped otherwise are not the same."""
     return None if by is None else tuple(entry.spelled if isinstance(entry, Bins) else entry for entry in by)
+
+
+def grouped_column(name: str) -> str | None:
+    """Return the column of a grouping's `spelled` name; None where it is another name."""
+    match = _SPELLED.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def with_groups(domain: Any, groups: Iterable[Bins]) -> Any:

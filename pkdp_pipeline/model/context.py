@@ -161,6 +161,8 @@ class Context:
         Whether other releases about these people and this period stand, or are made, beside it.
     head : str, optional
         Head of the ledger's chain just before this release was charged.
+    groups : tuple of str
+        By-columns whose values are counted in groups, with their edges, as `Bins.words`.
     """
 
     unit: tuple[str, ...] = ()
@@ -178,6 +180,7 @@ class Context:
     checks: bool = field(default=False, metadata=RARE)
     beside: bool = False
     head: str | None = None
+    groups: tuple[str, ...] = field(default=(), metadata=RARE)
 
     def __post_init__(self) -> None:
         check_types(self, " of a context")
@@ -235,6 +238,8 @@ class Context:
             listed.append(f"The rows are those of table {self.table!r}.")
         if self.where is not None:
             listed.append(f"Only rows with {self.where} count.")
+        if self.groups:
+            listed.append(f"Values are counted in groups that were fixed beforehand: {'; '.join(self.groups)}.")
         listed += self._rows_of_people()
         if conditions := self._conditions():
             *others, last = conditions
@@ -298,10 +303,10 @@ class Context:
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:
         """Rebuild a context from `to_dict`; unknown fields are an `ArgumentError`."""
         given = known_fields(cls, fields, "a certificate's context")
-        for name, default in (("unit", []), ("summed", None)):
+        for name, default in (("unit", []), ("groups", []), ("summed", None)):
             names = given.get(name, default)
-            if not isinstance(names, list | None) or (names is None and name == "unit"):
-                raise ArgumentError(f"{name} of a context must be a list of column names.")
+            if not isinstance(names, list | None) or (names is None and default == []):
+                raise ArgumentError(f"{name} of a context must be a list of texts.")
             given[name] = None if names is None else tuple(names)
         return cls(**given)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.bins import grouping, named, with_groups
+from pkdp_pipeline.model.bins import grouped_column, grouping, named, with_groups
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.keys import Domain
@@ -157,6 +157,10 @@ class Question(Selection):
                 raise ArgumentError(
                     f'by may not name a column "{own}": the published table has its own; rename the column.'
                 )
+        if any(grouped_column(column) is not None for column in self.by):
+            raise ArgumentError(
+                'by may not name a column as a ledger names groups, "age in groups (0, 18)": rename the column.'
+            )
         if noised_below(self.mechanism) and any(column.casefold() == "exact" for column in self.by):
             raise ArgumentError(
                 'by may not name a column "exact" where below="noise": the published table has its own; rename the '
@@ -337,6 +341,7 @@ class Question(Selection):
             cells=None if not self.by else "found" if self.domain is None else "declared",
             period=None if dataset is None else self.period,
             dataset=dataset,
+            groups=tuple(self.bins[name].words for name in self.by if name in self.bins),
         )
 
 

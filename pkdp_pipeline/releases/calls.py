@@ -25,6 +25,13 @@ _NEEDED = {
 }
 
 
+_WEIGHTED = (
+    "weights are fixed beforehand, and given to what is published: release.weighted(…). A weight in a person's own "
+    "record tells of it as any value does: publish counts by the stratum that it follows from, or by groups of it, as "
+    "pkdp.bins, and weight these."
+)
+
+
 def of_people(function: Callable[P, R]) -> Callable[P, R]:
     """Say how `unit`, and whatever else is needed, is written to a caller who leaves it out."""
     parameters = inspect.signature(function).parameters
@@ -37,6 +44,10 @@ def of_people(function: Callable[P, R]) -> Callable[P, R]:
                 from pkdp_pipeline.errors import ArgumentError
 
                 raise ArgumentError(_NEEDED[name])
+        if {"weight", "weights"} & options.keys():
+            from pkdp_pipeline.errors import ArgumentError
+
+            raise ArgumentError(_WEIGHTED)
         return function(*values, **options)
 
     asked.__doc__ = inspect.cleandoc(function.__doc__ or "")

@@ -128,7 +128,7 @@ def complaints(error: ValidationError, first: Collection[str] = ()) -> list[str]
 
 
 def _complaint(detail: ErrorDetails, first: Collection[str]) -> str:
-    steps = list(detail["loc"])
+    steps = [step for step in detail["loc"] if not isinstance(step, str) or step.strip()]  # blanks are no keys
     union = _UNIONS.get(str(steps[0])) if steps else None
     if union is not None and len(steps) > union and isinstance(steps[union], str):
         del steps[union]

@@ -286,6 +286,7 @@ class Derivations:
         margins: bool | str = False,
         suppressed: str | None = None,
         totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame] = (),
+        weights: Mapping[str, Mapping[Any, float]] | None = None,
     ) -> pd.DataFrame:
         """Return the table as offices print it, some by-columns down and some across; nothing is charged.
 
@@ -301,6 +302,8 @@ class Derivations:
         totals : Release, pandas.DataFrame or sequence of them, optional
             Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
             from all of them together, as intervals.
+        weights : mapping of str to mapping, optional
+            Public weights of one by-column's values, as in `weighted`: cells and margins are weighted totals.
 
         Returns
         -------
@@ -317,7 +320,7 @@ class Derivations:
             count, or names another number than k; or as in `within`.
         """
         table: pd.DataFrame = view("tables.crosstab")(
-            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals
+            self, rows, columns, margins=margins, suppressed=suppressed, totals=totals, weights=weights
         )
         return table
 

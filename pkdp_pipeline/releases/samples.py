@@ -61,7 +61,9 @@ def weighted(
     if not isinstance(weights, Mapping) or len(weights) != 1 or not isinstance(next(iter(weights.values())), Mapping):
         raise ArgumentError(
             'weights must name one by-column and the weight of each of its values: {"stratum": {"A": 1.5, "B": 0.8}}. '
-            "They are fixed beforehand; weights that depend on a person's own record are not: publish by that column."
+            "They are fixed beforehand. A weight in a person's own record, a column of the data, tells of it as any "
+            "value does: publish counts by the stratum that it follows from, or by groups of it, as pkdp.bins, and "
+            "weight these."
         )
     ((column, given),) = weights.items()
     names = by_names(table, by)

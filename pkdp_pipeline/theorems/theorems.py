@@ -65,7 +65,7 @@ _REGISTRY: dict[str, Theorem] = {
         Theorem(
             key="sums",
             title="Two-sided geometric noise on sums of clamped contributions, against any attacker",
-            citation="docs/mathematics.md, Sums",
+            citation="docs/mathematics.md, section 6, sums",
         ),
         Theorem(
             key="noise_beside_leakage",

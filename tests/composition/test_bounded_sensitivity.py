@@ -117,7 +117,7 @@ def told(mechanisms, counts, top, exp):
     return law
 
 
-@examples(quick=15, full=3_000)
+@examples(quick=30, full=3_000)
 def test_no_record_of_a_random_family_tells_more_than_the_total(examples):
     rng = np.random.default_rng(20)
     closest = 0.0
@@ -185,7 +185,7 @@ def test_records_of_a_histogram_beside_counts():
     assert pkdp.compose([table(0.5)], pkdp.BoundedSensitivity(1)).delta(0.6) == 0.0
 
 
-@examples(quick=10, full=2_000)
+@examples(quick=20, full=2_000)
 def test_no_record_tells_more_where_histograms_stand_among_the_counts(examples):
     rng = np.random.default_rng(21)
     closest = 0.0
@@ -235,7 +235,7 @@ def steps(life, asked, seen, noises, exp, law, weight):
         steps(life, asked, (*seen, output), noises, exp, law, weight * chance)
 
 
-@examples(quick=8, full=1_000)
+@examples(quick=15, full=1_000)
 def test_questions_may_be_chosen_after_seeing_answers(examples):
     rng = np.random.default_rng(5)
     records = ("x", "y", "z")

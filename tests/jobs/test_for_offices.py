@@ -9,8 +9,8 @@ import sys
 from datetime import date
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from conftest import visits
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.jobs import load_job
@@ -92,7 +92,7 @@ def test_revised_data_are_in_every_file(job_file, text, tmp_path):
     job = load_job(job_file(text))
     run_job(job, DAY)
     before = contents(job.folder(DAY))
-    more = visits()
+    more = pd.read_parquet(tmp_path / "visits.parquet")
     more.loc[len(more)] = (DAY, "Ås new", "Ås")
     more.to_parquet(tmp_path / "visits.parquet")
     with pytest.raises(pkdp.DifferencingError):

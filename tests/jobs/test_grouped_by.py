@@ -103,8 +103,11 @@ def test_text_is_not_grouped_as_numbers(tmp_path):
     ("by", "words"),
     [
         ('[{ column = "age", bins = [5, 5] }]', "must rise"),
-        ('[{ column = "age", bins = [] }]', "bins"),
-        ('[{ column = "age", bins = "decade" }]', "bins"),
+        ('[{ column = "age", bins = [] }]', r"release\[1\]\.by\[1\]\.bins: the edges"),
+        ('[{ column = "age", bins = "decade" }]', r"by\[1\]\.bins: the edges of bins must be numbers, or one of week"),
+        ('[{ column = "age", bins = 5 }]', r"by\[1\]\.bins: .*made from the data.*Write the edges"),
+        ('["sex", { column = "age", bins = ["a"] }]', r"by\[2\]\.bins: .*must be finite numbers"),
+        ('[{ column = "age" }]', r"by\[1\]\.bins: is required: write bins"),
         ('[{ column = "age", edges = [1] }]', "edges"),
         ('[{ column = "age", bins = [1] }, "age"]', "twice"),
         ("[]", "column name"),
@@ -112,5 +115,14 @@ def test_text_is_not_grouped_as_numbers(tmp_path):
 )
 def test_groups_that_mean_nothing_are_refused(tmp_path, by, words):
     path = written(tmp_path, "parquet", JOB.replace("BY", by))
-    with pytest.raises(pkdp.ConfigError, match=words):
+    with pytest.raises(pkdp.ConfigError, match=words) as caught:
         read_job(path.read_text(encoding="utf-8"), path)
+    assert len(str(caught.value).splitlines()) == 2
+    assert "union" not in str(caught.value)
+
+
+def test_a_whole_edge_may_be_written_as_a_decimal_and_is_part_of_the_hash(tmp_path):
+    texts = [written(tmp_path, "parquet").read_text(encoding="utf-8").replace("18", edge) for edge in ("18", "18.0")]
+    jobs = [read_job(text, tmp_path / "job.toml") for text in texts]
+    assert jobs[0].release[0].cells_by == jobs[1].release[0].cells_by
+    assert jobs[0].digest != jobs[1].digest

@@ -64,6 +64,69 @@ def test_a_value_below_the_first_edge_is_not_declared() -> None:
     assert absent.table["count"].tolist() == [18, 47, 34]
 
 
+def test_edges_stand_in_the_certificate_and_wherever_it_is_read(tmp_path) -> None:
+    frame = people(*range(100)).assign(born=pd.Timestamp("2000-01-31"))
+    by = [AGES, pkdp.bins("born", "month")]
+    release = frame.pkdp.histogram(by, unit="person", k=5, attacker=ATTACKER)
+    words = "'age' from 0, 18 and 65 on; 'born' by the month"
+    assert words in release.certificate.sentence()
+    explained = str(pkdp.explain(by=by, unit="person", k=30, attacker=ATTACKER))
+    assert words in " ".join(explained.split())
+    again = pkdp.Certificate.from_json(release.certificate.to_json())
+    assert again.context.groups == ("'age' from 0, 18 and 65 on", "'born' by the month")
+    assert again.verify()
+    release.to_csv(tmp_path / "ages.csv")
+    assert words in (tmp_path / "ages.csv-metadata.json").read_text(encoding="utf-8")
+    plain = frame.pkdp.histogram("sex", unit="person", k=5, attacker=ATTACKER).certificate
+    assert "groups" not in plain.to_json()
+    with pytest.raises(pkdp.ArgumentError, match="groups"):
+        type(again.context).from_dict({**again.context.to_dict(), "groups": "age"})
+
+
+def test_no_column_is_taken_for_groups_of_another() -> None:
+    name = AGES.spelled
+    frame = people(*range(100)).rename(columns={"sex": name})
+    with pytest.raises(pkdp.ArgumentError, match="rename the column"):
+        frame.pkdp.histogram(name, unit="person", k=5, attacker=ATTACKER)
+
+
+def test_totals_of_groups_are_known_by_the_same_groups() -> None:
+    known = pkdp.Leakage.totals([AGES, "sex"])
+    assert known.by == (AGES.spelled, "sex")
+    assert known.name == "the number of people present by 'age' in groups and 'sex'"
+    attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.totals(AGES))
+    frame = people(*range(100))
+    beside = {"unit": "person", "attacker": attacker, "protects": "value", "target": None}
+    table = frame.pkdp.histogram([AGES, "sex"], domain={"sex": ["f", "m"]}, k=20, **beside)
+    totals = frame.pkdp.histogram(AGES, domain=AGES.labels, **beside)
+    assert totals.certificate.mechanism.totals
+    assert table.within(totals)["total"].tolist() == [18, 18, 47, 47, 35, 35]
+    with pytest.raises(pkdp.ArgumentError, match="exact totals by"):
+        frame.pkdp.histogram(["age", "sex"], k=20, **beside)
+
+
+def test_two_groupings_of_a_column_have_no_cross_table() -> None:
+    frame = people(*range(100))
+    with pkdp.Ledger.open(":memory:", dataset="d") as ledger:
+        options = {"unit": "person", "k": 5, "attacker": ATTACKER, "ledger": ledger, "period": "2020"}
+        frame.pkdp.histogram(AGES, domain=AGES.labels, **options)
+        other = pkdp.bins("age", [0, 40])
+        with pytest.raises(pkdp.DifferencingError, match="finest groups of age") as caught:
+            frame.pkdp.histogram(other, domain=other.labels, **options)
+    assert "cross-tabulated by age" not in str(caught.value)
+
+
+def test_categories_are_grouped_as_what_they_are() -> None:
+    ages = [*range(99), None]
+    frame = people(*ages)
+    table = frame.pkdp.histogram(AGES, unit="person", k=2, attacker=ATTACKER).table
+    for values in (pd.Categorical(ages), pd.Categorical(pd.array(ages, dtype="Int64"))):
+        counted = frame.assign(age=values).pkdp.histogram(AGES, unit="person", k=2, attacker=ATTACKER)
+        assert counted.table.to_dict() == table.to_dict()
+    with pytest.raises(pkdp.ArgumentError, match="must hold numbers"):
+        frame.assign(age=pd.Categorical(["a"] * 100)).pkdp.histogram(AGES, unit="person", k=2, attacker=ATTACKER)
+
+
 def test_another_grouping_is_another_question() -> None:
     def key(*by):
         question = Question(mechanism=Histogram(k=5), by=list(by), unit="person", period="2020")

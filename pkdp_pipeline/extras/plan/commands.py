@@ -123,6 +123,27 @@ for kind, name, options, words in _KINDS:
     )
 
 
+@plan_app.command(name="levels")
+def plan_levels(
+    codes: Annotated[
+        Path, typer.Argument(metavar="CODES.csv", help="A code list: code and parent.", show_default=False)
+    ],
+    *,
+    noise: Annotated[float, typer.Option(help="The epsilon of all noise together.")] = 1.0,
+    delta: Annotated[float, of_share("Where epsilons are stated.")] = 1e-6,
+    as_json: AsJson = False,
+) -> None:
+    """Say what may be published at several levels of a hierarchy, derived or each by itself, and what that costs."""
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.plan.levels import levels_document, print_levels
+
+    document = levels_document(codes, noise, delta)
+    if as_json:
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        return
+    print_levels(Screen(), document)
+
+
 _DATE = "DATE"
 
 

@@ -30,7 +30,7 @@ def init(
         list[str] | None,
         typer.Option(
             metavar="COLUMN=EDGES",
-            help="A column of --by in groups between public edges, as age=0,18,65 or born=year.",
+            help="A column in groups between public edges, as age=0,18,65 or born=year.",
         ),
     ] = None,
     noise: Annotated[float | None, typer.Option(help="The epsilon of noise: a promise against anybody.")] = None,

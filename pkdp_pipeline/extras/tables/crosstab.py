@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ def crosstab(
     margins: bool | str,
     suppressed: str | None,
     totals: Derivations | pd.DataFrame | Sequence[Derivations | pd.DataFrame],
+    weights: Mapping[str, Mapping[Any, float]] | None,
 ) -> pd.DataFrame:
     """Return a histogram as a wide table; see `Release.crosstab`."""
     check_counts(release.certificate.mechanism)
@@ -47,7 +49,9 @@ def crosstab(
     if not isinstance(margins, bool) and not (isinstance(margins, str) and margins.strip()):
         raise ArgumentError("margins must be True, False, or the text that names them, such as 'All'.")
     known = list(totals) if isinstance(totals, Sequence) else [totals]
-    cells = _Cells(release, (*down, *across), known, marker(release.certificate.mechanism, suppressed))
+    if weights is not None and known:
+        raise ArgumentError("totals are numbers of people, and weights change these: give one of both.")
+    cells = _Cells(release, (*down, *across), known, marker(release.certificate.mechanism, suppressed), weights)
     lines, texts = cells.groups(down), cells.texts((*down, *across))
     columns_shown = cells.groups(across)
     if len(lines) * len(columns_shown) > _MAX_CELLS:
@@ -79,10 +83,12 @@ class _Cells:
         Exact totals of groups.
     mark : str
         Stands in the place of what is hidden.
+    weights : mapping or None
+        Public weights of one by-column's values.
     """
 
-    def __init__(self, release: Release, names: tuple[str, ...], totals: list[Any], mark: str) -> None:
-        self.release, self.names, self.totals, self.mark = release, names, totals, mark
+    def __init__(self, release: Release, names: tuple[str, ...], totals: list[Any], mark: str, weights: Any) -> None:
+        self.release, self.names, self.totals, self.mark, self.weights = release, names, totals, mark, weights
         self.mechanism, table = release.certificate.mechanism, release.sealed.frame
         by = key_columns(table.columns)
         self.frame = release.rollup(list(names))
@@ -112,8 +118,10 @@ class _Cells:
             groups = groups.sort_values(by=list(names), na_position="last", key=_in_group_order)
         return _keys(groups, names)
 
-    def texts(self, names: tuple[str, ...]) -> Mapping[_Group, int | str]:
+    def texts(self, names: tuple[str, ...]) -> Mapping[_Group, float | str]:
         """Return what stands in each cell, or at each margin of the groups that `names` name."""
+        if self.weights is not None:
+            return self._weighted(names)
         if names == self.names:
             frame, counts = self.frame, self.published
             exact = counts["exact"] if counts is not None and noised_below(self.mechanism) else None
@@ -134,6 +142,23 @@ class _Cells:
             else:
                 text = self._hidden(least, most, single=counts is not None)
             texts[group] = int(text) if text.removeprefix("-").isdecimal() else text
+        return texts
+
+    def _weighted(self, names: tuple[str, ...]) -> Mapping[_Group, float | str]:
+        """Return weighted totals, rounded, and intervals that hidden counts leave, rounded outward."""
+        frame, noised = self.release.weighted(self.weights, list(names)), self.mechanism.noise is not None
+        texts: dict[_Group, float | str] = {}
+        for group, (total, least, most) in zip(
+            _keys(frame, names), frame[["weighted", "least", "most"]].itertuples(index=False), strict=True
+        ):
+            if not pd.isna(total) and (noised or least == most):
+                value = round(float(total), 2)
+                texts[group] = f"≈ {value}" if noised and noised_below(self.mechanism) and least != most else value
+            elif least == 0 and pd.isna(total) and names == self.names and self.published is not None:
+                texts[group] = self.mark
+            else:
+                low = math.floor(least * 100) / 100
+                texts[group] = f"{low} or more" if pd.isna(most) else f"{low} to {math.ceil(most * 100) / 100}"
         return texts
 
     def _hidden(self, least: Any, most: Any, *, single: bool) -> str:

@@ -10,9 +10,10 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pkdp_pipeline.extras.tables.published import PublishedRows, safe
+from pkdp_pipeline.extras.tables.published import PublishedRows, safe, told_apart
 from pkdp_pipeline.extras.tables.words import marker, notes, title
 from pkdp_pipeline.model.keys import Key, plain
+from pkdp_pipeline.model.spelling import MISSING
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -31,23 +32,31 @@ def csv_files(release: Release, name: str, suppressed: str | None) -> tuple[byte
     """Return a table as CSV (RFC 4180, UTF-8), and its metadata, which name it by `name`; see `Release.to_csv`."""
     mark, table = marker(release.certificate.mechanism, suppressed), PublishedRows.of(release)
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
+    writer, texts = csv.writer(text, lineterminator="\r\n"), [_is_text(table, place) for place in range(len(table.by))]
     writer.writerow([*map(safe, table.by), table.number, *(["exact"] if table.marked else [])])
     for row in table.rows:
         shown = table.shown(row)
         exact = [] if not table.marked else ["" if shown is None else plain(row.exact)]
-        writer.writerow([*map(_field, row.keys), mark if shown is None else shown, *exact])
+        # A missing key among texts is written out, and named as null: the empty text is another key.
+        keys = [MISSING if key is None and text else _field(key) for key, text in zip(row.keys, texts, strict=True)]
+        writer.writerow([*keys, mark if shown is None else shown, *exact])
     return text.getvalue().encode(), _metadata(release, table, name, mark)
 
 
 def _field(value: Key) -> str:
-    return safe(value) if isinstance(value, str) else plain(value)
+    return safe(str(told_apart(value))) if isinstance(value, str) else plain(value)
+
+
+def _is_text(table: PublishedRows, place: int) -> bool:
+    return _datatype(table, place) == "string"
 
 
 def _metadata(release: Release, table: PublishedRows, name: str, mark: str) -> bytes:
     columns: list[dict[str, Any]] = []
     for place, column in enumerate(table.by):
         columns.append({"name": f"key_{place + 1}", "titles": safe(column), "datatype": _datatype(table, place)})
+        if _is_text(table, place):
+            columns[-1]["null"] = [MISSING]
     count = {"datatype": "string"} if table.bands is not None else {"datatype": "integer"}
     columns.append({"name": table.number, "titles": table.number, **count, "null": [mark]})
     if table.marked:

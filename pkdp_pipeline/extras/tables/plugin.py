@@ -13,6 +13,7 @@ plugin = Plugin(
         "tables.along": f"{_HERE}.hierarchy:along",
         "tables.crosstab": f"{_HERE}.crosstab:crosstab",
         "tables.csv": f"{_HERE}.csvw:csv_files",
+        "tables.hierarchy": f"{_HERE}.hierarchy:Hierarchy",
         "tables.marker": f"{_HERE}.words:marker",
         "tables.json_stat": f"{_HERE}.json_stat:json_stat_bytes",
         "tables.sdmx_csv": f"{_HERE}.sdmx:sdmx_csv_bytes",

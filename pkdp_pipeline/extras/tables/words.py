@@ -60,6 +60,8 @@ def title(release: Release) -> str:
     by = key_columns(name for name, _ in release.sealed.cells.columns)
     unit = "people" if context is None else ", ".join(context.unit) or "rows"
     words = counted_words(unit, by, None if context is None else context.summed)
+    if context is not None and context.groups:
+        words += f" ({'; '.join(context.groups)})"
     if context is not None and context.where is not None:
         words += f", where {context.where}"
     return words if period(release) is None else f"{words}, {period(release)}"

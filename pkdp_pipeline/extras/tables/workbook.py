@@ -102,7 +102,11 @@ def _write_key(sheet: Any, line: int, place: int, key: Key) -> None:
     if key is not None and type(key) in (int, float) and abs(key) < _LONGEST_NUMBER:
         sheet.write_number(line, place, key)
     else:
-        sheet.write_string(line, place, labelled(key)[:_LONGEST_CELL])
+        if len(text := labelled(key)) > _LONGEST_CELL:
+            raise ArgumentError(
+                f"a cell of a workbook has at most {_LONGEST_CELL:,} letters, and a key has more: write CSV or Parquet."
+            )
+        sheet.write_string(line, place, text)
 
 
 def _headers(names: tuple[str, ...]) -> list[str]:

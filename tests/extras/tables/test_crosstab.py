@@ -136,6 +136,39 @@ def test_rows_that_fill_columns_leave_nothing_to_others() -> None:
     assert table.loc["N", "f"] == "<5"
 
 
+def test_weights_of_a_column_give_weighted_cells_and_intervals(release) -> None:
+    weights = {"f": 2.0, "m": 0.5, "x": 1.25}
+    frame = people(COUNTS)
+    frame["weight"] = frame["sex"].map(weights)
+    wide = pd.crosstab(frame["region"], frame["sex"], values=frame["weight"], aggfunc="sum", margins=True)
+    table = release.crosstab("region", "sex", margins=True, weights={"sex": weights})
+    for region, sex in COUNTS:
+        assert table.loc[region, sex] == (wide.loc[region, sex] if COUNTS[region, sex] >= K else "<3")
+    # Of x at most two people are hidden in each region, of f in S.
+    assert table["Total"].tolist() == ["16.5 to 19.0", "3.0 to 9.5", "19.5 to 28.5"]
+    assert table.loc["Total", "m"] == wide.loc["All", "m"]
+    for region, text in zip(("N", "S", "All"), table["Total"], strict=True):
+        least, most = map(float, text.split(" to "))
+        assert least <= wide.loc[region, "All"] <= most
+    over = release.crosstab("region", "sex", weights={"region": {"N": 0.1, "S": 0.3}}, margins=True)
+    assert over.loc["N", "f"] == 0.7
+    noised = released(k=5, below="noise", noise=pkdp.GeometricNoise(1.0)).crosstab(
+        "region", "sex", weights={"sex": weights}
+    )
+    assert str(noised.loc["N", "x"]).startswith("≈ ")
+    with pytest.raises(pkdp.ArgumentError, match="one of both"):
+        release.crosstab("region", "sex", weights={"sex": weights}, totals=pd.DataFrame({"count": [21]}))
+
+
+def test_a_column_of_the_data_is_no_weight(release) -> None:
+    frame = people(COUNTS).assign(weight=1.5)
+    for wrong in ("weight", frame["weight"], {"sex": "weight"}):
+        with pytest.raises(pkdp.ArgumentError, match="counts by the stratum"):
+            release.crosstab("region", "sex", weights=wrong)
+    with pytest.raises(pkdp.ArgumentError, match="counts by the stratum"):
+        frame.pkdp.histogram("region", unit="person", k=K, attacker=ATTACKER, weights="weight")
+
+
 def test_totals_of_a_release(release) -> None:
     everybody = people(COUNTS)
     table = release.crosstab("region", "sex", margins=True, totals=pd.DataFrame({"count": [len(everybody)]}))

@@ -97,7 +97,7 @@ def test_csv_on_the_web_as_csvw_reads_it(files, noised) -> None:
     csvw = pytest.importorskip("csvw")
     read = csvw.CSVW(str(files / "release.csv"), validate=True)
     assert read.is_valid
-    names = ["'" + name if name and name[0] in "=+-@" else name or None for name in COUNTS]
+    names = ["'" + name if name and name[0] in "=+-@" else name for name in COUNTS]
     assert [row["key_1"] for row in read.tables[0]] == names
     assert [row["count"] for row in read.tables[0]] == [number if number >= 5 else None for number in COUNTS.values()]
     rows = list(csvw.CSVW(str(files / "noised.csv")).tables[0])
@@ -178,3 +178,10 @@ def test_refusals(release, tmp_path) -> None:
     with pytest.raises(pkdp.ArgumentError, match="dataflow"):
         release.to_sdmx_csv(tmp_path / "x", dataflow="counts")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_is_too_long_for_a_cell_is_refused(tmp_path) -> None:
+    long = people({"x" * 32_768: 6}).pkdp.histogram("group", unit="person", k=5, attacker=ATTACKER)
+    with pytest.raises(pkdp.ArgumentError, match="32,767"):
+        long.to_excel(tmp_path / "long.xlsx")
+    long.to_csv(tmp_path / "long.csv")

@@ -6,11 +6,13 @@ from pkdp_pipeline.extras.plan.planning.certainty import largest_p_max, largest_
 from pkdp_pipeline.extras.plan.planning.choices import Choice, choices
 from pkdp_pipeline.extras.plan.planning.noise_width import smallest_noise
 from pkdp_pipeline.extras.plan.planning.public_counts import PublicCounts
+from pkdp_pipeline.extras.plan.planning.sum_bounds import SumChoice, sum_choices
 from pkdp_pipeline.extras.plan.planning.thresholds import smallest_k, smallest_release_threshold, smallest_unknown
 
 __all__ = [
     "Choice",
     "PublicCounts",
+    "SumChoice",
     "choices",
     "largest_p_max",
     "largest_p_max_between",
@@ -18,4 +20,5 @@ __all__ = [
     "smallest_noise",
     "smallest_release_threshold",
     "smallest_unknown",
+    "sum_choices",
 ]

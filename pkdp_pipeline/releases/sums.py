@@ -45,8 +45,9 @@ def sum(
 ) -> Release:
     """Publish the sum of a column of whole numbers with noise, in each cell or in all, as in visits by clinic.
 
-    A person adds to her cell the sum over her rows there, of those that `where` keeps, clamped to `bounds`. A missing
-    value adds nothing, and one beyond ±10^12 counts as that. The table has a column ``sum``, which may be negative.
+    `frame` is what `count` takes; that of ``df.pkdp`` is its own. A person adds to her cell the sum over her rows
+    there, of those that `where` keeps, clamped to `bounds`. A missing value adds nothing, and one beyond ±10^12 counts
+    as that. The table has a column ``sum``, which may be negative.
 
     Parameters
     ----------

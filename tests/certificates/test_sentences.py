@@ -17,7 +17,7 @@ from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
 FULL = AttackerModel(p_max=0.1, p_min=0.05, p_max_between=0.7, unknown=200)
-ANYONE = {"noise", "noise_beside_leakage", "leaked"}
+ANYONE = {"noise", "noise_beside_leakage", "leaked", "sums"}
 ONE_RELEASE = sorted(key for key, one in THEOREMS.items() if not one.is_rule)
 
 

@@ -93,13 +93,13 @@ def smallest_noise(
     declared), or many releases are added up on a grid, the certified δ follows the true one with a slack, up to 1 %;
     there slightly less noise may reach the target too.
     """
+    mechanism_name(mechanism)
     goal = read_goal(epsilon, delta, protects, days, evidence)
     return least_noise(mechanism, read_attacker(attacker), replace(goal, cells_per_unit=cells_per_unit(mechanism)))
 
 
 def least_noise(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> GeometricNoise | None:
     """Return what `smallest_noise` does."""
-    mechanism_name(mechanism)
     anyone, after = attacker.against_anyone(), _before_suppression(mechanism)
     if not isinstance(mechanism, Sum):
         try:

@@ -120,7 +120,7 @@ def test_names_of_cells_are_written_as_they_are():
 
 PICTURE = (
     "from types import SimpleNamespace\nfrom pkdp_pipeline.extras.report import figures\n"
-    "marks = dict(exact=None, bands=None)\n"
+    "marks = dict(exact=None, bands=None, number='count')\n"
     "table = SimpleNamespace(columns=('a',), keys=(('x',), ('y',)), counts=(5, None), more=0, **marks)\n"
     "made = figures.inline_svg(lambda axes: figures.draw_counts(table, 4, axes), name='a', title='t',"
     " description='d', width=720, height=400)\n"

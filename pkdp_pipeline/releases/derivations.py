@@ -298,7 +298,7 @@ class Derivations:
             Whether a last row and a last column have totals, or the text that names them instead of "Total".
         suppressed : str, optional
             The text in the place of counts that are not published, zeros included. By default ``<k``, or
-            "suppressed" where not only small counts are.
+            "suppressed" where not only small counts are, or cells are weighted.
         totals : Release, pandas.DataFrame or sequence of them, optional
             Exact totals of groups, as in `within`: they are the margins, and hidden counts are what follows
             from all of them together, as intervals.

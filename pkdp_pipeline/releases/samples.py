@@ -71,6 +71,8 @@ def weighted(
     check_adds_up(mechanism)
     check_free(names, ("weighted", "least", "most", "error"))
     known = {canonical_key(value): positive_real("each weight", weight) for value, weight in given.items()}
+    if max(known.values(), default=0.0) > 1e100:  # whose totals are no floats
+        raise ArgumentError("each weight must be at most 1e100: count in larger units.")
     keys = [canonical_key(value) for value in table[column].array]
     if missing := [key for key in keys if key not in known]:
         raise ArgumentError(f"weights has no weight for {missing[0]!r} of {column!r}: give every published value one.")

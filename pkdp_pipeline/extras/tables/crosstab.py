@@ -51,7 +51,13 @@ def crosstab(
     known = list(totals) if isinstance(totals, Sequence) else [totals]
     if weights is not None and known:
         raise ArgumentError("totals are numbers of people, and weights change these: give one of both.")
-    cells = _Cells(release, (*down, *across), known, marker(release.certificate.mechanism, suppressed), weights)
+    mark = marker(release.certificate.mechanism, suppressed)
+    if weights is not None and any(character.isdigit() for character in mark):
+        # A hidden count is below k; what it weighs may be more.
+        if suppressed is not None:
+            raise ArgumentError("suppressed must not name a number in a weighted table: write 'c' or '*'.")
+        mark = "suppressed"
+    cells = _Cells(release, (*down, *across), known, mark, weights)
     lines, texts = cells.groups(down), cells.texts((*down, *across))
     columns_shown = cells.groups(across)
     if len(lines) * len(columns_shown) > _MAX_CELLS:

@@ -143,7 +143,7 @@ def test_weights_of_a_column_give_weighted_cells_and_intervals(release) -> None:
     wide = pd.crosstab(frame["region"], frame["sex"], values=frame["weight"], aggfunc="sum", margins=True)
     table = release.crosstab("region", "sex", margins=True, weights={"sex": weights})
     for region, sex in COUNTS:
-        assert table.loc[region, sex] == (wide.loc[region, sex] if COUNTS[region, sex] >= K else "<3")
+        assert table.loc[region, sex] == (wide.loc[region, sex] if COUNTS[region, sex] >= K else "suppressed")
     # Of x at most two people are hidden in each region, of f in S.
     assert table["Total"].tolist() == ["16.5 to 19.0", "3.0 to 9.5", "19.5 to 28.5"]
     assert table.loc["Total", "m"] == wide.loc["All", "m"]
@@ -158,6 +158,12 @@ def test_weights_of_a_column_give_weighted_cells_and_intervals(release) -> None:
     assert str(noised.loc["N", "x"]).startswith("≈ ")
     with pytest.raises(pkdp.ArgumentError, match="one of both"):
         release.crosstab("region", "sex", weights={"sex": weights}, totals=pd.DataFrame({"count": [21]}))
+    # Two hidden people who count twice are more than 3.
+    assert release.crosstab("region", "sex", weights={"sex": weights}, suppressed="c").loc["N", "x"] == "c"
+    with pytest.raises(pkdp.ArgumentError, match="weighted"):
+        release.crosstab("region", "sex", weights={"sex": weights}, suppressed="<3")
+    with pytest.raises(pkdp.ArgumentError, match="at most"):
+        release.crosstab("region", "sex", weights={"sex": weights | {"f": 1e308}})
 
 
 def test_a_column_of_the_data_is_no_weight(release) -> None:

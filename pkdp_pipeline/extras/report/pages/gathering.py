@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 MAX_CELLS = 40
-"""So many cells of a series are shown, those that are published most often."""
+"""So many cells of a series are shown, those that are published most often, and of these the largest."""
 
 MAX_PERIODS = 400
 """So many periods of a series are shown, the latest ones."""
@@ -79,8 +79,11 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
     contexts = [release.certificate.context for release in releases.values()]
     declared = all(context is not None and context.cells == "declared" for context in contexts)
     ordered = _in_order(list(rows_of_periods.values()), declared=declared)
-    # Of cells that are published equally often, those that come first.
-    kept = set(sorted(ordered, key=lambda cell: -times_published[cell])[:MAX_CELLS])
+    added_up = Counter[Cell]()
+    for rows in rows_of_periods.values():
+        added_up.update({cell: count for cell, (count, *_) in rows.items() if count is not None})
+    # Of cells that are published equally often, the largest; of these, those that come first.
+    kept = set(sorted(ordered, key=lambda cell: (-times_published[cell], -added_up[cell]))[:MAX_CELLS])
     cells = [cell for cell in ordered if cell in kept]
     number = next((value_columns(release.certificate.mechanism)[0] for release in releases.values()), "count")
     return Series(

@@ -13,7 +13,7 @@ from pkdp_pipeline.extras.report.content import EVERYTHING
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.ledger.words import number_of
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import noised_below
+from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import PYTHON, Speech, capital, listed, rounded_up
 from pkdp_pipeline.releases.printed import SUPPRESSED, withheld
@@ -302,9 +302,12 @@ def exact_note(release: ReleaseView, report: Report) -> str:
     return f"Counts of at least {release.k} are {how}; smaller ones, with ≈ before them, have noise: {within}."
 
 
-def is_exact(marks: Sequence[bool | None] | None, place: int) -> bool:
-    """Return whether the count at a place is exact, given the marks where small ones are noised."""
-    return marks is None or bool(marks[place])
+def is_exact(marks: Sequence[bool | None] | None, place: int, mechanism: Mechanism | None = None) -> bool:
+    """Return whether the count at a place has no noise, given the marks where only small ones have.
+
+    Without `mechanism` only those are told apart that are beside exact ones.
+    """
+    return (mechanism is None or mechanism.noise is None) if marks is None else bool(marks[place])
 
 
 def margin(release: ReleaseView) -> int:

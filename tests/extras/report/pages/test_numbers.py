@@ -14,6 +14,7 @@ from pages import REPORTS
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.content import ReleaseView, Report, Series
+from pkdp_pipeline.extras.report.pages.forms import to_html
 from pkdp_pipeline.extras.report.pages.numbers import UNSEEN, Number, bound_of_two, numbers_of
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.releases.derived import expected_error
@@ -138,6 +139,16 @@ def test_the_first_screen_has_the_largest_cells_and_the_latest_periods():
     (release, report) = report_of(pkdp.Histogram(k=20), cells)
     alone = numbers_of(release, report)
     assert (alone.series, alone.more_cells, alone.more_periods, alone.panels) == (None, 11, 0, ())
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_every_noised_number_of_the_page_is_marked(marks):
+    mechanism = BELOW if marks else pkdp.Histogram(noise=NOISE)
+    cells = {f"{cell:02}": 8001 + cell for cell in range(40)} | {f"{cell}": 7 for cell in range(40, 42)}
+    text = to_html(report_of(mechanism, cells, cells, marks=marks)[1]).replace("\xa0", " ").replace("&nbsp;", " ")
+    assert len(re.findall("<td[^>]*>≈ 7</td>", text)) >= 2 * 3
+    assert len(re.findall("<td[^>]*>7</td>", text)) == 0
+    assert bool(re.findall("<td[^>]*>8,001</td>", text)) == marks
 
 
 def strokes(outline: str) -> int:

@@ -72,6 +72,8 @@ def test_of_many_cells_those_published_most_often_are_shown_in_the_order_of_thei
     series = series_of("name", releases, more_periods=7)
     assert (series.cells, series.counts) == (("a", "c"), ((20, 25), (21, 30)))
     assert (series.more_cells, series.more_periods) == (2, 7)
+    often = release({"a": 20, "b": 90, "c": 25, "d": 91})
+    assert series_of("name", {"1": often, "2": often}).cells == ("b", "d")
 
 
 def test_cells_of_several_columns_and_of_other_kinds_on_other_days():

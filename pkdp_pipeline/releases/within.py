@@ -125,7 +125,7 @@ def _tightened(least: list[int], most: list[int], equations: Sequence[tuple[list
             solved = linprog(objective, A_eq=rows, b_eq=rests, bounds=limits, method="highs")
             if solved.status == _INFEASIBLE:
                 return False
-            if solved.status == 0:  # a solver that gives up narrows nothing
+            if solved.status == 0 and solved.fun is not None:  # a solver that gives up narrows nothing
                 side[cell] = sign * math.ceil(solved.fun - _SOLVER_ERROR)
     return True
 

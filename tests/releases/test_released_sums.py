@@ -202,6 +202,10 @@ def test_a_mean_is_of_the_same_people():
         VISITS.pkdp.histogram("clinic", **counts).mean(sums)
     with pytest.raises(ArgumentError, match="release"):
         sums.mean(VISITS)
+    # Of which row comes first no certificate tells, and so in which cell people are.
+    first = VISITS.pkdp.histogram("clinic", one_cell="first", order_by="visits", **counts)
+    with pytest.raises(ArgumentError, match='one_cell="first"'):
+        asked(one_cell="first", order_by="share").mean(first)
 
 
 def test_an_explanation_of_a_sum():

@@ -58,6 +58,14 @@ def test_each_person_adds_the_sum_of_her_rows_within_the_bounds():
 
 
 @pytest.mark.usefixtures("exact")
+def test_a_level_of_the_index_is_summed_as_a_column_is():
+    levels = VISITS.set_index(["visits", "patient"])
+    assert asked(frame=levels).table.equals(asked().table)
+    with pytest.raises(ArgumentError, match="a column and a level"):
+        asked(frame=levels.assign(visits=1))
+
+
+@pytest.mark.usefixtures("exact")
 def test_a_cell_found_in_the_data_has_somebody_in_it():
     found = asked(domain=None, release_threshold=0)
     assert found.table.to_dict("list") == {"clinic": ["a", "b", "c"], "sum": [7, 4, 0]}

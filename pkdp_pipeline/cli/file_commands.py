@@ -268,8 +268,9 @@ def _typed(whole: WholeFile, keys: Mapping[str, Any], groups: Mapping[str, Bins]
     from pkdp_pipeline.jobs.sources.csv_forms import likely_kind
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
-    types, kinds = keys.get("types", {}), {summed: "number"} if summed in whole.columns else {}
-    if whole.table.format == "parquet" or not (groups | kinds).keys() - types.keys():
+    types = keys.get("types", {})
+    kinds = {summed: "number"} if summed is not None and summed in whole.columns else {}
+    if whole.table.format == "parquet" or not (groups.keys() | kinds.keys()) - types.keys():
         return whole
     texts, form = whole.first_texts() if groups else {}, keys.get("date_format")
     kinds |= {name: kind_of_groups(entry, likely_kind(texts.get(name, []), form)[0]) for name, entry in groups.items()}

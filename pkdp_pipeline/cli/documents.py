@@ -34,8 +34,8 @@ def print_document(document: dict[str, Any]) -> None:
 
 
 _NONE: Mapping[str, str] = MappingProxyType({})
-_RESULTS = ("epsilon", "delta")
-"""Options of these names say what is asked for, messages what is reached."""
+_RESULTS = ("epsilon", "delta", "column")
+"""Options of these names say what is asked for, messages what is reached, or which of all columns is wrong."""
 
 
 def option_names(command: Callable[..., None]) -> dict[str, str]:

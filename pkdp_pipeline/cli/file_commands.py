@@ -191,7 +191,7 @@ def _publish(
         raise ArgumentError("--out must be another file that ends in .parquet, in a folder that exists.")
     options = dict(question_options)
     by = options.pop("by", None)
-    whole = _typed(WholeFile.of(file, **keys), keys, named(by or ())[1])
+    whole = _typed(WholeFile.of(file, **keys), keys, named(by or ())[1], options.get("column"))
     if "domain" in options and isinstance(by[0], str):
         options["domain"] = typed_cells("--cell", by[0], whole.columns.get(by[0], "text"), options["domain"])
     # Totals of groups are asked for by their columns alone.
@@ -263,16 +263,17 @@ def kind_of_groups(groups: Bins, likely: str) -> str:
     return likely if likely == others else usual
 
 
-def _typed(whole: WholeFile, keys: Mapping[str, Any], groups: Mapping[str, Bins]) -> WholeFile:
-    """Return a CSV file in which grouped columns are read as numbers or dates, unless options say how."""
+def _typed(whole: WholeFile, keys: Mapping[str, Any], groups: Mapping[str, Bins], summed: str | None) -> WholeFile:
+    """Return a CSV file in which summed and grouped columns are numbers or dates, unless options say what they are."""
     from pkdp_pipeline.jobs.sources.csv_forms import likely_kind
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 
     types = keys.get("types", {})
-    if whole.table.format == "parquet" or not groups.keys() - types.keys():
+    kinds = {summed: "number"} if summed is not None and summed in whole.columns else {}
+    if whole.table.format == "parquet" or not (groups.keys() | kinds.keys()) - types.keys():
         return whole
-    texts, form = whole.first_texts(), keys.get("date_format")
-    kinds = {name: kind_of_groups(entry, likely_kind(texts.get(name, []), form)[0]) for name, entry in groups.items()}
+    texts, form = whole.first_texts() if groups else {}, keys.get("date_format")
+    kinds |= {name: kind_of_groups(entry, likely_kind(texts.get(name, []), form)[0]) for name, entry in groups.items()}
     return WholeFile.of(Path(*whole.table.files), **{**keys, "types": kinds | types})
 
 

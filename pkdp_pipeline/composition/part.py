@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
@@ -89,6 +90,10 @@ class Part:
 
 
 _WHICH = "which cell she is in once that is known", "which cell a person is in once it is known that she is there"
+_ADDS = (
+    "what she adds, and to which cells, once that is known",
+    "what a person adds, and to which cells, once it is known that she is there",
+)
 
 
 def what_is_hidden(parts: Sequence[Part], where: str, last: Clause | None = None) -> Protection:
@@ -110,14 +115,14 @@ def in_words(
     if not has_cells(parts):
         return Protection(counted, last=last)
     if parts[0].aim == "presence":
-        return Protection(included, _WHICH, last=last)
+        return Protection(included, _ADDS if has_cells(parts, Sum) else _WHICH, last=last)
     hides, shown = cell
     return Protection(both, last=last) if hides_presence(parts) else Protection(hides, (shown, shown), last=last)
 
 
-def has_cells(parts: Iterable[Part]) -> bool:
+def has_cells(parts: Iterable[Part], kinds: Any = Histogram | Sum) -> bool:
     """Return whether any of the parts has cells, at any depth: of counts nothing tells a cell."""
-    return any(isinstance(part.mechanism, Histogram | Sum) or has_cells(part.inside) for part in parts)
+    return any(isinstance(part.mechanism, kinds) or has_cells(part.inside, kinds) for part in parts)
 
 
 def hides_presence(parts: Sequence[Part]) -> bool:

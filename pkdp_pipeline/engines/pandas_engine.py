@@ -89,7 +89,8 @@ class PandasEngine:
 def _with_levels(frame: pd.DataFrame, question: Selection) -> pd.DataFrame:
     """Return a frame in which the index levels that a question names are columns, and intervals are their text."""
     where = question.where.columns if isinstance(question.where, Predicate) else ()
-    frame = _with_columns(frame, (*question.unit, *question.by, *question.order_by, *where))
+    summed = filter(None, [question.summed])
+    frame = _with_columns(frame, (*question.unit, *question.by, *question.order_by, *where, *summed))
     texts = {name: _as_text(frame[name]) for name in question.by if holds_intervals(frame, name)}
     return frame.assign(**texts) if texts else frame
 

@@ -26,7 +26,8 @@ def not_whole(name: str, kind: object) -> ArgumentError:
     """Return what to say of a summed column that holds no whole numbers, by its type."""
     return ArgumentError(
         f"summed column {name!r} has type {kind}, and whole numbers alone are summed: convert it, in pandas for "
-        'example with .astype("Int64"), in SQL with CAST(… AS BIGINT). Of amounts with decimals sum the smallest unit.'
+        'example with .astype("Int64"), in SQL with CAST(… AS BIGINT); of a CSV file, declare '
+        f'types = {{ {name} = "number" }} in source. Of amounts with decimals sum the smallest unit.'
     )
 
 

@@ -41,6 +41,11 @@ def check_same(sums: ReleaseCertificate, counts: ReleaseCertificate) -> None:
             "mean needs a count of the people who are summed: publish both with the same unit, rows, rules, period and "
             "ledger."
         )
+    if first.one_cell == "first":
+        raise ArgumentError(
+            'mean with one_cell="first": no certificate says by what rows are ordered, so that people may be in other '
+            'cells of the count. Publish both with one_cell="hash" or "most_frequent".'
+        )
 
 
 def means(sums: pd.DataFrame, mechanism: Sum, counts: pd.DataFrame, counting: Mechanism) -> pd.DataFrame:

@@ -227,7 +227,7 @@ class Release(Derivations):
         """
         by = key_columns(name for name, _ in self.sealed.cells.columns)
         if by or isinstance(self.certificate.mechanism, Histogram):
-            raise ArgumentError("value is of a count; a histogram's counts are in table.")
+            raise ArgumentError("value is of one number; those of cells are in table.")
         ((value, *_),) = self.sealed.rows
         return None if value is None else int(value)
 

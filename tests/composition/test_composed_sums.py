@@ -63,6 +63,12 @@ def test_a_move_between_two_sums_changes_both():
     assert compose([single, single], OncePerUnit()).worst_case.parameters[0] >= 2.0
 
 
+def test_a_total_of_sums_says_that_it_does_not_hide_what_is_added():
+    for parts in ([VISITS, COUNTS], [compose([VISITS, VISITS]), COUNTS]):
+        assert "not protect what she adds, and to which cells, once" in compose(parts, SamePeople()).sentence()
+    assert "adds" not in compose([COUNTS, COUNTS], SamePeople()).sentence()
+
+
 def test_what_a_record_changes_by_one_is_not_said_of_sums():
     with pytest.raises(NoEvidenceError, match="counts and histograms by their noise"):
         compose([VISITS, COUNTS], BoundedSensitivity(2))

@@ -58,6 +58,14 @@ def test_each_person_adds_the_sum_of_her_rows_within_the_bounds():
 
 
 @pytest.mark.usefixtures("exact")
+def test_a_level_of_the_index_is_summed_as_a_column_is():
+    levels = VISITS.set_index(["visits", "patient"])
+    assert asked(frame=levels).table.equals(asked().table)
+    with pytest.raises(ArgumentError, match="a column and a level"):
+        asked(frame=levels.assign(visits=1))
+
+
+@pytest.mark.usefixtures("exact")
 def test_a_cell_found_in_the_data_has_somebody_in_it():
     found = asked(domain=None, release_threshold=0)
     assert found.table.to_dict("list") == {"clinic": ["a", "b", "c"], "sum": [7, 4, 0]}
@@ -202,6 +210,10 @@ def test_a_mean_is_of_the_same_people():
         VISITS.pkdp.histogram("clinic", **counts).mean(sums)
     with pytest.raises(ArgumentError, match="release"):
         sums.mean(VISITS)
+    # Of which row comes first no certificate tells, and so in which cell people are.
+    first = VISITS.pkdp.histogram("clinic", one_cell="first", order_by="visits", **counts)
+    with pytest.raises(ArgumentError, match='one_cell="first"'):
+        asked(one_cell="first", order_by="share").mean(first)
 
 
 def test_an_explanation_of_a_sum():

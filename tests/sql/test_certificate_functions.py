@@ -114,6 +114,7 @@ def test_where_nothing_is_certified_nothing_is_promised(con):
             "pkdp_delta('histogramm', k := 20, p_max := 0.1, epsilon := 1)",
             "mechanism must be one of 'count', 'histogram'",
         ),
+        ("pkdp_epsilon('sum', noise := 1.0, delta := 1e-6)", "mechanism must be one of 'count', 'histogram', got"),
         ("pkdp_delta(NULL, k := 20, p_max := 0.1, epsilon := 1)", "mechanism must be one of"),
         ("pkdp_delta('histogram', k := 20, p_max := 1.5, epsilon := 1)", "p_max must be a probability"),
         ("pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := -1)", "epsilon"),

@@ -55,7 +55,7 @@ def permitted(
     if spec.k is None and not total and not (spec.noise is not None and alone):
         spec = spec.model_copy(update={"k": table.policy.k})
     decided = {
-        "protects": spec.protects if by is None else table.policy.protects,
+        "protects": spec.protects if spec.count else table.policy.protects,
         "undeclared": None if domain is None else "absent",
     }
     request = spec.model_copy(update=decided)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from analyst import count, database, policy, rows
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.releases import public_table
@@ -45,6 +46,14 @@ def test_a_sum_is_answered_with_the_policys_bounds(gate):
         fetched = own.sql("FROM pkdp_sum('events', 'age', by := 'country', noise := 0.5)")
         assert fetched.columns == ["country", "sum"]
         assert fetched.fetchall() == list(expected.items())
+
+
+def test_a_sum_of_everybody_protects_what_the_policy_says(tmp_path: Path):
+    known = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total("the number of people"))
+    allowed = sums_allowed(protects="value", sums={"age": [-3, 3]}) | {"attacker": known}
+    with Gate(database(tmp_path), policy=allowed) as gate:
+        certificate = gate.ask({name: SUM[name] for name in ("table", "sum", "noise")}).certificate
+    assert (certificate.protects, certificate.worst_case.parameters) == ("value", (1.0, 0.0))
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,12 @@ def histogram(
     domain : list, or dict of column → list, optional
         The public cells, published in this order, empty ones as suppressed. For several columns a list of tuples, or a
         dict whose combinations are the cells; columns of `bins` may be left out of it, they have all groups from the
-        first edge on. None: only cells that reach `k` appear, and no trace of the others.
+        first edge on. None: only cells that reach `k`, or `release_threshold`, appear, and no trace of the others.
     protects : {"presence", "value"}, default "presence"
-        ``"value"`` for a count: publish the exact number of all people as a total, against an attacker whose `leakage`
-        says that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
-        against such an attacker and protect the value too.
+        Whether a person is there, or which cell she is in, and of a sum what she adds. ``"value"`` for a count: publish
+        the exact number of all people as a total, against an attacker whose `leakage` says that it is known. It hides
+        nothing about who is there, and takes nothing from histograms that are certified against such an attacker and
+        protect the value too.
     where : boolean Series, str or callable, optional
         Which rows count; see `count`.
     missing_unit : {"error", "drop"}, default "error"
@@ -180,9 +181,10 @@ def count(
     k_complement : int, optional
         See `Count`. The number of people in the frame is taken as public.
     protects : {"presence", "value"}, default "presence"
-        ``"value"`` for a count: publish the exact number of all people as a total, against an attacker whose `leakage`
-        says that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
-        against such an attacker and protect the value too.
+        Whether a person is there, or which cell she is in, and of a sum what she adds. ``"value"`` for a count: publish
+        the exact number of all people as a total, against an attacker whose `leakage` says that it is known. It hides
+        nothing about who is there, and takes nothing from histograms that are certified against such an attacker and
+        protect the value too.
     missing_unit : {"error", "drop"}, default "error"
         The treatment of rows whose unit is missing.
     units : {"checked", "exact"}, default "checked"

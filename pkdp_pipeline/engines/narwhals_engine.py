@@ -125,7 +125,7 @@ class Source:
         Raises `ArgumentError` if the frame does not have a column, or not under a type that can be counted.
         """
         named = {"u": ("unit", question.unit), "b": ("by", question.by), "o": ("order_by", question.order_by)}
-        for argument, names in (*named.values(), ("sum", _summed(question))):
+        for argument, names in (*named.values(), ("sum", question.summed_columns)):
             check_columns(argument, names, list(self.schema))
         in_memory = self._lazy.implementation.is_polars() or self._lazy.implementation.is_pyarrow()
         columns = {
@@ -139,7 +139,7 @@ class Source:
             # A column that says nothing of what it would hold has no group.
             if name in question.bins and name not in self._empty:
                 columns[short] = grouped(question.bins[name], columns[short], self._lazy, self.schema)
-        for name in _summed(question):
+        for name in question.summed_columns:
             if name not in self._empty:
                 columns["v"] = whole_number(name, self.schema[name], in_arrow=self._lazy.implementation.is_pyarrow())
         return columns
@@ -173,10 +173,6 @@ class Source:
         if not columns:
             return guarded(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
         return guarded(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
-
-
-def _summed(question: Selection) -> tuple[str, ...]:
-    return () if question.summed is None else (question.summed,)
 
 
 def guarded(question: Callable[[], Answer]) -> Answer:
@@ -245,7 +241,7 @@ class ArrowEngine(NarwhalsEngine):
     def _source(self, frame: Any, question: Selection) -> Source:
         _check_names(frame, question)
         where = question.where.columns if isinstance(question.where, Predicate) else ()
-        own = (*question.unit, *question.by, *question.order_by, *_summed(question), *where)
+        own = (*question.unit, *question.by, *question.order_by, *question.summed_columns, *where)
         names = dict.fromkeys((*own, *unread(frame)))
         return Source(guarded(partial(plain_table, frame, names)), empty=untyped(frame))
 
@@ -266,6 +262,6 @@ def _check_names(table: Any, question: Selection) -> None:
         return
     for argument in ("unit", "by", "order_by"):
         check_columns(argument, getattr(question, argument), names)
-    check_columns("sum", _summed(question), names)
+    check_columns("sum", question.summed_columns, names)
     twice = next(name for name in names if names.count(name) > 1)
     raise ArgumentError(f"the table has column {twice!r} more than once; rename one, or drop it.")

@@ -36,7 +36,7 @@ class PandasEngine:
     def cells(self, frame: pd.DataFrame, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         frame = _with_levels(frame, question)
-        summed = () if question.summed is None else (question.summed,)
+        summed = question.summed_columns
         for argument in ("unit", "by", "order_by"):
             check_columns(argument, getattr(question, argument), list(frame.columns))
         check_columns("sum", summed, list(frame.columns))
@@ -89,8 +89,8 @@ class PandasEngine:
 def _with_levels(frame: pd.DataFrame, question: Selection) -> pd.DataFrame:
     """Return a frame in which the index levels that a question names are columns, and intervals are their text."""
     where = question.where.columns if isinstance(question.where, Predicate) else ()
-    summed = filter(None, [question.summed])
-    frame = _with_columns(frame, (*question.unit, *question.by, *question.order_by, *where, *summed))
+    own = (*question.unit, *question.by, *question.order_by, *question.summed_columns)
+    frame = _with_columns(frame, (*own, *where))
     texts = {name: _as_text(frame[name]) for name in question.by if holds_intervals(frame, name)}
     return frame.assign(**texts) if texts else frame
 

@@ -336,7 +336,7 @@ class Question(Selection):
         return Context(
             **same,
             where=self._opaque if self.has_opaque_where else self.predicate,
-            summed=None if not self.bounds else () if self.summed is None else (self.summed,),
+            summed=self.summed_columns if self.bounds else None,
             undeclared=None if self.domain is None else self.undeclared,
             cells=None if not self.by else "found" if self.domain is None else "declared",
             period=None if dataset is None else self.period,

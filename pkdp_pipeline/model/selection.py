@@ -72,6 +72,11 @@ class Selection:
             object.__setattr__(self, "where", from_query(self.where))
 
     @property
+    def summed_columns(self) -> tuple[str, ...]:
+        """The column that is summed; none where rows are, or units are counted."""
+        return () if self.summed is None else (self.summed,)
+
+    @property
     def counts_in_one_cell(self) -> bool:
         """Whether units are counted, each of whom should have one cell."""
         return self.one_cell == "error" and self.cells_per_unit == 1 and self.bounds is None

@@ -65,9 +65,9 @@ def means(sums: pd.DataFrame, mechanism: Sum, counts: pd.DataFrame, counting: Me
             continue
         # Two noises each stay within their bound in 97.5 % of cases, so both do in 95 %.
         share = _MISSED if sure or noise is None else _MISSED / 2
-        far = noise_within(cell_noise(mechanism), share)
-        near = 0 if sure else noise_within(noise, share)
-        rows.append(_mean(int(total), far, int(count), near, mechanism.bounds))
+        sum_bound = noise_within(cell_noise(mechanism), share)
+        count_bound = 0 if sure else noise_within(noise, share)
+        rows.append(_mean(int(total), sum_bound, int(count), count_bound, mechanism.bounds))
     frame = sums[columns].copy()
     for place, name in enumerate(("mean", "low", "high")):
         frame[name] = pd.array([row[place] for row in rows], dtype="Float64")
@@ -80,14 +80,14 @@ def _cells(table: pd.DataFrame, columns: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def _mean(
-    total: int, far: int, count: int, near: int, bounds: tuple[int, int]
+    total: int, sum_bound: int, count: int, count_bound: int, bounds: tuple[int, int]
 ) -> tuple[float | None, float | None, float | None]:
     """Return an estimate, and an interval for the mean of at least one person, each of whom adds within the bounds."""
-    if count + near < 1:
+    if count + count_bound < 1:
         return None, None, None
-    people = (max(1, count - near), count + near)
+    people = (max(1, count - count_bound), count + count_bound)
     least, most = (Fraction(bound) for bound in bounds)
-    low = min(max(min(Fraction(total - far, number) for number in people), least), most)
-    high = max(min(max(Fraction(total + far, number) for number in people), most), least)
+    low = min(max(min(Fraction(total - sum_bound, number) for number in people), least), most)
+    high = max(min(max(Fraction(total + sum_bound, number) for number in people), most), least)
     mean = None if count < 1 else float(min(max(Fraction(total, count), low), high))
     return mean, float_below(low), float_above(high)

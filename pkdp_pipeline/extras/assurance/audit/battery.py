@@ -139,7 +139,7 @@ def _several_cells() -> tuple[Case, ...]:
 def _sums() -> tuple[Case, ...]:
     """Return cases of sums: one of everybody's cells shifted, others' sums below and above a threshold."""
     plain = Sum((0, 4), GeometricNoise(1.2))
-    found = replace(plain, release_threshold=14).of_found_cells()
+    of_found_cells = replace(plain, release_threshold=14).of_found_cells()
     shared: dict[str, Any] = {"layout": replace(_BESIDE, **of_sums(plain)), "epsilons": (0.5, 1.2)}
     between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),))
     value: dict[str, Any] = {**shared, "trials": (between,), "epsilons": (1.2,), "protects": "value"}
@@ -148,7 +148,7 @@ def _sums() -> tuple[Case, ...]:
     return (
         _case("sum", plain, others=(3,), options=_DECLARED, **shared),
         _case("sum, a bound below 0", below, others=(3,), options=_DECLARED, **negative),
-        _case("sum, cells found", found, others=(0, 9), **shared),
+        _case("sum, cells found", of_found_cells, others=(0, 9), **shared),
         _case("sum, value", plain, options=_DECLARED, **value),
     )
 

@@ -19,19 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pkdp_pipeline.engines.codes import answered
-from pkdp_pipeline.engines.draws import cell_number, drawn_statement, unit_number
 from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, Doubts, Tally, Units, not_counted, numbered
 from pkdp_pipeline.engines.statements import (
     BITS,
     HALF,
+    cell_number,
     doubtful,
+    drawn_statement,
     hits_statement,
     homes_statement,
     missing,
+    sums_statement,
     tally_statement,
+    unit_number,
     units_statement,
 )
-from pkdp_pipeline.engines.sums import sums_statement
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.model.selection import Selection
 

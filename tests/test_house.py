@@ -435,7 +435,7 @@ def test_names_say_what_they_hold():
 #: Rooms and modules that write sentences. What is said is passed between them as values, and rendered last.
 SAYING = (
     *("certificates", "cli", "composition", "extras/assurance/verification", "extras/plan", "extras/report"),
-    *("extras/start", "jobs/dry_run.py", "jobs/summary.py"),
+    *("extras/start", "jobs/dry_run.py", "jobs/outputs/__init__.py"),
     *("ledger/account.py", "ledger/history.py", "ledger/overlap_cases.py", "ledger/totals.py", "ledger/words.py"),
     *("model/context.py", "model/evidence.py", "model/leakage.py", "model/wording.py", "releases", "theorems"),
 )
@@ -535,7 +535,7 @@ READS = {
         "<module>": "what others write",
         "with_arguments": "names of arguments in messages become those of a command's options",
     },
-    "releases/calls.py": {"of_its_frame": "a signature"},
+    "releases/calls.py": {"_callers_level": "names of modules", "of_its_frame": "a signature"},
     "releases/complaints.py": {
         "_choice": "what pydantic says",
         "_complaint": "places in a file",
@@ -543,7 +543,6 @@ READS = {
         "_message": "what pydantic says",
         "_spelled": "numbers",
     },
-    "releases/frames.py": {"_callers_level": "names of modules"},
     "releases/options.py": {"_table_of": "the first line of a docstring"},
 }
 
@@ -631,7 +630,6 @@ def test_engines_know_nothing_about_privacy():
                 "model.bins",
                 "model.comparisons",
                 "model.keys",
-                "model.like",
                 "model.predicate",
                 "model.question",
                 "model.selection",
@@ -648,6 +646,7 @@ def test_there_is_one_way_out():
     assert {inside(path) for path in counting} == {
         "engines/__init__.py",
         "engines/narwhals_engine.py",
+        "engines/question.py",
         "releases/public_table.py",
     }
     assert importers("pkdp_pipeline.releases.public_table") == {"releases/publish.py"}

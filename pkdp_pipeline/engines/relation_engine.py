@@ -18,8 +18,16 @@ from pkdp_pipeline.engines.statements import whole_number_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
-from pkdp_pipeline.model.like import like_regex
-from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
+from pkdp_pipeline.model.predicate import (
+    Column,
+    Condition,
+    Conjunction,
+    Constant,
+    Part,
+    Predicate,
+    check_columns,
+    like_regex,
+)
 from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:

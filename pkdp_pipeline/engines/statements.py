@@ -1,4 +1,4 @@
-"""Statements after ``WITH pkdp_rows AS (…)``: SQL for DuckDB of counts, of cells that are drawn, and of sums; see `rows`.
+"""Statements after ``WITH pkdp_rows AS (…)``: SQL for DuckDB of counts, drawn cells and sums; see `engines.rows`.
 
 How a person's cells are drawn is one public rule, fixed before the data, that every engine computes alike.
 All are numbers below the prime p = 2^31 - 1. A value is the first four bytes of the MD5 of its text, the first counting

@@ -20,8 +20,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
-from pkdp_pipeline.jobs.margins import with_margins
-from pkdp_pipeline.jobs.release_tables import ReleaseTable
+from pkdp_pipeline.jobs.release_tables import ReleaseTable, with_margins
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
 from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable

@@ -1,4 +1,7 @@
-"""Records: what becomes of one day, which is returned, recorded and appended as lineage; and private copies of rows."""
+"""Records: what becomes of one day, which is returned, recorded and appended as lineage; and private copies of rows.
+
+Around a job's periods plugins take steps, such as a report or an event of lineage.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import platform
 import re
 import stat
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from importlib import metadata
@@ -21,11 +24,12 @@ from pkdp_pipeline.clock import instant, now
 from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.files import PERIOD, make_folder, write_atomically
+from pkdp_pipeline.jobs.outputs.files import PERIOD, is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.plugins import hooks, load
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -258,3 +262,91 @@ def forget_rows(job: Job) -> None:
 def _stem(job: Job) -> str:
     """Return how the job's copies begin: several jobs may keep theirs in one folder."""
     return f"{job.name}." if job.name else ""
+
+
+class PeriodStep:
+    """A step of a plugin; all its methods do nothing until they are overridden.
+
+    An error that one raises, if it is a `PkdpError`, ends the run with its words; what is published stays published.
+    """
+
+    def check(self, job: Job) -> None:
+        """Refuse what cannot work, before anything is opened, charged or written."""
+
+    def began(self, result: JobResult) -> None:
+        """Take note that the run of a period has begun."""
+
+    def published(self, result: JobResult, *, alone: bool) -> None:
+        """Do what follows once a period's releases are published and written.
+
+        `alone`: False in the run of several periods, after which `all_published` is called.
+        """
+
+    def ended(self, result: JobResult) -> None:
+        """Take note that the run of a period has ended, well or with ``result.error``; its record is written."""
+
+    def all_published(self, job: Job) -> Path | None:
+        """Do what follows after several periods, and return the report where one was written."""
+        return None
+
+
+def steps_of(job: Job) -> tuple[PeriodStep, ...]:
+    """Return the steps of plugins that a job asks for: those of options that it sets, and those for every job.
+
+    Raises `ConfigError` if one cannot be loaded.
+    """
+    places = (place for option, place in hooks("after_period") if option == "*" or _is_set(job, option))
+    return tuple(load(place)() for place in places)
+
+
+def _is_set(job: Job, option: str) -> bool:
+    value: object = job
+    for name in option.split("."):
+        value = getattr(value, name, None)
+    return value is not None and value is not False
+
+
+@contextmanager
+def recorded(result: JobResult, steps: Sequence[PeriodStep]) -> Iterator[None]:
+    """Record how what is done inside ends, and tell the steps; a job without ``[records]`` writes nothing.
+
+    Raises `ConfigError` if what went well cannot be recorded. An error from inside is passed on, recorded or not.
+    """
+    for step in steps:
+        step.began(result)
+    try:
+        yield
+    except BaseException as error:
+        result.ended, result.error = now(), error
+        with suppress(PkdpError):
+            _write(result, steps)
+        raise
+    result.ended = now()
+    try:
+        _write(result, steps)
+    except PkdpError as error:
+        raise type(error)(
+            f"{error} The releases themselves are published, charged once, and written: only the record is missing."
+        ) from error
+
+
+def _write(result: JobResult, steps: Sequence[PeriodStep]) -> None:
+    result.write()
+    for step in steps:
+        step.ended(result)
+
+
+def check_records(job: Job, steps: Sequence[PeriodStep]) -> None:
+    """Refuse what would keep a run from being recorded, before anything is charged; nothing is written.
+
+    Raises `ConfigError` if private places are inside the public one, records or lineage cannot be written, or what a
+    step needs is not installed.
+    """
+    if wrong := job.misplaced():  # a folder may have become a link since the file was read
+        raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
+    for key in ("directory", "lineage"):
+        place = getattr(job.records, key, None)
+        if place is not None and not is_writable(Path(place), folder=key == "directory"):
+            raise ConfigError(f"records.{key} {place!r} cannot be written: choose another, or check its permissions.")
+    for step in steps:
+        step.check(job)

@@ -12,16 +12,22 @@ from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
-from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
+from pkdp_pipeline.jobs.dry_run import check_folder, check_ledger, check_together, in_job_words, own, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, open_source
-from pkdp_pipeline.jobs.outputs import check_outputs, write_for_offices, write_outputs
+from pkdp_pipeline.jobs.outputs import check_outputs, summarise, write_for_offices, write_outputs
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.records import JobRelease, JobResult, forget_rows, keep_rows
+from pkdp_pipeline.jobs.records import (
+    JobRelease,
+    JobResult,
+    PeriodStep,
+    check_records,
+    forget_rows,
+    keep_rows,
+    recorded,
+    steps_of,
+)
 from pkdp_pipeline.jobs.sources import Source
-from pkdp_pipeline.jobs.steps import PeriodStep, check_records, recorded, steps_of
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.jobs.summary import summarise
-from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
 from pkdp_pipeline.ledger.totals import Together

@@ -83,7 +83,7 @@ class SourceTable(Table):
 class FileSourceTable(SourceTable):
     """Files: a path, a pattern such as ``data/*.parquet``, or a list of them."""
 
-    reader: ClassVar[str] = "pkdp_pipeline.jobs.sources.opening:open_files"
+    reader: ClassVar[str] = "pkdp_pipeline.jobs.sources.files:open_files"
 
     files: Names = Field(
         description="A file, a pattern such as data/*.parquet, or a list of them, relative to the job file; with "

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from pkdp_pipeline.clock import instant, midnight
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.outputs.files import FORMATS, make_folder
-from pkdp_pipeline.jobs.steps import PeriodStep
+from pkdp_pipeline.jobs.records import PeriodStep
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import INSTALLED
 

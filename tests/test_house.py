@@ -469,6 +469,12 @@ READS = {
         "pasted": "the lines of a file",
     },
     "composition/part.py": {"_overlapping": "periods, as users name them"},
+    "jobs/dry_run.py": {
+        "<module>": "the hash that a summary ends with",
+        "_summaries": "the lines of a file",
+        "certificates_of": "names of files",
+        "check_folder": "names of files",
+    },
     "extras/assurance/verification/claims.py": {
         "<module>": "names and predicates of a file",
         "_is_about_units": "what older versions wrote as caveats of a file",

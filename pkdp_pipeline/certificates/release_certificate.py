@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from pkdp_pipeline.certificates.advice import refusal
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import READERS, SCHEMA
 from pkdp_pipeline.certificates.sentences import (
@@ -26,7 +27,6 @@ from pkdp_pipeline.certificates.sentences import (
     protection,
     suppression,
 )
-from pkdp_pipeline.certificates.target import refusal
 from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number

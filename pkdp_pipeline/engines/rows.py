@@ -35,6 +35,7 @@ from pkdp_pipeline.engines.statements import (
     units_statement,
 )
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
+from pkdp_pipeline.model.predicate import like_regex
 from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -251,6 +252,14 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """Return text as a SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def matched(text: str, pattern: str) -> str:
+    """Return SQL for whether a text matches a LIKE pattern in its one spelling."""
+    # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
+    if "_" in pattern or "\\" in pattern:
+        return f"regexp_matches({text}, {literal(like_regex(pattern))})"
+    return f"{text} LIKE {literal(pattern)}"
 
 
 def cells_statement(question: Selection, *, keys: int) -> str:

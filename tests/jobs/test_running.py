@@ -336,7 +336,7 @@ def test_a_crash_between_charging_and_writing_is_repaired_by_running_again(job_f
         raise OSError("power cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr(session, "write_outputs", crash)
+        patch.setattr(session, "write_period", crash)
         with pytest.raises(OSError, match="power cut"):
             run_job(job, DAY)
     assert len(entries(job)) == 1

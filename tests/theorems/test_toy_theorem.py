@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates import target
+from pkdp_pipeline.certificates import advice
 from pkdp_pipeline.composition import several_cells
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems import Applied, Theorem, bounds_of
@@ -42,7 +42,7 @@ TOY = Theorem(
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setitem(registry._REGISTRY, "toy", TOY)
-    remembered = (bounds_of, several_cells.bounds_of, target._least)
+    remembered = (bounds_of, several_cells.bounds_of, advice._least)
     for function in remembered:
         function.cache_clear()
     yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,7 @@ __all__ = [
     "summarise",
     "write_for_offices",
     "write_outputs",
+    "write_period",
 ]
 
 Output = Callable[["Job", Callable[[TableStore], None], bool], None]
@@ -100,6 +102,14 @@ def write_for_offices(job: Job, day: date, releases: Sequence[tuple[ReleaseTable
         written.append(job.folder(day) / name)
         write_atomically(written[-1], content)
     return tuple(written)
+
+
+def write_period(result: JobResult) -> None:
+    """Write all releases of a period to all of its job's outputs, and note their files in the result."""
+    releases = [(published.asked, published.release) for published in result.releases]
+    files = write_outputs(result.job, result.day, releases)
+    result.for_offices = write_for_offices(result.job, result.day, releases)
+    result.releases = tuple(replace(published, files=files[published.asked.name]) for published in result.releases)
 
 
 def _in_databases(job: Job, work: Callable[[TableStore], None], *, writing: bool = False) -> None:

@@ -17,14 +17,12 @@ from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_forms import FORMS
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
-from pkdp_pipeline.jobs.sources.source import Kind, Needs, Source, check_unique
-from pkdp_pipeline.plugins import hook
+from pkdp_pipeline.jobs.sources.source import Kind, Needs, check_unique
 
 if TYPE_CHECKING:
     import duckdb
 
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
-
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _NO_COLUMNS: Mapping[str, Kind] = MappingProxyType({})
@@ -212,16 +210,3 @@ def _read(
 def no_parquet(path: str, how_far: str = "") -> ConfigError:
     """Return what to say of data that are no Parquet, or break off."""
     return ConfigError(f"source {path!r} cannot be read {how_far}as a Parquet file.")
-
-
-def open_files(table: FileSourceTable, needs: Needs) -> Source:
-    """Return files, open for reading; what reads them is imported now."""
-    if needs.engine != "duckdb":
-        source: Source = hook("sources", f"files:{needs.engine}")(table, needs)
-        return source
-    if table.format != "parquet":
-        from pkdp_pipeline.jobs.sources.csv_files import CsvSource
-
-        return CsvSource(table, needs.of, needs.period)
-
-    return open_parquet(table, needs)

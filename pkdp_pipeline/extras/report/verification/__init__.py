@@ -1,6 +1,6 @@
 """Verification of reports: each is made again from its content, that from its certificates, and held to a ledger.
 
-What a ledger settles: its releases, its total and its points are those of the ledger.
+A ledger settles its releases, its total and its points: they are those of the ledger.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from pkdp_pipeline.engines.statements import WHOLE, not_whole, number_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
-from pkdp_pipeline.model.predicate import Condition, Predicate, check_columns
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.predicate import Condition, Predicate
+from pkdp_pipeline.model.selection import Selection, check_columns
 
 #: What "str" means from pandas 3 on; before, it made a text of a missing value.
 _TEXT = pd.StringDtype(na_value=np.nan)
@@ -39,12 +39,12 @@ class PandasEngine:
         for argument in ("unit", "by", "order_by"):
             check_columns(argument, getattr(question, argument), list(frame.columns))
         check_columns("sum", summed, list(frame.columns))
-        read = {name: plain(frame[name]) for name in (*question.unit, *question.by, *question.order_by, *summed)}
+        read = {name: _column(frame, name) for name in (*question.unit, *question.by, *question.order_by, *summed)}
         for name in question.by:
             _check_key(read[name])
         for name in summed:
             read[name] = _whole_numbers(read[name])
-        selected = selected_rows(frame, question.where)
+        selected = None if question.where is None else selected_rows(frame, question.where)
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         columns = _units((rows[name] for name in question.unit), drawn=question.one_cell in DRAWN)
         columns |= {f"o{i}": _ranks(rows[name]) for i, name in enumerate(question.order_by)}
@@ -62,8 +62,8 @@ class PandasEngine:
         """See `Engine.tally`."""
         frame = _with_levels(frame, question)
         check_columns("unit", question.unit, list(frame.columns))
-        selected = selected_rows(frame, question.where)
-        columns = _units(plain(frame[name]) for name in question.unit)
+        selected = None if question.where is None else selected_rows(frame, question.where)
+        columns = _units(_column(frame, name) for name in question.unit)
         columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
         return tally_in_memory(_table(columns), len(question.unit))
 
@@ -71,7 +71,7 @@ class PandasEngine:
         """See `Engine.units`."""
         frame = _with_columns(frame, unit)
         check_columns("unit", unit, list(frame.columns))
-        columns = [plain(frame[name]) for name in unit]
+        columns = [_column(frame, name) for name in unit]
         for column in columns:
             _check_unit(column)
         if any(map(_holds_several_types, columns)):
@@ -83,6 +83,12 @@ class PandasEngine:
             return Units()
         rows = _units(columns) | {name: column.astype(_TEXT) for name, column in texts.items()}
         return units_in_memory(_table(rows), len(unit), Doubts(texts=tuple(texts)))
+
+
+def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a column as the values that it holds: Arrow's are not their codes."""
+    column = frame[name]
+    return plain(column) if isinstance(column.dtype, pd.ArrowDtype) else column
 
 
 def _with_levels(frame: pd.DataFrame, question: Selection) -> pd.DataFrame:

@@ -18,8 +18,8 @@ from pkdp_pipeline.engines.statements import whole_number_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
-from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
+from pkdp_pipeline.model.selection import Selection, check_columns
 
 if TYPE_CHECKING:
     import duckdb

@@ -294,7 +294,9 @@ class Job(Declarations):
             own = {"by": release.by, "sum": release.summed, "order_by": release.order_by}
             named += [(f"{key} of release {release.name!r}", columns) for key, columns in own.items()]
         declared = [(key, column) for key, columns in named for column in columns or ()]
-        compared = {column for expectation in read_expectations(self.checks) for column in expectation.columns}
+        expects = self.checks.expectations is not None or self.checks.expect
+        expectations = read_expectations(self.checks) if expects else ()
+        compared = {column for expectation in expectations for column in expectation.columns}
         compared |= set() if self.checks.fresh is None else {self.checks.fresh.column}
         predicates = (from_query(release.where) for release in self.release if release.where is not None)
         compared |= {column for predicate in predicates if predicate is not None for column in predicate.columns}

@@ -8,10 +8,9 @@ A LIKE pattern has one spelling, and tests and a regular expression that mean th
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -321,51 +320,3 @@ def _name(name: str) -> str:
     """Return a column's name as query strings spell it."""
     plain = name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
     return name if plain else "`" + name.replace("`", "``") + "`"
-
-
-_MAX_COLUMNS_LISTED = 20
-
-
-def check_columns(argument: str, names: Iterable[str], columns: Sequence[object], of: str = "the frame") -> None:
-    """Raise `ArgumentError` unless every name is one of the columns of a frame, and only one.
-
-    The message may list column names: they are part of the schema, not of the data.
-    """
-    known = [column for column in columns if isinstance(column, str)]
-    for name in names:
-        count = known.count(name)
-        if count > 1:
-            raise ArgumentError(f"{argument} names column {name!r}, which {of} has more than once; rename one.")
-        # DuckDB takes names that differ in case for one, and gives the second column another.
-        renamed = [column for column in known if not count and re.fullmatch(rf"{re.escape(name)}_\d+", column)]
-        alike = [column for column in known if column != name and column.casefold() == name.casefold()]
-        if alike and (count or renamed):
-            raise ArgumentError(
-                f"{argument} names column {name!r}, and {of} has {alike[0]!r} as well"
-                f"{f', because of which it is read as {renamed[0]!r}' if renamed else ''}: capitals and small letters "
-                "are not told apart everywhere; rename one."
-            )
-        if count:
-            continue
-        close = alike or difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"It has {columns_listed(known)}."
-        raise ArgumentError(f"{argument} names column {name!r}, which {of} does not have. {hint}")
-
-
-def columns_listed(columns: Iterable[str]) -> str:
-    """Return the first columns of a table as a message lists them."""
-    known = [*columns]
-    return (
-        ", ".join(map(repr, known[:_MAX_COLUMNS_LISTED])) + (", …" if len(known) > _MAX_COLUMNS_LISTED else "")
-        or "no columns"
-    )
-
-
-def twins(columns: Sequence[str]) -> tuple[str, str] | None:
-    """Return two columns that have one name, letter case aside; None where there are none."""
-    spellings: dict[str, str] = {}
-    for column in columns:
-        if column.casefold() in spellings:
-            return spellings[column.casefold()], column
-        spellings[column.casefold()] = column
-    return None

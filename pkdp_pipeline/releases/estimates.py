@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import positive_real
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.mechanisms import Mechanism, Sum, cell_noise, key_columns, noised_below
-from pkdp_pipeline.model.predicate import check_columns
+from pkdp_pipeline.model.selection import check_columns
 from pkdp_pipeline.releases.derived import (
     NOBODY,
     by_names,

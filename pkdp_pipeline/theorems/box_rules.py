@@ -19,6 +19,9 @@ from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyBesideKnown, 
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 
+_BOX = ("p_min", "p_max", "unknown")
+"""The attacker's fields that declare a box."""
+
 _SIDES = ("thresholding_in_box", "complement_in_box")
 """Theorem E for the people who are counted, and for those who are not."""
 
@@ -197,6 +200,7 @@ _IN_A_BOX = Theorem(
     formal=words.BEHIND_NOISE_IN_A_BOX,
     against=partial(words.thresholding_in_box, "in"),
     rests_on=("known", "p_max", "unknown"),
+    needs=_BOX,
     about=(Count, "presence"),
     rule=_behind_noise,
 )
@@ -209,6 +213,7 @@ _COUNTING = Theorem(
     formal=words.VERTICES,
     against=words.counting,
     rests_on=("unknown",),
+    needs=_BOX,
     beside_private=True,
     about=(Count, "presence"),
     rule=_exact,

@@ -49,6 +49,8 @@ class Theorem:
         Whether it is left beside leakages that are themselves differentially private.
     noised_below : bool
         Whether it holds where counts below k are noised and all others exact.
+    needs : tuple of str
+        The mechanism's and the attacker's fields without which it has nothing to say beside a threshold k.
     is_rule : bool
         Whether it adds certificates up.
     about : (mechanism class, {"presence", "value"}), optional
@@ -75,6 +77,7 @@ class Theorem:
     hides_presence_too: bool = False
     beside_private: bool = False
     noised_below: bool = False
+    needs: tuple[str, ...] = ()
     is_rule: bool = False
     about: tuple[type[Mechanism], Protects] | None = None
     rule: Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None] | None = None

@@ -298,6 +298,7 @@ RECORDS = (
         title="Theorem D: a threshold with noise after it",
         citation=_SECTION_6,
         formal=words.BEHIND_NOISE,
+        needs=("noise",),
         rule=partial(_behind_noise, "noisy_thresholding"),
     ),
     replace(
@@ -306,6 +307,7 @@ RECORDS = (
         title="Theorem D for a cell: a k-anonymous histogram with noise after its threshold",
         citation=_SECTION_6,
         formal=words.CELL_BEHIND_NOISE,
+        needs=("noise",),
         rule=partial(_behind_noise, "noisy_presence"),
     ),
     _VALUE,
@@ -316,6 +318,7 @@ RECORDS = (
         citation="docs/mathematics.md, section 6, value through absence",
         formal=None,
         averages=False,
+        needs=("noise",),
         rule=_value_behind_noise,
     ),
     _BETWEEN,

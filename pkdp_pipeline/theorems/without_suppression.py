@@ -138,6 +138,7 @@ _IN_A_CELL = Theorem(
     against=words.in_cells,
     assumes=(TOLD_ABSENT,),
     rests_on=("p_max", "unknown"),
+    needs=("p_min", "unknown"),
     told_absent=True,
     about=(Histogram, "presence"),
     rule=_in_a_cell,
@@ -151,6 +152,7 @@ _OPTIONS = Theorem(
     formal=words.OPTIONS,
     against=words.options,
     rests_on=("unknown",),
+    needs=("p_min", "unknown"),
     reveals_who=True,
     about=(Histogram, "value"),
     rule=_which_option,
@@ -350,6 +352,7 @@ def noised_below_records(count: Theorem, presence: Theorem, value: Theorem, betw
             formal=words.NOISED_BELOW if suppressed in (count, presence) else None,
             averages=suppressed.averages and suppressed is not value,
             noised_below=True,
+            needs=("noise",),
             rule=partial(_noised_below, suppressed, key, looks),
         )
         for suppressed, key, title, looks in rows

@@ -16,7 +16,8 @@ from pkdp_pipeline.jobs.dry_run import check_folder, check_ledger, check_togethe
 from pkdp_pipeline.jobs.job import Job, open_source
 from pkdp_pipeline.jobs.outputs import check_outputs, summarise, write_period
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.records import (
+from pkdp_pipeline.jobs.sources import Source
+from pkdp_pipeline.jobs.steps import (
     JobRelease,
     JobResult,
     PeriodStep,
@@ -26,7 +27,6 @@ from pkdp_pipeline.jobs.records import (
     recorded,
     steps_of,
 )
-from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal

@@ -8,9 +8,9 @@ import pandas as pd
 import pydantic
 
 from pkdp_pipeline.engines.pandas_engine import PandasEngine
-from pkdp_pipeline.jobs.records import PeriodStep
 from pkdp_pipeline.jobs.source_tables import SourceTable
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
+from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.plugins import Plugin
 
 

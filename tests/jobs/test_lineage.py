@@ -19,7 +19,7 @@ from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.extras.connect.lineage import append_event
 from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.jobs.records import check_records, recorded, steps_of
+from pkdp_pipeline.jobs.steps import check_records, recorded, steps_of
 
 DAY = date(2020, 1, 1)
 LINEAGE = '[records]\ndirectory = "runs"\nlineage = "lineage.jsonl"\nnamespace = "statistics"\n'

@@ -23,7 +23,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.jobs.records import check_records, steps_of
+from pkdp_pipeline.jobs.steps import check_records, steps_of
 
 DAY = date(2020, 1, 1)
 PEOPLE = JobRelease(asked=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))

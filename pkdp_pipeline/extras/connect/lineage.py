@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from pkdp_pipeline.clock import instant, midnight
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.outputs.files import FORMATS, make_folder
-from pkdp_pipeline.jobs.records import PeriodStep
+from pkdp_pipeline.jobs.steps import PeriodStep
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import INSTALLED
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
     from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.records import JobResult
+    from pkdp_pipeline.jobs.steps import JobResult
 
 _PRODUCER = f"urn:pkdp-pipeline:{VERSION}"
 

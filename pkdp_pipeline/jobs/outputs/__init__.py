@@ -27,8 +27,8 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.records import JobResult
     from pkdp_pipeline.jobs.release_tables import ReleaseTable
+    from pkdp_pipeline.jobs.steps import JobResult
     from pkdp_pipeline.releases.release import Release
 
 

@@ -1,6 +1,6 @@
-"""Records: what becomes of one day, which is returned, recorded and appended as lineage; and private copies of rows.
+"""Steps around a job's periods: what plugins do, and what becomes of a day: its result, its record, its kept rows.
 
-Around a job's periods plugins take steps, such as a report or an event of lineage.
+A plugin's step is for example a report, or an event of lineage.
 """
 
 from __future__ import annotations

@@ -309,7 +309,8 @@ models:
     columns: [{name: people, data_tests: [pkdp.published: {name: number_published}]}]
 """
 PACKAGED = {
-    "by_country": "SELECT * FROM {{ pkdp.histogram(ref('events'), by='country', k=20, filter=\"country <> 'it''s'\") }}",
+    "by_country": "SELECT * FROM {{ pkdp.histogram(ref('events'), by='country', k=20, "
+    " filter=\"country <> 'a''b'\") }}",
     "large": "SELECT country, count FROM {{ ref('by_country') }} WHERE count > 25",
     "leaking": "-- {{ ref('by_country') }}\nSELECT city, count(*) AS count FROM {{ ref('events') }} GROUP BY city",
     "visits": "SELECT * FROM {{ pkdp.sum(ref('events'), none, rows='count', by=['born'], bounds=[0, 5], noise=1.0, "

@@ -1,4 +1,5 @@
-{#- Generic tests. A test fails where its query returns rows; none publishes or charges. -#}
+{#- Generic tests. A test fails where its query returns rows. None publishes or charges by itself; a view that holds a
+    question publishes when it is first read. -#}
 
 {#- Every published count is at least k; of suppressed cells that a domain declares nothing is shown. With below='noise' only
     those marked exact are: where='exact' in the test's config. -#}

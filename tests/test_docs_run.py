@@ -1,6 +1,7 @@
 """Every snippet of the documentation is run, for real and from top to bottom.
 
-The convention, for a page in Markdown. A page is run in a scratch folder that holds a copy of ``examples/``.
+The convention, for a page in Markdown. A page is run in a scratch folder that holds copies of ``examples/`` and
+``sql/``.
 
 ``python``
     The blocks of a page share one namespace. A ``text`` block directly below one is what it prints.
@@ -186,7 +187,8 @@ class Runner:
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """A folder with a copy of the examples, as the current folder."""
+    """A folder with copies of the examples and of the SQL, as the current folder."""
+    shutil.copytree(ROOT / "sql", tmp_path / "sql")
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out", "__pycache__"))
     monkeypatch.chdir(tmp_path)
     # A reader's snippet is in a file or typed in. Where it is neither, as in a worker of xdist, PySpark takes it for

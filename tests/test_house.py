@@ -109,8 +109,8 @@ LINES = {
     # Marks and displayed numbers in the public table; estimates, weighted totals; what totals tell together (49).
     # Sums: a question with parameters of its own (40), means with their intervals (80), words (35). Weights (11).
     "releases": 2_049,
-    # Sums: a macro, and their keys (26).
-    "sql": 1_428,
+    # Sums: a macro, and their keys (26). The ε and the cells of a release, which dbt's tests ask for (4).
+    "sql": 1_432,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
     # By-columns in groups, as a job file writes them and its checks know them (53).

@@ -44,6 +44,8 @@ _ENTRY = {
     "row_count": "BIGINT",
     "sentence": "VARCHAR",
     "certificate": "VARCHAR",
+    "epsilon": "DOUBLE",
+    "cells": "VARCHAR",
 }
 
 
@@ -289,6 +291,8 @@ def _entries(published: Iterable[tuple[str, Release]]) -> list[dict[str, Any]]:
             "row_count": len(release.table),
             "sentence": release.certificate.sentence(),
             "certificate": release.certificate.to_json(),
+            "epsilon": release.certificate.epsilon(1e-6),
+            "cells": json.dumps(_cells(release)),
         }
         for label, release in published
     ]

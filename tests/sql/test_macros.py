@@ -489,7 +489,10 @@ def test_parameters_of_a_statement_are_arguments(shared):
 
 def test_releases_lists_what_was_published(shared):
     shared.sql("FROM pkdp_histogram('events', 'country', k := 34)").fetchall()
-    ((identity, table, label, period, rows, sentence, text),) = shared.sql("FROM pkdp_releases()").fetchall()
+    (entry,) = shared.sql("FROM pkdp_releases()").fetchall()
+    identity, table, label, period, rows, sentence, text, epsilon, cells = entry
+    assert epsilon == pkdp.certify(pkdp.Histogram(k=34), ATTACKER).epsilon(1e-6)
+    assert json.loads(cells) == [{"keys": ["US"], "count": 34, "exact": None}]
     assert (table, label, period, rows) == ("events", "histogram by country of events", "all", 1)
     assert len(identity) == 64
     assert sentence.startswith("Private at ε = ")

@@ -281,3 +281,60 @@ def test_a_model_publishes_the_exact_total_and_another_one_a_table_beside_it(pro
         attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
         noised = pkdp.Histogram(noise=pkdp.GeometricNoise(0.5))
         assert ledger.total().delta(0.5) == pkdp.certify(noised, attacker, protects="value").delta(0.5)
+
+
+SCHEMA = """
+models:
+  - name: by_country
+    data_tests:
+      - pkdp.promises: {name: kept, arguments: {epsilon: 1.31}}
+      - pkdp.promises: {name: kept_elsewhere, arguments: {epsilon: 2, delta: 1.0e-9, period: "2024-01-01"}}
+      - pkdp.promises: {name: broken, arguments: {epsilon: 1.3}, config: {severity: warn}}
+      - pkdp.promises: {name: of_none, arguments: {epsilon: 9, table: visits}, config: {severity: warn}}
+    columns:
+      - name: count
+        data_tests:
+          - pkdp.at_least_k: {name: reaches_k, arguments: {k: 20}}
+          - pkdp.at_least_k: {name: below_k, arguments: {k: 21}, config: {severity: warn}}
+          - pkdp.published: {name: as_published, arguments: {by: country, table: events}}
+  - name: large
+    columns: [{name: count, data_tests: [pkdp.published: {name: some_published, arguments: {by: [country]}}]}]
+  - name: leaking
+    columns:
+      - name: count
+        data_tests: [pkdp.published: {name: not_published, arguments: {by: [city]}, config: {severity: warn}}]
+  - name: visits
+    columns: [{name: sum, data_tests: [pkdp.published: {name: sums_published, arguments: {by: [born]}}]}]
+  - name: people
+    columns: [{name: people, data_tests: [pkdp.published: {name: number_published}]}]
+"""
+PACKAGED = {
+    "by_country": "SELECT * FROM {{ pkdp.histogram(ref('events'), by='country', k=20, "
+    " filter=\"country <> 'a''b'\") }}",
+    "large": "SELECT country, count FROM {{ ref('by_country') }} WHERE count > 25",
+    "leaking": "-- {{ ref('by_country') }}\nSELECT city, count(*) AS count FROM {{ ref('events') }} GROUP BY city",
+    "visits": "SELECT * FROM {{ pkdp.sum(ref('events'), none, rows='count', by=['born'], bounds=[0, 5], noise=1.0, "
+    "domain={'born': ['2000-01-01', '1990-02-03']}, undeclared='absent', period='2024-01-07') }}",
+    "people": "SELECT {{ pkdp.count(ref('events'), k=20, period='2024-01-08') }} AS people",
+}
+
+
+@pytest.mark.dbt
+def test_the_package_publishes_and_its_tests_tell_what_was_not_published(project):
+    shutil.rmtree(project / "models")
+    (project / "models").mkdir()
+    (project / "models" / "schema.yml").write_text(SCHEMA, encoding="utf-8")
+    for name, text in PACKAGED.items():
+        (project / "models" / f"{name}.sql").write_text("{{ config(materialized='table') }} " + text, encoding="utf-8")
+    EVENTS.assign(born="2000-01-01").to_csv(project / "seeds" / "events.csv", index=False)
+    package = f"packages:\n  - local: {ROOT / 'sql' / 'dbt'}\n"
+    (project / "packages.yml").write_text(package, encoding="utf-8")
+    assert dbt(project, "deps")[0] == 0
+    code, said = dbt(project, "build")
+    assert code == 0, said
+    content = json.loads((project / "target" / "run_results.json").read_text(encoding="utf-8"))
+    warned = {entry["unique_id"].split(".")[2] for entry in content["results"] if entry["status"] == "warn"}
+    assert warned == {"broken", "of_none", "below_k", "not_published"}, said
+    assert rows(project, "FROM by_country") == [("DK", 20), ("NO", 40), ("SE", 30)]
+    # Tests publish nothing.
+    assert [period for period, _ in entries(project, "people")] == ["2024-01-01", "2024-01-07", "2024-01-08"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Count, GeometricNoise, Histogram
 from pkdp_pipeline.theorems import THEOREMS, bounds_of
 from pkdp_pipeline.theorems.reached import Reached
+from pkdp_pipeline.theorems.theorems import _is_silent
 
 NOISE = GeometricNoise(0.5)
 BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 50}
@@ -240,3 +243,19 @@ def test_a_value_costs_more_than_presence():
 def test_an_attack_is_claimed_only_where_this_release_suffers_it(mechanism, attacker, attack):
     named = found(mechanism, **attacker).partial[0].attack
     assert (named is not None and not isinstance(named, Reached)) == attack
+
+
+def test_a_rule_that_is_not_asked_has_nothing_to_say():
+    """Beside a threshold k, where something that a theorem needs is not declared."""
+    steps, silent = ({}, {"noise": NOISE}, {"noise": NOISE, "below": "noise"}), 0
+    for *declared, known, step in product((None, 0.05), (None, 0.2), (None, 30), (None, 0.6), (0, 2), steps):
+        names = ("p_min", "p_max", "unknown", "p_max_between")
+        attacker = AttackerModel(**dict(zip(names, declared, strict=True)), known=known)
+        for theorem in THEOREMS.values():
+            if theorem.about is None or theorem.rule is None:
+                continue
+            mechanism = theorem.about[0](k=20, **step)
+            if _is_silent(theorem, mechanism, attacker):
+                silent += 1
+                assert theorem.rule(mechanism, attacker, frozenset(THEOREMS)) is None
+    assert silent > 500

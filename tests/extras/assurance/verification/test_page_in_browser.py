@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import random
 import shutil
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from thorough import few, one_in
@@ -203,6 +205,80 @@ def _theorem_a(k: int, p: Fraction, growth: Fraction, cap: int | None) -> Fracti
             right = (1 - below) - growth * (1 - below - f)
             best = max(best, right, below + f - growth * below)
     return best
+
+
+@pytest.mark.parametrize(("k", "p", "days"), one_in(2, [(3, 0.5, 2), (2, 0.3, 2), (4, 0.6, 3)]))
+def test_rule_2_encloses_the_product_of_waiting_times(opened, k, p, days):
+    """By enumeration, in every choice of directions; what is beyond the last trial counts for nothing, or for all."""
+    trials = np.arange(0, 80 if days == 2 else 42)
+    waits = [_waiting(t, p, trials) for t in (k - 1, k)]
+    for epsilon in (0.0, 0.7, 2.0):
+        exact = 0.0
+        for rights in range(days + 1):
+            first = second = np.ones(())
+            for day in range(days):
+                order = waits if day < rights else waits[::-1]
+                first, second = np.multiply.outer(first, order[0]), np.multiply.outer(second, order[1])
+            exact = max(exact, np.maximum(first - np.exp(epsilon) * second, 0.0).sum())
+        bounds = "([k, p, days, epsilon]) => [d => d.low.near(), d => d.high.near()].map(end => "
+        bounds += "end(equalDays(k, Interval.of(p), days)(epsilon)))"
+        low, high = opened().evaluate(bounds, [k, p, days, epsilon])
+        left_out = days * (1.0 - min(wait.sum() for wait in waits))
+        assert low <= (exact + left_out) * (1 + 1e-9)
+        assert exact * (1 - 1e-9) <= high <= (exact + left_out) * 1.001
+        assert low >= 0.95 * exact
+
+
+def _waiting(successes: int, p: float, trials: np.ndarray) -> np.ndarray:
+    """Return the chance that each of these trials is the one of the last success, of so many."""
+    return np.array(
+        [math.comb(int(m) - 1, successes - 1) * p**successes * (1 - p) ** (m - successes) if m else 0.0 for m in trials]
+    )
+
+
+def test_drawn_certificates_hold(examined):
+    """Each is recomputed as a whole: every mechanism and rule that the page knows, with numbers of every size."""
+    draw, tried = random.Random(6), 0
+    while tried < few(120):
+        try:
+            certificates = [_drawn(draw) for _ in range(draw.choice([1, 1, 3]))]
+            fitting = [each for each in certificates if each.protects == certificates[0].protects]
+            evidence = draw.choice([pkdp.DisjointUnits(), pkdp.OneDayProtected(), None])
+            if evidence is None:  # rule 6, without thresholds
+                noises = [pkdp.GeometricNoise(draw.uniform(0.05, 1.0)) for _ in range(2)]
+                fitting = [pkdp.certify(pkdp.Histogram(noise=noise)) for noise in noises]
+            often = [(each, draw.randrange(1, 4)) for each in fitting]
+            certificate = certificates[0] if len(certificates) == 1 else pkdp.compose(often, evidence)
+        except pkdp.PkdpError:
+            continue  # nothing is promised for what was drawn
+        said, tried = examined(("drawn.json", certificate.to_json().encode())), tried + 1
+        assert (said["certificate.numbers"], said["certificate.sentence"]) == ("pass", "pass"), certificate
+
+
+def _drawn(draw: random.Random) -> pkdp.Certificate:
+    k, p, noise = (
+        draw.randrange(2, 120),
+        round(draw.uniform(0.01, 0.9), 3),
+        pkdp.GeometricNoise(draw.uniform(0.05, 2.0)),
+    )
+    capped = {"known": draw.randrange(4), "influence": "active", "unknown_max": draw.choice([None, 5 * k])}
+    display = draw.choice([pkdp.Rounding(draw.randrange(4, 30)), pkdp.Bands([0, draw.randrange(5, 15), 30])])
+    behind = {
+        "k": draw.randrange(1, 9),
+        "release_threshold": draw.randrange(60),
+        "cells_per_unit": draw.randrange(1, 4),
+    }
+    between, aim = pkdp.AttackerModel(p_max_between=max(0.5, p)), draw.choice(["presence", "value"])
+    ways = [
+        lambda: pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(p_max=p, **capped)),
+        lambda: pkdp.certify(pkdp.Count(k_complement=k), pkdp.AttackerModel(p_min=p)),
+        lambda: pkdp.certify(pkdp.Histogram(k=k), between, protects="value"),
+        lambda: pkdp.certify(pkdp.Histogram(k=1 + k // 4), pkdp.AttackerModel(sampled=p / 2)),
+        lambda: pkdp.certify(pkdp.Histogram(display=display), pkdp.AttackerModel(p_max=p)),
+        lambda: pkdp.certify(pkdp.Histogram(noise=noise, cells_per_unit=3), protects=aim),
+        lambda: pkdp.certify(pkdp.Histogram(noise=noise, **behind), protects=aim),
+    ]
+    return draw.choice(ways)()
 
 
 @pytest.mark.parametrize("name", ["histogram.2", "count.2", "histogram", "count"])

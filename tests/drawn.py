@@ -1,4 +1,4 @@
-"""The rule by which a hash draws a person's cells, in plain Python: `pkdp_pipeline/engines/draws.py` states it."""
+"""The rule by which a hash draws a person's cells, in plain Python: `pkdp_pipeline/engines/statements.py` states it."""
 
 from __future__ import annotations
 

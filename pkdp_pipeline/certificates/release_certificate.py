@@ -27,7 +27,7 @@ from pkdp_pipeline.certificates.sentences import (
     protection,
     suppression,
 )
-from pkdp_pipeline.composition.several_cells import bounds_of
+from pkdp_pipeline.composition import several_cells
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
@@ -38,13 +38,14 @@ from pkdp_pipeline.model.mechanisms import (
     Count,
     Mechanism,
     Protects,
+    cells_per_unit,
     mechanism_from_dict,
     mechanism_name,
     mechanism_to_dict,
     within_table,
 )
 from pkdp_pipeline.model.wording import Worded, capital, joined_texts, rounded_up
-from pkdp_pipeline.theorems import Applied
+from pkdp_pipeline.theorems import Applied, bounds_of
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 from pkdp_pipeline.theorems.worst_case import Leaked
@@ -94,7 +95,8 @@ class ReleaseCertificate(Certificate):
         if self.derived_from is not None and not determines(self.derived_from, self.mechanism):
             raise ArgumentError("derived_from must be a finer display of the mechanism, which determines its table.")
         certified = self.certified_mechanism
-        applicable = bounds_of(certified, self.attacker, self.protects, self.cells)
+        find = bounds_of if cells_per_unit(certified) == 1 else several_cells.bounds_of
+        applicable = find(certified, self.attacker, self.protects, self.cells)
         if not applicable.partial and applicable.worst is None:
             raise NotCertifiableError(refusal(certified, self.attacker, self.protects, applicable.obstacles))
         if isinstance(applicable.worst, Leaked) and self.context is not None and self.context.where is not None:

@@ -22,7 +22,7 @@ from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.jobs import Job, JobResult
 from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
-from pkdp_pipeline.jobs.summary import noise_line, public_rows
+from pkdp_pipeline.jobs.outputs import noise_line, public_rows
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.model.spelling import exactly

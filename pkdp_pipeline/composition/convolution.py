@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.composition.grid_law import GridLaw, profile_at
-from pkdp_pipeline.composition.loss_laws import Directions, on_grid
+from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, on_grid, profile_at
 from pkdp_pipeline.composition.score_attack import attained_by_scores
 from pkdp_pipeline.composition.tilted_transform import Factor, Ladder, Level, Moments, joined, remembered
 from pkdp_pipeline.theorems import Bound

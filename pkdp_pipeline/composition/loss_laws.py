@@ -1,20 +1,280 @@
-"""The share of one release in a total: its privacy losses in either order of the two lives, on a grid."""
+"""Laws of privacy losses on a grid, or read off a profile, made so that they only overstate the divergence.
+
+A pair of laws ``(P, Q)`` is kept as masses of P at losses ``log(P/Q)``, plus the mass of P where Q has none. Its
+profile is ``f(z) = Σ w (1 - z e^{-x})_+ + infinite`` with ``z = e^ε``, and the divergence of a product of pairs is
+``Σ_r P_r f(e^ε Q_r/P_r)`` over the outcomes `r` of all other factors: it is monotone in each factor's `f`. So a
+factor may be replaced by any measure whose `f` is larger. Three steps are used:
+
+- raising a mass or a loss;
+- splitting an atom onto its two neighbours on the grid so that both its P-mass and its Q-mass stay: `f` is
+  convex in z, and between the neighbours it becomes the chord;
+- taking the largest of several profiles at the points of the grid and connecting these by chords in z.
+
+The share of one release in a total is its losses in either order of the two lives.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce, singledispatch
 
 import numpy as np
 
-from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split, split_ratios
 from pkdp_pipeline.theorems import Bound, Protects
 from pkdp_pipeline.theorems.bound import Guarantee
-from pkdp_pipeline.theorems.hull import ProfileLosses, where_it_falls
+from pkdp_pipeline.theorems.hull import MAX_FINITE_LOSS, ProfileLosses, where_it_falls
 from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, NoiseLosses, PairLosses, ProductLosses
-from pkdp_pipeline.theorems.rounding import TINY
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
+
+_UNDERFLOW = 1e-120
+"""The most that underflow may take away from a profile at losses up to `MAX_FINITE_LOSS`, with room to spare."""
+
+_NEGLIGIBLE_UPPER_MASS = 1e-100
+"""Mass of the largest losses that may be counted as infinite to keep a law short."""
+
+_NEGLIGIBLE_LOWER_MASS = 1e-20
+"""Mass of the smallest losses that may be moved up to keep a law short; at no ε does that show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiltedMoments:
+    """Logarithm of the moment ``M = Σ w e^{λx}``, and mean and variance (in cells) of the masses ``w e^{λx}/M``."""
+
+    log_moment: float
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GridLaw:
+    """A measure pair on a grid.
+
+    Parameters
+    ----------
+    start : int
+        The first mass is at loss ``start · step``.
+    masses : array, shape (n,)
+        P-masses at the losses ``(start + i) · step``; Q-masses are ``e^{-loss}`` times these.
+    infinite : float
+        P-mass on events that Q excludes.
+    """
+
+    start: int
+    masses: Array
+    infinite: float
+    _tilts: dict[float, TiltedMoments] = field(default_factory=dict, repr=False)
+
+    @property
+    def last(self) -> int:
+        """Return the index of the last mass."""
+        return self.start + len(self.masses) - 1
+
+    @property
+    def total(self) -> float:
+        """Return at or above the P-mass, finite and infinite."""
+        return (float(self.masses.sum()) + self.infinite) * (1.0 + 64.0 * UNIT)
+
+    def tilted(self, rate: float) -> TiltedMoments:
+        """Return moment, mean and variance under the exponent `rate` per cell."""
+        known = self._tilts.get(rate)
+        if known is None:
+            logs = self._logs(rate)
+            peak = float(logs.max())
+            weights = np.exp(logs - peak)
+            total = float(weights.sum())
+            steps = np.arange(len(weights), dtype=np.float64)
+            mean = float((weights * steps).sum()) / total
+            variance = float((weights * (steps - mean) ** 2).sum()) / total
+            known = TiltedMoments(log_moment=peak + math.log(total), mean=self.start + mean, variance=variance)
+            self._tilts[rate] = known
+        return known
+
+    def tilted_masses(self, rate: float, log_scale: float) -> Array:
+        """Return ``masses · e^{rate·index - log_scale}``, rounded up but for underflow."""
+        logs = self._logs(rate)
+        sizes = 2.0 * np.abs(rate * (self.start + np.arange(len(logs)))) + np.abs(logs) + abs(log_scale)
+        with np.errstate(under="ignore", invalid="ignore"):
+            masses: Array = np.exp(logs - log_scale) * (1.0 + (sizes + 8.0) * (4.0 * UNIT))
+        # An empty cell has the logarithm -inf.
+        return np.where(np.isfinite(logs), masses, 0.0)
+
+    def _logs(self, rate: float) -> Array:
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(self.masses) + rate * (self.start + np.arange(len(self.masses)))
+        return logs
+
+
+def split(losses: Array, weights: Array, infinite: float, step: float, *, trim: bool = True) -> GridLaw:
+    """Split atoms onto a grid, keeping the mass of both laws.
+
+    Parameters
+    ----------
+    losses : array, shape (n,)
+        Finite, none below the exact loss but for 8 units of roundoff.
+    weights : array, shape (n,)
+        None below the exact P-mass.
+    trim : bool
+        Whether tiny masses at both ends may be moved up.
+
+    Notes
+    -----
+    An atom at ``j·h + s`` puts ``(1 - e^{-s})/(1 - e^{-h})`` of its mass on ``(j+1)·h`` and
+    ``(e^{h-s} - 1)/(e^h - 1)`` on ``j·h``. *Guarantee*: the profile is nowhere below that of the atoms.
+    *Rounding*: up; losses by a few units of roundoff, masses by a few more than atoms share a cell.
+    """
+    kept = weights > 0.0
+    losses, weights = losses[kept], weights[kept]
+    if len(losses) == 0:
+        return GridLaw(start=0, masses=np.full(1, TINY), infinite=min(1.0, infinite))
+    position = losses / step
+    position += 16.0 * UNIT * np.abs(position)
+    floor = np.floor(position)
+    part = position - floor
+    upper = weights * (np.expm1(-part * step) / math.expm1(-step))
+    lower = weights * (np.expm1((1.0 - part) * step) / math.expm1(step))
+    start = int(floor.min())
+    cell = (floor - start).astype(np.int64)
+    size = int(cell.max()) + 2
+    masses = np.zeros(size)
+    masses += np.bincount(cell, lower, size)
+    masses += np.bincount(cell + 1, upper, size)
+    most = int(np.bincount(cell, minlength=size).max())
+    masses = masses * (1.0 + (2.0 * most + 24.0) * UNIT)
+    if not trim:
+        if masses[-1] == 0.0:
+            masses = masses[:-1]
+        return GridLaw(start=start, masses=masses, infinite=min(1.0, infinite))
+    return _trimmed(start, masses, infinite + TINY)
+
+
+def split_ratios(ratios: Array, weights: Array, infinite: float, step: float) -> GridLaw:
+    """Split atoms onto a grid as `split` does, by their ratios ``Q/P = e^{-loss}``, which takes no logarithms.
+
+    Parameters
+    ----------
+    ratios : array, shape (n,)
+        Above 0, increasing, none above the exact ratio.
+    weights, infinite, step :
+        As in `split`.
+
+    Notes
+    -----
+    In the cell from ``j·h`` to ``(j+1)·h`` the share ``(1 - e^{jh} ratio)/(1 - e^{-h})`` goes to its end. *Guarantee*:
+    the profile is nowhere below that of the atoms. *Rounding*: up. An atom that may lie beyond the end of a cell counts
+    as in the next one, and shares are raised, which raises losses; masses are raised by a few units of roundoff more
+    than atoms share a cell.
+    """
+    if len(ratios) == 0:
+        return GridLaw(start=0, masses=np.full(1, TINY), infinite=min(1.0, infinite))
+    least, most = (math.floor(-math.log(float(ratio)) / step) for ratio in (ratios[-1], ratios[0]))
+    cells = np.arange(most + 1, least - 2, -1, dtype=np.float64)
+    pads = 8.0 * UNIT * (np.abs(cells * step) + step + 2.0)
+    first = np.searchsorted(ratios, np.exp(-step * (cells + 1.0)) * (1.0 + pads), side="right")
+    counts = np.append(first[1:], len(ratios)) - first
+    growth = np.repeat(np.exp(step * cells) * (1.0 - pads), counts)
+    upper = weights * np.minimum(
+        1.0, np.maximum(0.0, 1.0 - growth * ratios) * ((1.0 + 8.0 * UNIT) / -math.expm1(-step))
+    )
+    masses, filled = np.zeros((2, len(cells) + 1)), counts > 0
+    # Cells are in decreasing order: the share of a cell's upper end is entered one place before that of its lower end.
+    masses[0, 1:][filled] = np.add.reduceat(weights - upper, first[filled])
+    masses[1, :-1][filled] = np.add.reduceat(upper, first[filled])
+    whole = masses.sum(axis=0)[::-1] * (1.0 + (2.0 * float(counts.max()) + 24.0) * UNIT)
+    return _trimmed(least - 1, whole, infinite + TINY)
+
+
+def _trimmed(start: int, masses: Array, infinite: float) -> GridLaw:
+    """Count the largest losses as infinite and lift the smallest, as far as their mass is negligible."""
+    slack = 1.0 + (len(masses) + 8.0) * UNIT
+    above = np.cumsum(masses[::-1])
+    drop = min(int(np.searchsorted(above, _NEGLIGIBLE_UPPER_MASS)), len(masses) - 1)
+    if drop:
+        infinite += float(above[drop - 1]) * slack
+        masses = masses[:-drop]
+    below = np.cumsum(masses)
+    lift = min(int(np.searchsorted(below, _NEGLIGIBLE_LOWER_MASS)), len(masses) - 1)
+    if lift:
+        masses = masses[lift:].copy()
+        masses[0] = (masses[0] + below[lift - 1]) * slack
+    return GridLaw(start=start + lift, masses=masses, infinite=min(1.0, infinite * (1.0 + 8.0 * UNIT)))
+
+
+def product(first: GridLaw, second: GridLaw) -> GridLaw:
+    """Return a law at or above the product of two, as one factor."""
+    terms = min(len(first.masses), len(second.masses))
+    masses = np.convolve(first.masses, second.masses) * (1.0 + (terms + 8.0) * UNIT)
+    both = first.infinite + second.infinite
+    return _trimmed(first.start + second.start, masses, min(1.0, both * (1.0 + 4.0 * UNIT)) + TINY * (both > 0.0))
+
+
+def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
+    """Return the law, its own mirror image, whose profile at ``ε ≥ 0`` is the largest of those of `laws`.
+
+    Notes
+    -----
+    The largest of convex functions, connected by chords between the points of the grid, is convex. Where the
+    law `d` is the largest at a point and at both its neighbours, the mass there is that of `d`; where a neighbour is
+    larger by `v`, the slope changes by that much more, and ``v/(e^h - 1)`` (to the right) or ``v/(1 - e^{-h})`` (to the
+    left) is added: positive terms only. *Guarantee*: at every ``ε ≥ 0`` the profile is at or above that of each law,
+    at every ``ε < 0`` at or above that of each law reversed. *Rounding*: up.
+    """
+    most = max(1, math.floor(MAX_FINITE_LOSS / step))
+    size = min(most, max(1, *(law.last for law in laws))) + 2
+    finite, constants = np.zeros((len(laws), size)), np.zeros(len(laws))
+    for row, law in enumerate(laws):
+        first, end = max(1, law.start), min(law.last + 1, size - 1)
+        if end > first:
+            finite[row, first:end] = law.masses[first - law.start : end - law.start]
+        constants[row] = min(1.0, law.infinite + float(law.masses[max(0, end - law.start) :].sum()) * (1.0 + 1e-12))
+    values = _profiles(finite, constants, step)
+    error = (8.0 * size + 64.0) * UNIT
+    leader = values.argmax(axis=0)
+    best = values.max(axis=0)
+    columns = np.arange(size)
+    masses = finite[leader, columns]
+    changed = leader[1:] != leader[:-1]
+    cuts = columns[:-1][changed]
+    masses[cuts] += np.maximum(0.0, best[cuts + 1] * (1.0 + 4.0 * error) - values[leader[cuts], cuts + 1]) / (
+        math.expm1(step)
+    )
+    masses[cuts + 1] += np.maximum(0.0, best[cuts] * (1.0 + 4.0 * error) - values[leader[cuts + 1], cuts]) / (
+        -math.expm1(-step)
+    )
+    scale = 1.0 + 4.0 * error
+    masses, infinite = masses[1:-1] * scale, min(1.0, float(constants.max()) * scale + _UNDERFLOW)
+    # P has at -x what Q has at x: w e^{-x}. What is left of the total mass 1 lies at 0, where both agree.
+    away = step * np.arange(1, len(masses) + 1)
+    negative = masses * np.exp(-away) * (1.0 + (4.0 * away + 8.0) * UNIT)
+    middle = max(TINY, 1.0 - (float(masses.sum()) + float(negative.sum()) + infinite) + 128.0 * UNIT)
+    whole = np.concatenate([negative[::-1], [middle], masses])
+    return GridLaw(start=-len(masses), masses=whole, infinite=min(1.0, infinite))
+
+
+def _profiles(masses: Array, constants: Array, step: float) -> Array:
+    """Return the profiles of several laws at ``0, step, 2·step, …``; row by row, column i has the mass at i·step."""
+    tails = np.zeros_like(masses)
+    tails[:, :-1] = np.cumsum(masses[:, :0:-1], axis=1)[:, ::-1]
+    # 1 - e^{-nh} = (1 - e^{-h}) Σ_{l<n} e^{-lh} turns the sum over masses into one over tails.
+    decay = np.exp(-step * np.arange(masses.shape[1]))
+    sums = np.cumsum((tails * decay)[:, ::-1], axis=1)[:, ::-1]
+    values: Array = constants[:, None] - math.expm1(-step) * sums / decay
+    return values
+
+
+def profile_at(law: GridLaw, step: float, epsilon: float) -> float:
+    """Return a float at or above the profile of one law at `epsilon`, at most 1."""
+    if Fraction(epsilon) >= Fraction(step) * law.last:
+        return law.infinite
+    losses = step * np.arange(law.start, law.last + 1)
+    pad = 8.0 * UNIT * (np.abs(losses) + epsilon)
+    terms = law.masses * -np.expm1(np.minimum(0.0, epsilon - losses - pad))
+    total = float(terms.sum()) * (1.0 + (len(terms) + 16.0) * UNIT) + law.infinite
+    return min(1.0, math.nextafter(total * (1.0 + 4.0 * UNIT), math.inf))
+
 
 _RELATIVE_TOLERANCE = 1e-9
 """Two bounds this close, relatively, count as equal when one of them is dropped."""

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.composition.grid_law import GridLaw
+from pkdp_pipeline.composition.loss_laws import GridLaw
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]

@@ -124,6 +124,8 @@ def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple
     Raises `NoEvidenceError` if the leakages of different parts say nothing together, or not what the rule needs.
     """
     leaks = tuple(dict.fromkeys(leak for part in parts for leak in part.leakage))
+    if not leaks:
+        return ()
     try:
         leakages(leaks)
     except ArgumentError as error:

@@ -13,8 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.loss_laws import Directions
+from pkdp_pipeline.composition.loss_laws import Directions, GridLaw
 from pkdp_pipeline.composition.tilted_transform import Factor, Factors, Moments, make_rung, moments_of, reach_of
 from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_below, binomial_weights
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array

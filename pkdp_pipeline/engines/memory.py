@@ -27,10 +27,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.codes import DENSE_SPAN, answered, counted_by_place
-from pkdp_pipeline.engines.draws import unit_number
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, keys_of, numbered
 from pkdp_pipeline.engines.rows import Rows, cells_statement, guarded
-from pkdp_pipeline.engines.sums import sums_statement, whole_number_sql
+from pkdp_pipeline.engines.statements import sums_statement, unit_number, whole_number_sql
 from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:

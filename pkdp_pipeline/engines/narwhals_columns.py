@@ -15,12 +15,20 @@ import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.engines.layouts import DIGITS
-from pkdp_pipeline.engines.sums import MOST, not_whole
+from pkdp_pipeline.engines.statements import MOST, not_whole
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
-from pkdp_pipeline.model.like import like_regex, plain_pieces
-from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
+from pkdp_pipeline.model.predicate import (
+    Column,
+    Condition,
+    Conjunction,
+    Constant,
+    Part,
+    Predicate,
+    like_regex,
+    plain_pieces,
+)
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from numbers import Number
 from typing import Any
@@ -13,17 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.draws import WHOLE, number_of
 from pkdp_pipeline.engines.layouts import DIGITS
 from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
-from pkdp_pipeline.engines.pandas_bins import grouped_values
 from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Doubts, Tally, Units, not_counted
-from pkdp_pipeline.engines.sums import not_whole
+from pkdp_pipeline.engines.statements import WHOLE, not_whole, number_of
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
-from pkdp_pipeline.model.predicate import Predicate, check_columns
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.predicate import Condition, Predicate
+from pkdp_pipeline.model.selection import Selection, check_columns
 
 #: What "str" means from pandas 3 on; before, it made a text of a missing value.
 _TEXT = pd.StringDtype(na_value=np.nan)
@@ -40,12 +39,12 @@ class PandasEngine:
         for argument in ("unit", "by", "order_by"):
             check_columns(argument, getattr(question, argument), list(frame.columns))
         check_columns("sum", summed, list(frame.columns))
-        read = {name: plain(frame[name]) for name in (*question.unit, *question.by, *question.order_by, *summed)}
+        read = {name: _column(frame, name) for name in (*question.unit, *question.by, *question.order_by, *summed)}
         for name in question.by:
             _check_key(read[name])
         for name in summed:
             read[name] = _whole_numbers(read[name])
-        selected = selected_rows(frame, question.where)
+        selected = None if question.where is None else selected_rows(frame, question.where)
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         columns = _units((rows[name] for name in question.unit), drawn=question.one_cell in DRAWN)
         columns |= {f"o{i}": _ranks(rows[name]) for i, name in enumerate(question.order_by)}
@@ -63,8 +62,8 @@ class PandasEngine:
         """See `Engine.tally`."""
         frame = _with_levels(frame, question)
         check_columns("unit", question.unit, list(frame.columns))
-        selected = selected_rows(frame, question.where)
-        columns = _units(plain(frame[name]) for name in question.unit)
+        selected = None if question.where is None else selected_rows(frame, question.where)
+        columns = _units(_column(frame, name) for name in question.unit)
         columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
         return tally_in_memory(_table(columns), len(question.unit))
 
@@ -72,7 +71,7 @@ class PandasEngine:
         """See `Engine.units`."""
         frame = _with_columns(frame, unit)
         check_columns("unit", unit, list(frame.columns))
-        columns = [plain(frame[name]) for name in unit]
+        columns = [_column(frame, name) for name in unit]
         for column in columns:
             _check_unit(column)
         if any(map(_holds_several_types, columns)):
@@ -84,6 +83,12 @@ class PandasEngine:
             return Units()
         rows = _units(columns) | {name: column.astype(_TEXT) for name, column in texts.items()}
         return units_in_memory(_table(rows), len(unit), Doubts(texts=tuple(texts)))
+
+
+def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a column as the values that it holds: Arrow's are not their codes."""
+    column = frame[name]
+    return plain(column) if isinstance(column.dtype, pd.ArrowDtype) else column
 
 
 def _with_levels(frame: pd.DataFrame, question: Selection) -> pd.DataFrame:
@@ -309,3 +314,47 @@ def _type(value: Any) -> object:
     if isinstance(value, (bool, np.bool_)):
         return bool
     return next((kind for kind in (str, bytes, Number, datetime) if isinstance(value, kind)), type(value))
+
+
+def grouped_values(column: pd.Series[Any], groups: Bins) -> pd.Series[Any]:
+    """Return the name of each value's group, missing where the value is.
+
+    Raises `ArgumentError` if the column holds no values of the kind that is grouped.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):  # what its categories are, as elsewhere
+        categories: Any = column.cat.categories
+        values = pd.array(categories).take(column.cat.codes.to_numpy(), allow_fill=True)
+        column = pd.Series(values, index=column.index, name=column.name)
+    kind = kind_of_dtype(column.dtype)
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "empty":
+        # A column that says nothing of what it would hold has no group.
+        return pd.Series(pd.array([None] * len(column), dtype="str"), index=column.index, name=column.name)
+    groups.holds(None if isinstance(column.dtype, pd.SparseDtype) else kind)
+    texts: Any
+    if isinstance(groups.edges, str):
+        codes, distinct = column.factorize()
+        texts = pd.Series([*map(groups.of_day, _days(distinct)), None], dtype="str").array.take(codes)
+    else:
+        # A value is in the group of as many edges as it is not below.
+        frame, places = pd.DataFrame({column.name: column}), np.zeros(len(column), dtype=np.int64)
+        for condition in groups.below:
+            places += ~_hits(frame, condition)
+        places[plain(column).isna().to_numpy(dtype=bool)] = -1
+        texts = pd.Categorical.from_codes(places, pd.Index(groups.names, dtype="str"))
+    return pd.Series(texts, index=column.index, name=column.name)
+
+
+def _days(distinct: Any) -> Iterator[date | None]:
+    """Yield dates, or times, of the years 1 to 9999; others are no value of Python's, and missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    moments = pa.array(distinct, from_pandas=True)
+    for moment, year in zip(moments, pc.year(moments).to_pylist(), strict=True):
+        yield moment.as_py() if year is not None and 1 <= year <= 9999 else None
+
+
+def _hits(frame: pd.DataFrame, condition: Condition) -> npt.NDArray[np.bool_]:
+    hits = selected_rows(frame, condition)
+    assert hits is not None
+    return hits

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
-from pkdp_pipeline.engines.rows import Rows, guarded, literal, quoted
-from pkdp_pipeline.engines.sums import whole_number_sql
+from pkdp_pipeline.engines.rows import Rows, guarded, literal, matched, quoted
+from pkdp_pipeline.engines.statements import whole_number_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
-from pkdp_pipeline.model.like import like_regex
-from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate, check_columns
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
+from pkdp_pipeline.model.selection import Selection, check_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -360,7 +359,7 @@ def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
     if not condition.constants and not isinstance(operand, Column):
         return "false"
     if condition.operator == "like":
-        compared = _matched(column, str(operand))
+        compared = matched(column, str(operand))
     elif isinstance(operand, Column):
         compared = f"{column} {condition.operator} {_column(operand.name, kinds[operand.name])}"
     elif condition.operator == "in":
@@ -371,13 +370,6 @@ def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
 
 
 _PARTS: Mapping[Part, str] = MappingProxyType({"year": "year", "month": "month", "day": "day", "weekday": "isodow"})
-
-
-def _matched(text: str, pattern: str) -> str:
-    # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
-    if "_" in pattern or "\\" in pattern:
-        return f"regexp_matches({text}, {literal(like_regex(pattern))})"
-    return f"{text} LIKE {literal(pattern)}"
 
 
 def _column(name: str, kind: str) -> str:

@@ -19,20 +19,23 @@ import numpy as np
 import numpy.typing as npt
 
 from pkdp_pipeline.engines.codes import answered
-from pkdp_pipeline.engines.draws import cell_number, drawn_statement, unit_number
 from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, Doubts, Tally, Units, not_counted, numbered
 from pkdp_pipeline.engines.statements import (
     BITS,
     HALF,
+    cell_number,
     doubtful,
+    drawn_statement,
     hits_statement,
     homes_statement,
     missing,
+    sums_statement,
     tally_statement,
+    unit_number,
     units_statement,
 )
-from pkdp_pipeline.engines.sums import sums_statement
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
+from pkdp_pipeline.model.predicate import like_regex
 from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -249,6 +252,14 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """Return text as a SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def matched(text: str, pattern: str) -> str:
+    """Return SQL for whether a text matches a LIKE pattern in its one spelling."""
+    # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
+    if "_" in pattern or "\\" in pattern:
+        return f"regexp_matches({text}, {literal(like_regex(pattern))})"
+    return f"{text} LIKE {literal(pattern)}"
 
 
 def cells_statement(question: Selection, *, keys: int) -> str:

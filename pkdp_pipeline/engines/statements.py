@@ -1,10 +1,101 @@
-"""Statements after ``WITH pkdp_rows AS (…)`` where no rule draws a cell: SQL for DuckDB; see `engines.rows`."""
+"""Statements after ``WITH pkdp_rows AS (…)``: SQL for DuckDB of counts, drawn cells and sums; see `engines.rows`.
+
+How a person's cells are drawn is one public rule, fixed before the data, that every engine computes alike.
+All are numbers below the prime p = 2^31 - 1. A value is the first four bytes of the MD5 of its text, the first counting
+least, mod p; its text does not depend on the type that other rows give its column: 7, 7.0 and "7" are alike. A person
+is the number a of her name, of a name in several columns ``(a0 * SPREAD + a1) mod p``, and so on. A cell is the number
+b of the texts of its keys, each with its length before it. The draw of a person and a cell is ``(a + b)^5 mod p``: the
+smallest of a person's draws wins, equal ones go to the smallest cell (docs/engines.md). Draws of up to five cells are
+nearly independent: h1 (a + b1)^5 + … + h5 (a + b5)^5 is never constant (Vandermonde), and by Weil such sums of roots of
+unity are at most 4 √p.
+
+Sums per cell are of what each person adds: the sum of a column over her rows there, clamped to public bounds.
+`v` is the number in a row. A missing one adds nothing, and one beyond ±10^12 counts as that: so no engine overflows
+where another does not.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sys
+from collections.abc import Mapping
 
-from pkdp_pipeline.engines.question import NO_DOUBTS, SPACES, Doubts, numbered
+from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, SPACES, Doubts, numbered
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.selection import Selection
+
+PRIME = 2**31 - 1
+#: Sets the columns of a name apart.
+SPREAD = 742938285
+#: Whole numbers below it are spelled as such, also among reals.
+WHOLE = 9e18
+
+
+def number_of(text: str) -> int:
+    """Return the number of a text."""
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "little") % PRIME
+
+
+def unit_number(units: int, kinds: Mapping[str, str]) -> str:
+    """Return SQL for the number of a unit: of columns n0, … where there are such, else of u0, …."""
+    number = ""
+    for name in numbered("u", units):
+        known = name.replace("u", "n")
+        column = known if known in kinds else _text_number(_text(name, kinds[name]))
+        number = f"({number} * {SPREAD} + {column}) % {PRIME}" if number else column
+    return number
+
+
+def cell_number(keys: int, kinds: Mapping[str, str]) -> str:
+    """Return SQL for the number of a cell in b0, b1, …."""
+    texts = [_text(name, kinds[name]) for name in numbered("b", keys)]
+    return _text_number(" || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts))
+
+
+def with_draws(rows: str, number: str, pick: str) -> str:
+    """Return the query for rows and each one's draw, given SQL for the numbers of its unit and its cell."""
+    base = f"SELECT *, (coalesce({number}, 0) + {pick}) % {PRIME} AS x FROM {rows}"
+    square = f"SELECT *, x * x % {PRIME} AS y FROM ({base})"
+    return f"SELECT *, (y * y % {PRIME}) * x % {PRIME} AS draw FROM ({square})"
+
+
+def drawn_statement(question: Selection, rows: str, number: str, nobody: str) -> str:
+    """Return the query for (code, n, missing_unit): how many units each cell is drawn by.
+
+    `rows` has the unit, the code of the cell, which is a whole number below 2^31 in the order of the cells, and `pick`,
+    the cell's number. `number` is SQL for the unit's, `nobody` for whether there is none.
+    """
+    unit = ", ".join(numbered("u", len(question.unit)))
+    # One number for a draw and, where two are equal, the smallest cell: everything is below 2^31.
+    draws = f"SELECT {unit}, code, draw * {PRIME + 1} + code AS draw FROM ({with_draws(rows, number, 'pick')})"
+    pairs = f"SELECT {unit}, -count(*) AS rarity, min(draw) AS draw FROM ({draws}) GROUP BY {unit}, code"
+    if question.one_cell == "most_frequent":
+        chosen = f"SELECT {unit}, min(struct_pack(rarity := rarity, draw := draw)).draw AS draw FROM ({pairs})"
+    elif question.cells_per_unit > 1:
+        chosen = f"SELECT {unit}, unnest(min(draw, {question.cells_per_unit})) AS draw FROM ({pairs})"
+    else:
+        chosen = f"SELECT {unit}, min(draw) AS draw FROM ({draws})"
+    return (
+        f"SELECT draw & {PRIME} AS code, count(*) FILTER (WHERE NOT ({nobody})) AS n, "
+        f"bool_or({nobody}) AS missing_unit FROM ({chosen} GROUP BY {unit}) GROUP BY code"
+    )
+
+
+def _text_number(text: str) -> str:
+    # Quicker than to read the digits of md5(…).
+    return f"(md5_number({text}) & 4294967295)::BIGINT % {PRIME}"
+
+
+def _text(name: str, kind: str) -> str:
+    """Return SQL for a value's text; 1.0 and 1.00 are spelled as 1: other people's rows may have given them zeros."""
+    text = f"{name}::VARCHAR"
+    if kind == "DOUBLE":
+        whole = f"abs({name}) < {WHOLE} AND {name} = trunc({name})"
+        return f"CASE WHEN {whole} THEN {name}::BIGINT::VARCHAR ELSE {text} END"
+    return f"rtrim(rtrim({text}, '0'), '.')" if kind.startswith("DECIMAL") and not kind.endswith(",0)") else text
+
 
 #: Bits of half a code, and all of them.
 BITS = 31
@@ -96,3 +187,72 @@ def units_statement(*, units: int, doubts: Doubts) -> str:
     alike = f"SELECT 1 FROM pkdp_rows WHERE NOT ({missing(units)}) GROUP BY {trimmed} HAVING {differ}"
     rounded = f"SELECT {doubtful(Doubts(reals=doubts.reals))} FROM pkdp_rows LIMIT 1"
     return f"SELECT {f'EXISTS ({alike})' if doubts.texts else 'false'} AS alike, ({rounded}) AS rounded"
+
+
+MOST = 10**12
+"""The largest number that a row adds."""
+
+_NARROW = frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"})
+_WIDE = re.compile(r"U?BIGINT|U?HUGEINT|DECIMAL\(\d+,\s*0\)")
+
+
+def not_whole(name: str, kind: object) -> ArgumentError:
+    """Return what to say of a summed column that holds no whole numbers, by its type."""
+    return ArgumentError(
+        f"summed column {name!r} has type {kind}, and whole numbers alone are summed: convert it, in pandas for "
+        'example with .astype("Int64"), in SQL with CAST(… AS BIGINT); of a CSV file, declare '
+        f'types = {{ {name} = "number" }} in source. Of amounts with decimals sum the smallest unit.'
+    )
+
+
+def whole_number_sql(name: str, column: str, kind: str) -> str:
+    """Return SQL for the number that a row of a quoted column adds; see `not_whole`."""
+    if kind == '"NULL"':  # without a type there is no value
+        return "0::BIGINT"
+    if kind in _NARROW:
+        return f"coalesce({column}, 0)::BIGINT"
+    if not _WIDE.fullmatch(kind):
+        raise not_whole(name, kind.partition("(")[0])
+    # `least` and `greatest` leave NULL out.
+    if kind == "UHUGEINT":
+        return f"least(coalesce({column}, 0), {MOST}::UHUGEINT)::BIGINT"
+    exact = kind if kind == "BIGINT" else "HUGEINT"
+    return f"greatest(least(coalesce({column}, 0)::{exact}, {MOST}::{exact}), -{MOST}::{exact})::BIGINT"
+
+
+def sums_statement(question: Selection, kinds: Mapping[str, str]) -> str:
+    """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, …, n, total, missing_unit, several_cells) per cell.
+
+    `kinds`: the SQL types of the rows' columns; n0, … and pick are as in `engines.memory`.
+    """
+    keys, units = [name for name in kinds if name[0] == "b"], numbered("u", len(question.unit))
+    cell, unit, nobody = ", ".join(keys), ", ".join(units), missing(len(units)) or "false"
+    least, most = question.bounds or (0, 0)
+
+    def clamped(number: str) -> str:
+        return f"least(greatest({number}, {least}), {most})::BIGINT AS added"
+
+    totals = (
+        f"SELECT {cell}, count(*) FILTER (WHERE NOT ({nobody})) AS n, "
+        f"coalesce(sum(added) FILTER (WHERE NOT ({nobody})), 0)::BIGINT AS total, bool_or({nobody}) AS missing_unit"
+    )
+    if not units:
+        return f"{totals}, false AS several_cells FROM (SELECT {cell}, {clamped('v')} FROM pkdp_rows) GROUP BY {cell}"
+    same = [unit, cell, *(name for name in kinds if name[0] == "n" or name == "pick")]
+    first = [part for name in numbered("o", len(question.order_by)) for part in (f"{name} IS NULL", name)]
+    fields = ", ".join(f"f{place} := {part}" for place, part in enumerate(first))
+    early = f", min(struct_pack({fields})) AS early" if first else ""
+    pairs = f"SELECT {', '.join(same)}, count(*) AS often, {clamped('sum(v)')}{early} FROM pkdp_rows GROUP BY ALL"
+    if question.one_cell == "error":
+        persons = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {unit} HAVING count(*) > 1"
+        several = f"EXISTS ({persons}) AS several_cells"
+        return f", pkdp_pairs AS MATERIALIZED ({pairs}) {totals}, {several} FROM pkdp_pairs GROUP BY {cell}"
+    if question.one_cell in DRAWN:
+        pick = "pick" if "pick" in kinds else cell_number(len(keys), kinds)
+        pairs = with_draws(f"({pairs})", unit_number(len(units), kinds), pick)
+    # Equals go to the smallest cell, missing keys last.
+    rules = {"hash": ["draw"], "most_frequent": ["often DESC", "draw"], "first": ["early"]}
+    order = [*rules[question.one_cell], *(part for name in keys for part in (f"{name} IS NULL", name))]
+    place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(order)})"
+    chosen = f"SELECT * FROM ({pairs}) QUALIFY {place} <= {question.cells_per_unit}"
+    return f"{totals}, false AS several_cells FROM ({chosen}) GROUP BY {cell}"

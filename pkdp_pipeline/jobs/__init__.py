@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.jobs.job import Job, load_job
-from pkdp_pipeline.jobs.records import JobRelease, JobResult
 from pkdp_pipeline.jobs.session import JobSession, run_job
+from pkdp_pipeline.jobs.steps import JobRelease, JobResult
 
 __all__ = ["Job", "JobRelease", "JobResult", "JobSession", "load_job", "run_job"]

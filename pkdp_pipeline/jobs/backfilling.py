@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.records import JobResult
 from pkdp_pipeline.jobs.session import JobSession
+from pkdp_pipeline.jobs.steps import JobResult
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.reading import is_begun

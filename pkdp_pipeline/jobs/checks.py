@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError, InputCheckError
@@ -282,12 +283,13 @@ def _counts(table: Sequence[Sequence[Key]], requested: ReleaseTable, rows: int |
     exact = [count for count, mark in numbers if count is not None and mark is True]
     noised = [count for count, mark in numbers if count is not None and mark is False]
     display, threshold = mechanism.display, mechanism.release_threshold
+    least = int if display is None else partial(least_shown, display)
     # Without k, a cell that was found has somebody in it; one that was declared may be empty.
-    if min(exact, default=math.inf) < least_shown(display, mechanism.k or int(found)):
+    if min(exact, default=math.inf) < least(mechanism.k or int(found)):
         problems.append("no cell may be under k")
     if rows is not None and sum(exact if display is None else [display.interval(count)[0] for count in exact]) > rows:
         problems.append("its cells must not add up to more than the rows that were read")
-    if threshold is not None and min(noised, default=math.inf) < least_shown(display, threshold):
+    if threshold is not None and min(noised, default=math.inf) < least(threshold):
         problems.append("no cell may be under the release threshold")
     if found and len(exact) + len(noised) < len(table):
         problems.append("a cell that is suppressed must be left out where no domain is declared")

@@ -20,8 +20,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
-from pkdp_pipeline.jobs.margins import with_margins
-from pkdp_pipeline.jobs.release_tables import ReleaseTable
+from pkdp_pipeline.jobs.release_tables import ReleaseTable, with_margins
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
 from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
@@ -295,7 +294,9 @@ class Job(Declarations):
             own = {"by": release.by, "sum": release.summed, "order_by": release.order_by}
             named += [(f"{key} of release {release.name!r}", columns) for key, columns in own.items()]
         declared = [(key, column) for key, columns in named for column in columns or ()]
-        compared = {column for expectation in read_expectations(self.checks) for column in expectation.columns}
+        expects = self.checks.expectations is not None or self.checks.expect
+        expectations = read_expectations(self.checks) if expects else ()
+        compared = {column for expectation in expectations for column in expectation.columns}
         compared |= set() if self.checks.fresh is None else {self.checks.fresh.column}
         predicates = (from_query(release.where) for release in self.release if release.where is not None)
         compared |= {column for predicate in predicates if predicate is not None for column in predicate.columns}

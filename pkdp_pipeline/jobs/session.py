@@ -12,16 +12,22 @@ from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
-from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day, plan_job
+from pkdp_pipeline.jobs.dry_run import check_folder, check_ledger, check_together, in_job_words, own, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, open_source
-from pkdp_pipeline.jobs.outputs import check_outputs, write_for_offices, write_outputs
+from pkdp_pipeline.jobs.outputs import check_outputs, summarise, write_period
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.records import JobRelease, JobResult, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source
-from pkdp_pipeline.jobs.steps import PeriodStep, check_records, recorded, steps_of
+from pkdp_pipeline.jobs.steps import (
+    JobRelease,
+    JobResult,
+    PeriodStep,
+    check_records,
+    forget_rows,
+    keep_rows,
+    recorded,
+    steps_of,
+)
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.jobs.summary import summarise
-from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
 from pkdp_pipeline.ledger.totals import Together
@@ -309,7 +315,7 @@ class JobSession:
                 if not result.releases:
                     raise
                 with suppress(PkdpError):
-                    _write_outputs(result)
+                    write_period(result)
                 others = ", ".join(repr(release.asked.name) for release in result.releases)
                 named = f"release {table.name!r}: "
                 raise type(error)(
@@ -341,7 +347,7 @@ class JobSession:
         head, result.together = beside[-1].hash, Together.of(beside)
         with _published():
             own(self.job)
-            _write_outputs(result)
+            write_period(result)
             write_atomically(result.summary, summarise(result, head).encode())
             result.head = head
             for step in self._steps:
@@ -379,13 +385,6 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
         result = session.run(day, revise=revise)
         result.total = session.total()
     return result
-
-
-def _write_outputs(result: JobResult) -> None:
-    releases = [(published.asked, published.release) for published in result.releases]
-    files = write_outputs(result.job, result.day, releases)
-    result.for_offices = write_for_offices(result.job, result.day, releases)
-    result.releases = tuple(replace(published, files=files[published.asked.name]) for published in result.releases)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from pydantic_core import CoreSchema
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.jobs.environment import PathName, local
 from pkdp_pipeline.ledger.database import public_address
-from pkdp_pipeline.plugins import hooks, load
+from pkdp_pipeline.plugins import hook, hooks, load
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:
@@ -83,7 +83,15 @@ class SourceTable(Table):
 class FileSourceTable(SourceTable):
     """Files: a path, a pattern such as ``data/*.parquet``, or a list of them."""
 
-    reader: ClassVar[str] = "pkdp_pipeline.jobs.sources.opening:open_files"
+    def open(self, needs: Needs) -> Source:
+        """Return them open for reading: with the reader of their format, or of a plugin for the engine of the job."""
+        if needs.engine != "duckdb":
+            source: Source = hook("sources", f"files:{needs.engine}")(self, needs)
+        elif self.format == "parquet":
+            source = load("pkdp_pipeline.jobs.sources.files:open_parquet")(self, needs)
+        else:
+            source = load("pkdp_pipeline.jobs.sources.csv_files:CsvSource")(self, needs.of, needs.period)
+        return source
 
     files: Names = Field(
         description="A file, a pattern such as data/*.parquet, or a list of them, relative to the job file; with "

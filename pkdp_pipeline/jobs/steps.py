@@ -1,17 +1,267 @@
-"""Steps: what plugins do around a job's periods, such as a report or an event of lineage; how a period is recorded."""
+"""Steps around a job's periods: what plugins do, and what becomes of a day: its result, its record, its kept rows.
+
+A plugin's step is for example a report, or an event of lineage.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import platform
+import re
+import stat
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline.clock import now
-from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.clock import instant, now
+from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
+from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.files import is_writable
-from pkdp_pipeline.jobs.records import JobResult
+from pkdp_pipeline.jobs.outputs.files import PERIOD, is_writable, make_folder, write_atomically
+from pkdp_pipeline.jobs.release_tables import ReleaseTable
+from pkdp_pipeline.jobs.sources import Source
+from pkdp_pipeline.jobs.stopping import Stopped
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.plugins import hooks, load
+from pkdp_pipeline.releases.release import Release
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.ledger.totals import Together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRelease:
+    """One release of a job and the files it was written to."""
+
+    asked: ReleaseTable
+    release: Release
+    files: tuple[Path, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """Return name, id, whether this run charged it, the certified ε at δ = 1e-6 or None, and the guarantee."""
+        certificate = self.release.certificate
+        epsilon = certificate.epsilon(DELTA)
+        return {
+            "name": self.asked.name,
+            "id": self.release.id,
+            "charged": not self.release.replayed,
+            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "sentence": certificate.sentence(DELTA),
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class JobResult:
+    """The record of one period; it is filled while the run goes on.
+
+    Parameters
+    ----------
+    day : datetime.date
+        The first of the period.
+    run : str
+        UUID of the run; its lineage events have the same.
+    started, ended : datetime.datetime
+        In UTC; `ended` is None while it runs.
+    releases : tuple of JobRelease
+        The releases published or replayed so far.
+    checks : sequence of (str, bool)
+        Rules about the input and whether the day kept them; nothing of what was found.
+    new_ledger : bool
+        Whether the ledger held nothing about this data set before. Where something was expected, its path or
+        the data set's name is wrong.
+    together : Together or None
+        The total of everything that the ledger holds about these people on this date, when that is more
+        than one release.
+    head : str or None
+        Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
+        out whether a ledger still has it. None until the files are written.
+    for_offices : tuple of pathlib.Path
+        Files of further formats, of one release or several.
+    report : pathlib.Path or None
+        The date's report, where ``[output] report`` asks for it.
+    total : Certificate or None
+        The total of everything that the ledger holds about the job's unit, under the declared evidence; None
+        where it does not add up, and for a day of a longer session, whose `JobSession.total` tells it.
+    error : BaseException or None
+        The error that ended it.
+    """
+
+    job: Job
+    day: date
+    run: str = field(default_factory=lambda: str(uuid.uuid4()))
+    started: datetime = field(default_factory=now)
+    ended: datetime | None = None
+    releases: tuple[JobRelease, ...] = ()
+    checks: Sequence[tuple[str, bool]] = ()
+    new_ledger: bool = False
+    together: Together | None = None
+    head: str | None = None
+    for_offices: tuple[Path, ...] = ()
+    report: Path | None = None
+    total: Certificate | None = None
+    error: BaseException | None = None
+
+    @property
+    def summary(self) -> Path:
+        """Where the period's summary is."""
+        return self.job.folder(self.day) / "summary.md"
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that were written, or are as they would be written."""
+        files = [file for release in self.releases for file in release.files]
+        ends = [self.summary] if self.head is not None else []
+        return [*files, *self.for_offices, *ends, *filter(None, [self.report])]
+
+    @property
+    def replayed(self) -> bool:
+        """Whether everything was published before: no data was read and nothing was charged."""
+        return all(release.release.replayed for release in self.releases)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a command that ends with it."""
+        if self.error is None:
+            return 0
+        return self.error.exit_code if isinstance(self.error, Stopped) else exit_code(self.error)
+
+    @property
+    def outcome(self) -> Literal["published", "replayed", "refused", "failed"]:
+        """How it ended: refused by the input or a rule of privacy, or failed for another reason."""
+        if self.error is None:
+            return "replayed" if self.replayed else "published"
+        return "refused" if self.exit_code == REFUSED or isinstance(self.error, InputCheckError) else "failed"
+
+    @property
+    def message(self) -> str | None:
+        """The error's words; None where it is not one of ours, since its words may quote data."""
+        return str(self.error) if isinstance(self.error, PkdpError) else None
+
+    def to_json(self) -> str:
+        """Return the record of the run as JSON, as `pkdp_pipeline/schemas/run.v1.json` describes it."""
+        job, error = self.job, self.error
+        document: dict[str, Any] = {
+            "record": "pkdp.run.v1",
+            "run": self.run,
+            "job": job.name,
+            "dataset": job.dataset,
+            "digest": job.digest,
+            "day": self.day.isoformat(),
+            "started": instant(self.started),
+            "ended": None if self.ended is None else instant(self.ended),
+            "outcome": self.outcome,
+            "exit_code": self.exit_code,
+            "error": None if error is None else {"kind": type(error).__name__, "message": self.message},
+            "delta": DELTA,
+            "releases": [release.facts() for release in self.releases],
+            "checks": [{"rule": rule, "passed": passed} for rule, passed in self.checks],
+            "files": list(map(str, self.files)),
+            "head": self.head,
+            "versions": {
+                "pkdp_pipeline": VERSION,
+                "python": platform.python_version(),
+                "duckdb": metadata.version("duckdb"),
+                "pandas": metadata.version("pandas"),
+            },
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def write(self) -> Path | None:
+        """Write the record, readable by its owner alone; return where, or None where the job keeps none.
+
+        Raises `ConfigError` if it cannot be written.
+        """
+        if self.job.records is None or self.job.records.directory is None:
+            return None
+        folder = Path(self.job.records.directory)
+        make_folder(folder, 0o700)
+        # What killed runs have left; a younger one may belong to another job that is writing its own record.
+        for leftover in folder.glob(".*.json.partial"):
+            if leftover.name < f".{self.started - timedelta(days=1):{_STAMP}}":
+                with suppress(OSError):
+                    leftover.unlink(missing_ok=True)
+        path = folder / f"{self.started:{_STAMP}}-{self.run}.json"
+        write_atomically(path, self.to_json().encode(), 0o600)
+        return path
+
+
+_STAMP = "%Y%m%dT%H%M%SZ"
+
+
+_SUFFIX = ".rows.parquet"
+
+
+def check_retention(job: Job) -> None:
+    """Refuse a folder that others can read.
+
+    Raises `ConfigError` if the copy may not be kept there; nothing was written.
+    """
+    folder = Path(job.retention.directory) if job.retention else None
+    if folder is None or not folder.exists():
+        return
+    status = folder.stat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        raise ConfigError(
+            f"retention.directory {str(folder)!r} must be a folder that its owner alone, who runs the job, can "
+            f"open: chmod 700 {str(folder)!r}, or choose one that does not exist yet."
+        )
+
+
+def keep_rows(job: Job, source: Source, day: date) -> None:
+    """Keep a copy of one day's rows, the columns that the job needs, where the job has ``retention``."""
+    if job.retention is None:
+        return
+    check_retention(job)
+    folder = Path(job.retention.directory)
+    rows = source.pandas(job.period, day, job.needs().of(source.columns))
+    content, problem, period = b"", "", job.period.text(day)
+    try:
+        content = rows.to_parquet(index=False)
+    except Exception as error:  # whose words can quote a row
+        problem = type(error).__name__
+    if problem:
+        raise ConfigError(f"the copy of the rows of {period} in {str(folder)!r} cannot be made: {problem}.")
+    make_folder(folder, 0o700)
+    write_atomically(folder / f"{_stem(job)}{period}{_SUFFIX}", content, 0o600)
+
+
+def forget_rows(job: Job) -> None:
+    """Delete the job's copies that were written more than ``retention.days`` days ago, and what a kill left behind.
+
+    A copy's age counts from when it was written, by this machine's clock: a backfill of old dates would otherwise
+    delete what it has just kept. Raises `ConfigError` if others can read the folder, or a copy cannot be deleted.
+    """
+    if job.retention is None:
+        return
+    check_retention(job)
+    oldest = (now() - timedelta(job.retention.days)).timestamp()
+    ours = re.compile(re.escape(_stem(job)) + PERIOD + re.escape(_SUFFIX))
+    problem = None
+    try:
+        for file in Path(job.retention.directory).glob("*"):
+            left_over = file.name.startswith(".") and ours.fullmatch(file.name[1:].removesuffix(".partial"))
+            if left_over or (ours.fullmatch(file.name) and file.lstat().st_mtime < oldest):
+                file.unlink(missing_ok=True)
+    except OSError as error:
+        problem = error.strerror
+    if problem is not None:
+        raise ConfigError(
+            f"old copies of rows in retention.directory {job.retention.directory!r} cannot be deleted: {problem}. "
+            "Delete them, or check the permissions of the folder."
+        )
+
+
+def _stem(job: Job) -> str:
+    """Return how the job's copies begin: several jobs may keep theirs in one folder."""
+    return f"{job.name}." if job.name else ""
 
 
 class PeriodStep:

@@ -20,9 +20,9 @@ from pkdp_pipeline.model.predicate import (
     Disjunction,
     Operator,
     Predicate,
-    check_columns,
     constant_family,
 )
+from pkdp_pipeline.model.selection import check_columns
 
 #: Nanoseconds of a second and of a day.
 SECOND, DAY = 10**9, 86_400 * 10**9

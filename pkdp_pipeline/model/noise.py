@@ -44,8 +44,13 @@ SMALLEST_EPSILON = 1e-15
 LARGEST_EPSILON = 50.0
 
 
-def check_noise(noise: GeometricNoise | None) -> None:
-    """Raise `ArgumentError` when the noise is too wide to be drawn as a 64-bit integer."""
+def check_noise(noise: GeometricNoise | None, *, published: bool = False) -> None:
+    """Raise `ArgumentError` where noise does not fit 64-bit integers, or would change no count that is `published`."""
+    if noise is not None and published and noise.epsilon > LARGEST_EPSILON:
+        raise ArgumentError(
+            f"noise epsilon must be at most {LARGEST_EPSILON:g} to be published, got {noise.epsilon!r}: it "
+            "would change no count in a lifetime. Write noise with epsilon = 1, or leave noise out."
+        )
     if noise is not None and noise.epsilon < SMALLEST_EPSILON:
         raise ArgumentError(
             f"noise epsilon must be at least {SMALLEST_EPSILON!r} to be drawn, got {noise.epsilon!r}: wider noise does "

@@ -2,21 +2,92 @@
 
 Its leaves are conditions on a column; NOT is at the leaves only. A comparison with a missing value is false, and its
 negation true: every node is true or false for every row.
+
+A LIKE pattern has one spelling, and tests and a regular expression that mean the same in every engine.
 """
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.like import plain_pieces
+
+#: The longest pattern that is read, in characters.
+_MAX_PATTERN_LENGTH = 200
+_ESCAPE = "\\"
+
+
+def like_pattern(argument: str, text: str, escape: str = _ESCAPE) -> str:
+    r"""Return a pattern in its one spelling: ``\`` stands before a ``%``, ``_`` or ``\`` that means itself.
+
+    Of neighbouring wildcards ``_`` comes first, and one ``%`` says what several do. `argument` is what an
+    error names. `escape`: the character before one that means itself; empty where all ``%`` and ``_`` are wildcards.
+    Raises `ArgumentError` if it is too long, or ends with the escape character.
+    """
+    if len(text) > _MAX_PATTERN_LENGTH:
+        raise ArgumentError(
+            f"{argument} has a pattern of more than {_MAX_PATTERN_LENGTH} characters; write a shorter one, or make a "
+            "boolean column."
+        )
+    spelled, ones, many = "", 0, False
+    characters = iter(text)
+    for character in characters:
+        itself = bool(escape) and character == escape
+        if itself:
+            character = next(characters, "")  # noqa: PLW2901
+            if not character:
+                raise ArgumentError(f"{argument} has a pattern that ends with its escape character; write it twice.")
+        elif character in "%_":
+            ones, many = ones + (character == "_"), many or character == "%"
+            continue
+        spelled, ones, many = spelled + "_" * ones + "%" * many + literally(character), 0, False
+    return spelled + "_" * ones + "%" * many
+
+
+def literally(text: str) -> str:
+    """Return the pattern of this text alone."""
+    return re.sub(r"[%_\\]", r"\\\g<0>", text)
+
+
+def plain_pieces(pattern: str) -> tuple[str, ...] | None:
+    """Return the texts around the ``%`` of a pattern; None where it has a ``_``."""
+    tokens = re.findall(r"\\.|[^\\]", pattern, re.DOTALL)
+    if "_" in tokens:
+        return None
+    return tuple("".join(token[-1] for token in piece) for piece in _split(tokens))
+
+
+def _split(tokens: list[str]) -> list[list[str]]:
+    pieces: list[list[str]] = [[]]
+    for token in tokens:
+        if token == "%":
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return pieces
+
+
+def like_regex(pattern: str) -> str:
+    """Return a regular expression, found in just the texts that a pattern matches.
+
+    It is one that RE2 (DuckDB, Arrow, BigQuery), Rust (Polars) and Java (Spark) read alike; all but Java take time in
+    proportion to the text, whatever the pattern.
+    """
+    wildcards = {"%": ".*", "_": "."}
+    tokens = re.findall(r"\\.|[^\\]", pattern, re.DOTALL)
+    return r"(?s)\A" + "".join(wildcards.get(token) or _character(token[-1]) for token in tokens) + r"\z"
+
+
+def _character(character: str) -> str:
+    plain = character.isascii() and character.isalnum()
+    return character if plain else rf"\x{{{ord(character):x}}}"
+
 
 #: A real number is finite. No text has a Decimal: it is what a column of decimals is compared with in the end.
 Constant: TypeAlias = str | bool | int | float | Decimal
@@ -249,51 +320,3 @@ def _name(name: str) -> str:
     """Return a column's name as query strings spell it."""
     plain = name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
     return name if plain else "`" + name.replace("`", "``") + "`"
-
-
-_MAX_COLUMNS_LISTED = 20
-
-
-def check_columns(argument: str, names: Iterable[str], columns: Sequence[object], of: str = "the frame") -> None:
-    """Raise `ArgumentError` unless every name is one of the columns of a frame, and only one.
-
-    The message may list column names: they are part of the schema, not of the data.
-    """
-    known = [column for column in columns if isinstance(column, str)]
-    for name in names:
-        count = known.count(name)
-        if count > 1:
-            raise ArgumentError(f"{argument} names column {name!r}, which {of} has more than once; rename one.")
-        # DuckDB takes names that differ in case for one, and gives the second column another.
-        renamed = [column for column in known if not count and re.fullmatch(rf"{re.escape(name)}_\d+", column)]
-        alike = [column for column in known if column != name and column.casefold() == name.casefold()]
-        if alike and (count or renamed):
-            raise ArgumentError(
-                f"{argument} names column {name!r}, and {of} has {alike[0]!r} as well"
-                f"{f', because of which it is read as {renamed[0]!r}' if renamed else ''}: capitals and small letters "
-                "are not told apart everywhere; rename one."
-            )
-        if count:
-            continue
-        close = alike or difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"It has {columns_listed(known)}."
-        raise ArgumentError(f"{argument} names column {name!r}, which {of} does not have. {hint}")
-
-
-def columns_listed(columns: Iterable[str]) -> str:
-    """Return the first columns of a table as a message lists them."""
-    known = [*columns]
-    return (
-        ", ".join(map(repr, known[:_MAX_COLUMNS_LISTED])) + (", …" if len(known) > _MAX_COLUMNS_LISTED else "")
-        or "no columns"
-    )
-
-
-def twins(columns: Sequence[str]) -> tuple[str, str] | None:
-    """Return two columns that have one name, letter case aside; None where there are none."""
-    spellings: dict[str, str] = {}
-    for column in columns:
-        if column.casefold() in spellings:
-            return spellings[column.casefold()], column
-        spellings[column.casefold()] = column
-    return None

@@ -12,7 +12,6 @@ from decimal import Decimal
 from itertools import pairwise
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.like import like_pattern, literally
 from pkdp_pipeline.model.predicate import (
     FLIPPED,
     PARTS,
@@ -27,6 +26,8 @@ from pkdp_pipeline.model.predicate import (
     constant_family,
     disjunction,
     like,
+    like_pattern,
+    literally,
 )
 
 _OPERATORS: dict[type[ast.cmpop], Operator] = {

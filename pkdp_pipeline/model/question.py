@@ -26,7 +26,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_to_dict,
     noised_below,
 )
-from pkdp_pipeline.model.noise import LARGEST_EPSILON, check_noise
+from pkdp_pipeline.model.noise import check_noise
 from pkdp_pipeline.model.period import Period, of_pandas
 from pkdp_pipeline.model.predicate import Predicate
 from pkdp_pipeline.model.selection import EachRow, OneCell, Selection
@@ -101,22 +101,18 @@ class Question(Selection):
         mechanism_name(self.mechanism)
         object.__setattr__(self, "cells_per_unit", cells_per_unit(self.mechanism))
         object.__setattr__(self, "everybody", getattr(self.mechanism, "k_complement", None) is not None)
-        noise = self.mechanism.noise
-        check_noise(noise)
-        if noise is not None and noise.epsilon > LARGEST_EPSILON:
-            raise ArgumentError(
-                f"noise epsilon must be at most {LARGEST_EPSILON:g} to be published, got {noise.epsilon!r}: it "
-                "would change no count in a lifetime. Write noise with epsilon = 1, or leave noise out."
-            )
+        if self.mechanism.noise is not None:
+            check_noise(self.mechanism.noise, published=True)
         for name, allowed in _RULES.items():
             choice(name, getattr(self, name), get_args(allowed))
         unit = () if isinstance(self.unit, EachRow) else self.unit
         object.__setattr__(self, "unit", column_names("unit", unit, " or pkdp.EACH_ROW"))
-        by, bins = named(self.by)
+        by, bins = (self.by, {}) if isinstance(self.by, str) else named(self.by)
         object.__setattr__(self, "bins", {**self.bins, **bins})
         for name, columns in (("by", by), ("order_by", self.order_by)):
             object.__setattr__(self, name, column_names(name, () if columns is None else columns))
-        object.__setattr__(self, "period", of_pandas(self.period))
+        if self.period is not None:
+            object.__setattr__(self, "period", of_pandas(self.period))
         if isinstance(self.period, datetime.datetime):
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
         if self.period is not None:
@@ -157,7 +153,7 @@ class Question(Selection):
                 raise ArgumentError(
                     f'by may not name a column "{own}": the published table has its own; rename the column.'
                 )
-        if any(grouped_column(column) is not None for column in self.by):
+        if any(column.endswith(")") and grouped_column(column) is not None for column in self.by):
             raise ArgumentError(
                 'by may not name a column as a ledger names groups, "age in groups (0, 18)": rename the column.'
             )
@@ -236,7 +232,7 @@ class Question(Selection):
     @property
     def grouping(self) -> tuple[str, ...]:
         """The by-columns as they group people; see `model.bins.grouping`."""
-        return grouping([self.bins.get(name, name) for name in self.by]) or ()
+        return grouping([self.bins.get(name, name) for name in self.by]) or () if self.bins else self.by
 
     @property
     def is_total(self) -> bool:

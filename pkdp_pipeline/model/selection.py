@@ -1,12 +1,15 @@
-"""The part of a question that engines answer, and the privacy unit that they count."""
+"""The part of a question that engines answer, the privacy unit that they count, and names of columns."""
 
 from __future__ import annotations
 
+import difflib
 import enum
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.query import from_query
 
@@ -23,6 +26,8 @@ class EachRow(enum.Enum):
 
 
 EACH_ROW: Final = EachRow.EACH_ROW
+
+_MAX_COLUMNS_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,3 +85,48 @@ class Selection:
     def counts_in_one_cell(self) -> bool:
         """Whether units are counted, each of whom should have one cell."""
         return self.one_cell == "error" and self.cells_per_unit == 1 and self.bounds is None
+
+
+def check_columns(argument: str, names: Iterable[str], columns: Sequence[object], of: str = "the frame") -> None:
+    """Raise `ArgumentError` unless every name is one of the columns of a frame, and only one.
+
+    The message may list column names: they are part of the schema, not of the data.
+    """
+    known = [column for column in columns if isinstance(column, str)]
+    for name in names:
+        count = known.count(name)
+        if count > 1:
+            raise ArgumentError(f"{argument} names column {name!r}, which {of} has more than once; rename one.")
+        # DuckDB takes names that differ in case for one, and gives the second column another.
+        renamed = [column for column in known if not count and re.fullmatch(rf"{re.escape(name)}_\d+", column)]
+        alike = [column for column in known if column != name and column.casefold() == name.casefold()]
+        if alike and (count or renamed):
+            raise ArgumentError(
+                f"{argument} names column {name!r}, and {of} has {alike[0]!r} as well"
+                f"{f', because of which it is read as {renamed[0]!r}' if renamed else ''}: capitals and small letters "
+                "are not told apart everywhere; rename one."
+            )
+        if count:
+            continue
+        close = alike or difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"It has {columns_listed(known)}."
+        raise ArgumentError(f"{argument} names column {name!r}, which {of} does not have. {hint}")
+
+
+def columns_listed(columns: Iterable[str]) -> str:
+    """Return the first columns of a table as a message lists them."""
+    known = [*columns]
+    return (
+        ", ".join(map(repr, known[:_MAX_COLUMNS_LISTED])) + (", …" if len(known) > _MAX_COLUMNS_LISTED else "")
+        or "no columns"
+    )
+
+
+def twins(columns: Sequence[str]) -> tuple[str, str] | None:
+    """Return two columns that have one name, letter case aside; None where there are none."""
+    spellings: dict[str, str] = {}
+    for column in columns:
+        if column.casefold() in spellings:
+            return spellings[column.casefold()], column
+        spellings[column.casefold()] = column
+    return None

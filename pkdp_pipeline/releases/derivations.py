@@ -139,7 +139,7 @@ class Derivations:
         Everybody is taken to be drawn with exactly the chance `sampled`, which for the certificate is an upper bound.
         Where chances differ by stratum, use `weighted`. The interval is a normal one, and too narrow for small counts.
         """
-        from pkdp_pipeline.releases.samples import estimates
+        from pkdp_pipeline.releases.estimates import estimates
 
         sampled = self.certificate.attacker.sampled
         if not sampled:
@@ -172,7 +172,7 @@ class Derivations:
         ArgumentError
             If a published value has no weight, a weight is not above 0, or `by` names anything but by-columns.
         """
-        from pkdp_pipeline.releases.samples import weighted
+        from pkdp_pipeline.releases.estimates import weighted
 
         return self._derived(weighted, weights, by)
 
@@ -201,7 +201,7 @@ class Derivations:
         -----
         The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
         """
-        from pkdp_pipeline.releases.means import check_same, means
+        from pkdp_pipeline.releases.estimates import check_same, means
 
         if not isinstance(counts, Derivations):
             raise ArgumentError(f"counts must be a release, not {type(counts).__name__}.")

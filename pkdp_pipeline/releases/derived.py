@@ -30,8 +30,8 @@ from pkdp_pipeline.model.mechanisms import (
     noised_below,
 )
 from pkdp_pipeline.model.noise import mean_absolute
-from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import column_names
+from pkdp_pipeline.model.selection import check_columns
 from pkdp_pipeline.theorems.rounding import float_above, float_below
 
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from pkdp_pipeline.engines.relation_engine import INSTANTS
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.like import like_pattern
 from pkdp_pipeline.model.predicate import (
     FLIPPED,
     Condition,
@@ -20,6 +19,7 @@ from pkdp_pipeline.model.predicate import (
     conjunction,
     disjunction,
     like,
+    like_pattern,
 )
 from pkdp_pipeline.sql.constants import SqlConstant, compared, members
 from pkdp_pipeline.sql.parsing import call, cast, check_characters, fields, literal_of, named, parsed, refuse

@@ -11,13 +11,16 @@ import flint
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import listed
-from pkdp_pipeline.theorems import formal, whom
+from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyBesideKnown, NoisyThreshold
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
+
+_BOX = ("p_min", "p_max", "unknown")
+"""The attacker's fields that declare a box."""
 
 _SIDES = ("thresholding_in_box", "complement_in_box")
 """Theorem E for the people who are counted, and for those who are not."""
@@ -194,21 +197,23 @@ _IN_A_BOX = Theorem(
     key="noisy_thresholding_in_box",
     title="Theorem D in a box: a threshold with noise after it",
     citation="docs/mathematics.md, section 6, theorem D in a box",
-    formal=formal.BEHIND_NOISE_IN_A_BOX,
-    against=partial(whom.thresholding_in_box, "in"),
+    formal=words.BEHIND_NOISE_IN_A_BOX,
+    against=partial(words.thresholding_in_box, "in"),
     rests_on=("known", "p_max", "unknown"),
+    needs=_BOX,
     about=(Count, "presence"),
     rule=_behind_noise,
 )
-_E = replace(_IN_A_BOX, citation="docs/mathematics.md, section 4, theorem E", formal=formal.IN_A_BOX)
+_E = replace(_IN_A_BOX, citation="docs/mathematics.md, section 4, theorem E", formal=words.IN_A_BOX)
 _COUNTING = Theorem(
     key="counting",
     noised_below=True,
     title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
     citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
-    formal=formal.VERTICES,
-    against=whom.counting,
+    formal=words.VERTICES,
+    against=words.counting,
     rests_on=("unknown",),
+    needs=_BOX,
     beside_private=True,
     about=(Count, "presence"),
     rule=_exact,
@@ -221,7 +226,7 @@ IN_A_BOX = (
             _E,
             key=key,
             title=f"Theorem E{whose}: in a box, a threshold is as good as more unknown people",
-            against=partial(whom.thresholding_in_box, side),
+            against=partial(words.thresholding_in_box, side),
             rule=partial(_thresholded, key),
         )
         for key, whose, side in zip(_SIDES, ("", " for the people who are not counted"), ("in", "outside"), strict=True)
@@ -230,7 +235,7 @@ IN_A_BOX = (
         _E,
         key=_BOTH,
         title="Theorem E for both thresholds: in a box, they are as good as more unknown people",
-        against=whom.two_thresholds_in_box,
+        against=words.two_thresholds_in_box,
         rule=_twice,
     ),
     replace(

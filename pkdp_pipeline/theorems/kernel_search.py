@@ -21,9 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pkdp_pipeline.theorems.channel import UNDERFLOW_MASS, Kernel, bernstein, coin_law
 from pkdp_pipeline.theorems.inversion import Optimum
-from pkdp_pipeline.theorems.kernels import Kernel
-from pkdp_pipeline.theorems.noisy_rows import UNDERFLOW_MASS, bernstein, coin_law
 from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, kept
 
 _LEVELS = 3

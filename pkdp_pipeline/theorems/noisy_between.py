@@ -11,9 +11,9 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.channel import Channel
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.inversion import invert
-from pkdp_pipeline.theorems.noisy_rows import Channel
 from pkdp_pipeline.theorems.rounding import Array
 
 MAX_ENUMERATED = 150

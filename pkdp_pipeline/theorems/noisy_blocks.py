@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pkdp_pipeline.theorems.channel import coins_of, rows_of
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
-from pkdp_pipeline.theorems.noisy_rows import coins_of, rows_of
 from pkdp_pipeline.theorems.rounding import Array, Whole
 
 _GAIN_TAIL_SHARE = 1e-3

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from pkdp_pipeline.theorems import noisy_blocks, noisy_line
+from pkdp_pipeline.theorems import noisy_blocks, noisy_divergences
+from pkdp_pipeline.theorems.channel import Channel, ends_of
 from pkdp_pipeline.theorems.inversion import Optimum
 from pkdp_pipeline.theorems.noisy_blocks import Blocks
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
-from pkdp_pipeline.theorems.noisy_rows import Channel, ends_of
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 
 SLACK = 0.01
@@ -325,7 +325,7 @@ class NoisySearch:
                 possible = np.flatnonzero(lasts >= part.channel.k - 1)
                 ends = np.maximum(blocks.low[possible], part.channel.k - 1), lasts[possible]
                 if len(possible):
-                    bounds[possible] += chance * noisy_line.between(
+                    bounds[possible] += chance * noisy_divergences.between(
                         part, blocks.column[possible], *ends, share * enough[possible]
                     )
             else:

@@ -10,8 +10,8 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, Largest
+from pkdp_pipeline.theorems.channel import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, row_of
 from pkdp_pipeline.theorems.inversion import Optimum, invert
-from pkdp_pipeline.theorems.noisy_rows import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, row_of
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
     NEGLIGIBLE_DELTA_IN_BOX,

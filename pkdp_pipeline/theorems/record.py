@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 from pkdp_pipeline.theorems.bound import Applied
-from pkdp_pipeline.theorems.formal import UNCHECKED, Formal
+from pkdp_pipeline.theorems.words import UNCHECKED, Formal
 
 Knowledge = Literal["known", "p_max", "p_max_between", "sampled", "unknown"]
 """The attacker's fields on which a theorem's number can rest."""
@@ -49,6 +49,8 @@ class Theorem:
         Whether it is left beside leakages that are themselves differentially private.
     noised_below : bool
         Whether it holds where counts below k are noised and all others exact.
+    needs : tuple of str
+        The mechanism's and the attacker's fields without which it has nothing to say beside a threshold k.
     is_rule : bool
         Whether it adds certificates up.
     about : (mechanism class, {"presence", "value"}), optional
@@ -75,6 +77,7 @@ class Theorem:
     hides_presence_too: bool = False
     beside_private: bool = False
     noised_below: bool = False
+    needs: tuple[str, ...] = ()
     is_rule: bool = False
     about: tuple[type[Mechanism], Protects] | None = None
     rule: Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None] | None = None
@@ -84,15 +87,3 @@ class Theorem:
     def checked(self) -> tuple[str, ...]:
         """How far its proof is checked by machine, one plain sentence each."""
         return UNCHECKED if self.formal is None else self.formal.sentences()
-
-
-def others(number: int) -> str:
-    """Return this many other people, in words."""
-    return "1 other" if number == 1 else f"{number} others"
-
-
-def independent(attacker: AttackerModel) -> str:
-    """Return the start of every description of an attacker about whom something is assumed."""
-    if attacker.dependent is None:
-        return "anyone who regards people's records as independent"
-    return f"anyone who regards records as independent from one {attacker.dependent} to another"

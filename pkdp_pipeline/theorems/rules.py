@@ -12,19 +12,18 @@ import flint
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.wording import Worded
-from pkdp_pipeline.theorems import formal, whom
+from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX, behind_noise
-from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT, WITHOUT_A_THRESHOLD
 from pkdp_pipeline.theorems.hull import TwoCells
-from pkdp_pipeline.theorems.noised_rules import noised_below_records
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
 from pkdp_pipeline.theorems.reached import ReachedBetween, ReachedThroughAbsence
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import TINY, ball_above, ball_below
-from pkdp_pipeline.theorems.sampled_rules import SAMPLED
+from pkdp_pipeline.theorems.sampled import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
+from pkdp_pipeline.theorems.without_suppression import TOLD_ABSENT, WITHOUT_A_THRESHOLD, noised_below_records
 
 
 def _count(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -238,8 +237,8 @@ _PRESENCE = Theorem(
     key="histogram_presence",
     title="Theorem B, presence: a k-anonymous histogram hides whether a person is there",
     citation=_SECTION_5,
-    formal=formal.PRESENCE,
-    against=whom.through_absence,
+    formal=words.PRESENCE,
+    against=words.through_absence,
     assumes=(TOLD_ABSENT,),
     rests_on=("known", "p_max"),
     averages=True,
@@ -251,8 +250,8 @@ _BETWEEN = Theorem(
     key="histogram_between",
     title="Theorem C, value: a k-anonymous histogram hides the cell, nothing assumed about absence",
     citation=_SECTION_5,
-    formal=formal.BETWEEN,
-    against=whom.between,
+    formal=words.BETWEEN,
+    against=words.between,
     assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
     rests_on=("known", "p_max_between"),
     reveals_who=True,
@@ -263,8 +262,8 @@ _THRESHOLD = Theorem(
     key="thresholding",
     title="Theorem A: thresholding is dominated by waiting times",
     citation=_SECTION_4,
-    formal=formal.THRESHOLD,
-    against=whom.thresholding,
+    formal=words.THRESHOLD,
+    against=words.thresholding,
     rests_on=("known", "p_max"),
     averages=True,
     about=(Count, "presence"),
@@ -275,7 +274,7 @@ _VALUE = replace(
     _PRESENCE,
     key="histogram_value",
     title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
-    formal=formal.VALUE,
+    formal=words.VALUE,
     hides_presence_too=True,
     about=(Histogram, "value"),
     rule=_value,
@@ -287,8 +286,8 @@ RECORDS = (
         _THRESHOLD,
         key="thresholding_complement",
         title="Theorem A for the people who are not counted",
-        formal=formal.COMPLEMENT,
-        against=whom.thresholding_complement,
+        formal=words.COMPLEMENT,
+        against=words.thresholding_complement,
         rests_on=("known",),
         rule=_complement,
     ),
@@ -298,7 +297,8 @@ RECORDS = (
         key="noisy_thresholding",
         title="Theorem D: a threshold with noise after it",
         citation=_SECTION_6,
-        formal=formal.BEHIND_NOISE,
+        formal=words.BEHIND_NOISE,
+        needs=("noise",),
         rule=partial(_behind_noise, "noisy_thresholding"),
     ),
     replace(
@@ -306,7 +306,8 @@ RECORDS = (
         key="noisy_presence",
         title="Theorem D for a cell: a k-anonymous histogram with noise after its threshold",
         citation=_SECTION_6,
-        formal=formal.CELL_BEHIND_NOISE,
+        formal=words.CELL_BEHIND_NOISE,
+        needs=("noise",),
         rule=partial(_behind_noise, "noisy_presence"),
     ),
     _VALUE,
@@ -317,6 +318,7 @@ RECORDS = (
         citation="docs/mathematics.md, section 6, value through absence",
         formal=None,
         averages=False,
+        needs=("noise",),
         rule=_value_behind_noise,
     ),
     _BETWEEN,
@@ -337,7 +339,7 @@ RECORDS = (
             key=key,
             title=f"Rule 10, {aim}: a person in several cells, independent given her habits",
             citation="docs/composition.md, rule 10",
-            against=whom.in_several_cells,
+            against=words.in_several_cells,
             assumes=("Nobody is in more cells than declared: a table in which somebody is, is not published.",),
             rests_on=("known", "p_max"),
             averages=True,

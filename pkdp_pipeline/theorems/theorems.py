@@ -28,13 +28,12 @@ from pkdp_pipeline.model.mechanisms import (
 )
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.formal import NOISE, RULES
 from pkdp_pipeline.theorems.reached import Reached
 from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theorems.rules import RECORDS
 from pkdp_pipeline.theorems.sums import SumCurve
-from pkdp_pipeline.theorems.whom import counting
+from pkdp_pipeline.theorems.words import NOISE, RULES, counting
 from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
 
 _DWORK = '; sharpens Theorems 4 and 5 of C. Dwork, "Differential privacy", ICALP 2006'
@@ -194,6 +193,13 @@ def _partial(sampled: bool) -> frozenset[str]:
     )
 
 
+def _is_silent(theorem: Theorem, mechanism: Mechanism, attacker: AttackerModel) -> bool:
+    """Return whether there is a threshold k, and something that the theorem needs beside one is not declared."""
+    return getattr(mechanism, "k", None) is not None and any(
+        getattr(mechanism, name, None) is None and getattr(attacker, name, None) is None for name in theorem.needs
+    )
+
+
 def emptied_by(leakages: Iterable[Leakage], protects: Lives) -> Leakage | None:
     """Return a leakage that no two lives share which differ in what is protected, so that "given it" is empty."""
     return next((leak for leak in leakages if not leak.is_private and not leak.is_shared(protects)), None)
@@ -263,7 +269,7 @@ def bounds_of(
     several = cells_per_unit(mechanism) > 1
     about_it = (candidate for key, candidate in THEOREMS.items() if key in left and candidate.about == about)
     for theorem in about_it:
-        if several or theorem.is_rule or theorem.rule is None:
+        if several or theorem.is_rule or theorem.rule is None or _is_silent(theorem, mechanism, attacker):
             continue
         outcome = theorem.rule(mechanism, attacker, left)
         if isinstance(outcome, Applied):

@@ -15,8 +15,14 @@ from pkdp_pipeline.theorems.inversion import Optimum
 from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, ProductLosses, waiting_losses
 from pkdp_pipeline.theorems.merely_known import SLACK, passive_optimum
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, evaluated
-from pkdp_pipeline.theorems.two_crowds import MAX_BUDGET, crowds_reach
-from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
+from pkdp_pipeline.theorems.waiting_pair import (
+    MAX_BUDGET,
+    Pair,
+    averaged_pair,
+    crowds_reach,
+    product_above,
+    waiting_pair,
+)
 
 _MAX_AVERAGED_K = 2**20
 """With larger thresholds people merely known are taken for people who are controlled, which is sound."""

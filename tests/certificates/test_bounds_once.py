@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.several_cells import bounds_of
 from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.theorems.theorems import bounds_of
 
 PEOPLE = pd.DataFrame({"person": range(200), "town": ["a", "b"] * 100})
 ATTACKER = pkdp.AttackerModel(p_max=0.1)

@@ -15,8 +15,7 @@ from oracle.losses import enumerated, noise_pair, reversed_pair, waiting_times
 from thorough import few
 
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.loss_laws import Directions, directions, on_grid
+from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, directions, on_grid
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.hull import ProfileLosses
 from pkdp_pipeline.theorems.losses import NoiseLosses, PairLosses

@@ -14,8 +14,7 @@ from oracle.losses import ball, noise_pair, profile, reversed_pair, waiting_time
 from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.grid_law import envelope, product, profile_at, split
-from pkdp_pipeline.composition.loss_laws import directions, on_grid
+from pkdp_pipeline.composition.loss_laws import directions, envelope, on_grid, product, profile_at, split
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.hull import ProfileLosses

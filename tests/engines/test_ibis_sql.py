@@ -163,7 +163,7 @@ def test_rows_are_grouped_and_not_numbered(compiled, dialect, asked):
 
 def test_bigquery_is_asked_for_the_digits_of_a_hash_that_it_gives_as_bytes(compiled, monkeypatch):
     assert "TO_HEX" not in compiled("snowflake", QUESTIONS["hash"])
-    monkeypatch.setattr("pkdp_pipeline.engines.narwhals_draws.backend_of", lambda table: "bigquery")
+    monkeypatch.setattr("pkdp_pipeline.engines.narwhals_queries.backend_of", lambda table: "bigquery")
     text = compiled("bigquery", QUESTIONS["hash"])
     assert text.count("MD5(") == text.count("TO_HEX(MD5(") == 4
 

@@ -23,9 +23,9 @@ from thorough import few
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.dry_run import check_folder
 from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
 from pkdp_pipeline.jobs.outputs.files import csv_bytes, make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.written import check_folder
 from pkdp_pipeline.releases.release import read_release
 
 DAY = date(2020, 1, 1)

@@ -16,7 +16,7 @@ from thorough import one_in
 from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.records import forget_rows
+from pkdp_pipeline.jobs.steps import forget_rows
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)

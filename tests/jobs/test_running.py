@@ -23,9 +23,8 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import load_job, run_job, session
-from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.dry_run import OWNER_FILE, plan_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE
-from pkdp_pipeline.jobs.written import OWNER_FILE
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.model.evidence import OneDayProtected
 from pkdp_pipeline.releases.release import read_release
@@ -337,7 +336,7 @@ def test_a_crash_between_charging_and_writing_is_repaired_by_running_again(job_f
         raise OSError("power cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr(session, "write_outputs", crash)
+        patch.setattr(session, "write_period", crash)
         with pytest.raises(OSError, match="power cut"):
             run_job(job, DAY)
     assert len(entries(job)) == 1

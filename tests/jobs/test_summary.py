@@ -9,7 +9,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.summary import describe, noise_line, public_rows
+from pkdp_pipeline.jobs.outputs import describe, noise_line, public_rows
 from pkdp_pipeline.releases.release import Release
 
 

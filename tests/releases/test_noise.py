@@ -19,7 +19,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.noise import check_noise, noise_scale
 from pkdp_pipeline.releases.derived import expected_error
-from pkdp_pipeline.releases.draws import add_noise
+from pkdp_pipeline.releases.public_table import add_noise
 
 DRAWS = 40_000
 

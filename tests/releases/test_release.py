@@ -14,7 +14,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli.job_views import print_release
-from pkdp_pipeline.jobs.summary import markdown_table
+from pkdp_pipeline.jobs.outputs import markdown_table
 from pkdp_pipeline.ledger.sealed import release_id
 from pkdp_pipeline.releases.release import Release
 

@@ -13,7 +13,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, NotCertifiableError
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.releases import public_table
-from pkdp_pipeline.releases.draws import add_noise
+from pkdp_pipeline.releases.public_table import add_noise
 
 NOISE = pkdp.GeometricNoise(1.0)
 VISITS = pd.DataFrame(

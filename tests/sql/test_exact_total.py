@@ -13,7 +13,7 @@ from worker_inside import workers_inside
 import pkdp_pipeline as pkdp
 import pkdp_pipeline.duckdb
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.gate.description import describe
+from pkdp_pipeline.extras.gate.permitted import describe
 from pkdp_pipeline.releases.release import Release
 
 __all__ = ["workers_inside"]

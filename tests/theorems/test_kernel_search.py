@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import few
 
+from pkdp_pipeline.theorems.channel import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, _envelope, supremum
-from pkdp_pipeline.theorems.kernels import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import UNIT
 

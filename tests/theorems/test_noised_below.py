@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems import noised_left
+from pkdp_pipeline.theorems import noised_below
 from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -269,10 +269,10 @@ def test_only_theorem_i_and_exact_counts_say_anything_of_it() -> None:
 
 
 def test_at_an_epsilon_beyond_use_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noised_left, "_largest_left", None)
-    assert noised_left.left_bound((1.0,), (100,), 0.1, None, 700.0, 1e-99) == 1e-99
+    monkeypatch.setattr(noised_below, "_largest_left", None)
+    assert noised_below.left_bound((1.0,), (100,), 0.1, None, 700.0, 1e-99) == 1e-99
     with pytest.raises(TypeError):
-        noised_left.left_bound((1.0,), (100,), 0.1, None, 1.0, 1e-17)
+        noised_below.left_bound((1.0,), (100,), 0.1, None, 1.0, 1e-17)
 
 
 def test_what_breaks_a_search_does_not_break_the_certificate() -> None:

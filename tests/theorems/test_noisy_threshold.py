@@ -18,7 +18,7 @@ from thorough import CLOSEST, examples, few, spread, thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.noisy_blocks import Blocks
-from pkdp_pipeline.theorems.noisy_line import least_ratio
+from pkdp_pipeline.theorems.noisy_divergences import least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
 VECTORS: list[dict[str, Any]] = json.loads(

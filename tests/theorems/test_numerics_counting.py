@@ -15,8 +15,8 @@ from thorough import ALL, one_in, spread, thinned
 
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.inversion import chord
-from pkdp_pipeline.theorems.options import Options
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
+from pkdp_pipeline.theorems.without_suppression import Options
 
 BITS = 400
 

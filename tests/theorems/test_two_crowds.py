@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.two_crowds import crowd_pair, crowds_reach
-from pkdp_pipeline.theorems.waiting_pair import product_below
+from pkdp_pipeline.theorems.waiting_pair import crowd_pair, crowds_reach, product_below
 
 CHANCES = st.sampled_from([0.02, 0.1, 0.3, 0.5, 0.75, 0.96])
 

@@ -16,8 +16,8 @@ from pkdp_pipeline.clock import machine_zone
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.extras.connect.schedulers import attempt, day_of, public
 from pkdp_pipeline.jobs import Job, JobRelease, JobResult, load_job
+from pkdp_pipeline.jobs.outputs import markdown_table
 from pkdp_pipeline.jobs.session import JobSession
-from pkdp_pipeline.jobs.summary import markdown_table
 from pkdp_pipeline.jobs.tables import WEEKDAYS
 
 _CHECK = "input"

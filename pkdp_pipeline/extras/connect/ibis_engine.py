@@ -8,8 +8,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.narwhals_columns import BYTES
-from pkdp_pipeline.engines.narwhals_draws import backend_of
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, guarded
+from pkdp_pipeline.engines.narwhals_queries import backend_of
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.model.comparisons import ordered_columns
 from pkdp_pipeline.model.predicate import Predicate

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
     from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.records import JobResult
+    from pkdp_pipeline.jobs.steps import JobResult
 
 _PRODUCER = f"urn:pkdp-pipeline:{VERSION}"
 

@@ -38,7 +38,7 @@ def check(
 ) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.gate.description import describe
+    from pkdp_pipeline.extras.gate.permitted import describe
     from pkdp_pipeline.extras.gate.policy import check_ledger
     from pkdp_pipeline.extras.gate.records import verify_audit_log
 
@@ -103,8 +103,8 @@ def serve(
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise ConfigError(f"pkdp gate serve needs the extra 'gate': {INSTALLED.format('gate')}.")
-    from pkdp_pipeline.extras.gate.description import describe, totals
     from pkdp_pipeline.extras.gate.gate import Gate
+    from pkdp_pipeline.extras.gate.permitted import describe, totals
     from pkdp_pipeline.extras.gate.policy import check_ledger
     from pkdp_pipeline.extras.gate.records import AuditLog, read_tokens
     from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
@@ -152,7 +152,7 @@ def serve(
 
 def _opened(policy_file: Path, database: Path) -> tuple[Policy, dict[str, PermittedTable], list[str]]:
     """Return the policy, the tables it is about, and what to warn of in the database."""
-    from pkdp_pipeline.extras.gate.description import look_up
+    from pkdp_pipeline.extras.gate.permitted import look_up
     from pkdp_pipeline.extras.gate.policy import Policy
 
     policy = Policy.read(policy_file).remembering(policy_file)
@@ -160,7 +160,7 @@ def _opened(policy_file: Path, database: Path) -> tuple[Policy, dict[str, Permit
 
 
 def _warnings(policy: Policy, linked: list[str], database: Path, policy_file: Path) -> list[str]:
-    from pkdp_pipeline.extras.gate.description import file_warnings, threshold_warnings
+    from pkdp_pipeline.extras.gate.permitted import file_warnings, threshold_warnings
 
     return threshold_warnings(policy) + linked + file_warnings(policy, database, policy_file)
 

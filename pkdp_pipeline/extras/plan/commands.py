@@ -135,7 +135,7 @@ def plan_levels(
 ) -> None:
     """Say what may be published at several levels of a hierarchy, derived or each by itself, and what that costs."""
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.extras.plan.levels import levels_document, print_levels
+    from pkdp_pipeline.extras.plan.printing import levels_document, print_levels
 
     document = levels_document(codes, noise, delta)
     if as_json:

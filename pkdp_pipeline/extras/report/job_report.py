@@ -15,12 +15,11 @@ from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.extras.report.pages.gathering import gather
 from pkdp_pipeline.extras.report.pages.published import DayTotal, Subject
 from pkdp_pipeline.jobs.checks import stated_rules
+from pkdp_pipeline.jobs.dry_run import certificates_of, check_ledger
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs import describe
 from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
-from pkdp_pipeline.jobs.records import JobResult
-from pkdp_pipeline.jobs.steps import PeriodStep
-from pkdp_pipeline.jobs.summary import describe
-from pkdp_pipeline.jobs.written import certificates_of, check_ledger
+from pkdp_pipeline.jobs.steps import JobResult, PeriodStep
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.database import public_address
 from pkdp_pipeline.ledger.history import History, read_history

@@ -6,4 +6,4 @@ from pkdp_pipeline.plugins import Plugin
 
 _HERE = "pkdp_pipeline.extras.start"
 
-plugin = Plugin(commands={"init": f"{_HERE}.init_command:init", "demo": f"{_HERE}.demo_command:demo"})
+plugin = Plugin(commands={"init": f"{_HERE}.commands:init", "demo": f"{_HERE}.commands:demo"})

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.tables.published import told_apart
-from pkdp_pipeline.extras.tables.words import marker
+from pkdp_pipeline.extras.tables.published import marker, told_apart
 from pkdp_pipeline.model.bins import group_order
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below

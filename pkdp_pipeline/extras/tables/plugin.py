@@ -12,12 +12,12 @@ plugin = Plugin(
     views={
         "tables.along": f"{_HERE}.hierarchy:along",
         "tables.crosstab": f"{_HERE}.crosstab:crosstab",
-        "tables.csv": f"{_HERE}.csvw:csv_files",
+        "tables.csv": f"{_HERE}.formats:csv_files",
         "tables.hierarchy": f"{_HERE}.hierarchy:Hierarchy",
-        "tables.marker": f"{_HERE}.words:marker",
-        "tables.json_stat": f"{_HERE}.json_stat:json_stat_bytes",
-        "tables.sdmx_csv": f"{_HERE}.sdmx:sdmx_csv_bytes",
+        "tables.marker": f"{_HERE}.published:marker",
+        "tables.json_stat": f"{_HERE}.formats:json_stat_bytes",
+        "tables.sdmx_csv": f"{_HERE}.formats:sdmx_csv_bytes",
         "tables.workbook": f"{_HERE}.workbook:workbook_bytes",
     },
-    formats={name: f"{_HERE}.job_formats:{function}" for name, function in _FORMATS.items()},
+    formats={name: f"{_HERE}.formats:{function}" for name, function in _FORMATS.items()},
 )

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.extras.tables.published import PublishedRows, labelled
-from pkdp_pipeline.extras.tables.words import marker, marks, notes, title
+from pkdp_pipeline.extras.tables.published import PublishedRows, labelled, marker, marks, notes, title
 from pkdp_pipeline.model.keys import Key
 from pkdp_pipeline.model.wording import INSTALLED
 from pkdp_pipeline.releases.printed import following_beside

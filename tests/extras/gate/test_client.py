@@ -20,8 +20,8 @@ from thorough import thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import connect
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.extras.gate.description import describe
 from pkdp_pipeline.extras.gate.gate import Gate
+from pkdp_pipeline.extras.gate.permitted import describe
 from pkdp_pipeline.extras.gate.records import AuditLog, add_token, verify_audit_log
 from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
 from pkdp_pipeline.extras.gate.serving import bound, server

@@ -9,8 +9,8 @@ import pytest
 from thorough import thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.extras.gate.description import describe, look_up, totals
 from pkdp_pipeline.extras.gate.gate import Gate
+from pkdp_pipeline.extras.gate.permitted import describe, look_up, totals
 from pkdp_pipeline.extras.gate.policy import Policy
 from pkdp_pipeline.model.selection import EACH_ROW
 

@@ -13,8 +13,8 @@ from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.extras.gate.description import threshold_warnings
 from pkdp_pipeline.extras.gate.gate import Gate
+from pkdp_pipeline.extras.gate.permitted import threshold_warnings
 from pkdp_pipeline.extras.gate.policy import Policy
 
 pytestmark = pytest.mark.usefixtures("workers_inside")

@@ -42,7 +42,7 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import capital, fitting, rounded_up, spoken
 from pkdp_pipeline.releases.printed import asked_sentence, noise_sentence, shown_count
-from pkdp_pipeline.theorems.cell_rules import TOLD_ABSENT
+from pkdp_pipeline.theorems.without_suppression import TOLD_ABSENT
 
 _MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
 _MAX_TABLES = len(_MAX_ROWS)

@@ -16,8 +16,8 @@ from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.wording import Protection, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
-from pkdp_pipeline.theorems.formal import NOT_CODE
 from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.words import NOT_CODE
 
 _MIN_POINTS = 16
 _MAX_EPSILON = 50.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pkdp_pipeline.model.mechanisms import GeometricNoise
-from pkdp_pipeline.releases import draws as shipped
+from pkdp_pipeline.releases import public_table as shipped
 
 _GENERATOR = np.random.default_rng(0)
 

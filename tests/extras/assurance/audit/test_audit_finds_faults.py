@@ -67,7 +67,7 @@ def half_the_noise(patch: pytest.MonkeyPatch) -> None:
 
 
 def epsilon_for_the_scale(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("pkdp_pipeline.releases.draws.noise_scale", lambda noise, *_: noise.epsilon)
+    patch.setattr("pkdp_pipeline.releases.public_table.noise_scale", lambda noise, *_: noise.epsilon)
 
 
 def no_noise(patch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,12 @@ from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.verification import attacking, verify
+from pkdp_pipeline.extras.report import verification
 from pkdp_pipeline.extras.report.pages import forms, published
 from pkdp_pipeline.extras.report.pages.forms import document_of
 from pkdp_pipeline.extras.report.pages.gathering import series_of
 from pkdp_pipeline.extras.report.pages.published import promise_of
-from pkdp_pipeline.extras.report.verification import ledgers, pages
+from pkdp_pipeline.extras.report.verification import pages
 from pkdp_pipeline.releases.release import Release
 
 
@@ -374,7 +375,7 @@ def test_a_missing_cell_is_told_from_one_that_is_called_so():
     release = Release.seal(table, certificate)
     series = series_of("people", {"2020": release})
     row = dict(zip(series.cells, series.counts[0], strict=True))
-    assert ledgers._shows(release, row, complete=True)
+    assert verification._shows(release, row, complete=True)
     for name in series.cells[:2]:
-        assert not ledgers._shows(release, {**row, name: 27}, complete=False)
-        assert not ledgers._shows(release, {each: row[each] for each in row if each != name}, complete=True)
+        assert not verification._shows(release, {**row, name: 27}, complete=False)
+        assert not verification._shows(release, {each: row[each] for each in row if each != name}, complete=True)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from pkdp_pipeline.extras.report.content import Report
 from pkdp_pipeline.extras.report.job_report import report_of
-from pkdp_pipeline.extras.start import demo_command
+from pkdp_pipeline.extras.start import commands
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import backfill
 
@@ -149,8 +149,8 @@ def noisy_report() -> Report:
 @functools.cache
 def clinic_report() -> Report:
     """A quarter of the invented clinic, whose job says who publishes and who argued."""
-    with tempfile.TemporaryDirectory() as scratch, patch.object(demo_command, "hook", lambda *_: lambda *_, **__: None):
-        demo_command.demo(out=Path(scratch))
+    with tempfile.TemporaryDirectory() as scratch, patch.object(commands, "hook", lambda *_: lambda *_, **__: None):
+        commands.demo(out=Path(scratch))
         return report_of(load_job(Path(scratch, "clinic.toml")))
 
 

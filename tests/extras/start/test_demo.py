@@ -8,7 +8,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import target
 from pkdp_pipeline.cli.main import app
 from pkdp_pipeline.extras.report.pages import forms
-from pkdp_pipeline.extras.start import demo_command
+from pkdp_pipeline.extras.start import commands
 
 pytestmark = pytest.mark.default_target
 
@@ -20,9 +20,9 @@ def ran(*arguments):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     """The folder of a demo of a quarter, of which two weeks are published, and what was printed."""
-    assert demo_command._WEEKS == 13
+    assert commands._WEEKS == 13
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(demo_command, "_WEEKS", 2)
+        patched.setattr(commands, "_WEEKS", 2)
         patched.setattr(target, "DEFAULT", target.Target())
         folder = tmp_path_factory.mktemp("demo") / "clinic"
         return folder, ran("--out", str(folder))

@@ -1,0 +1,359 @@
+"""Theorems that need nothing suppressed: options, theorem F, and theorem I, with the bound of the first two.
+
+In a histogram without a threshold a share of everybody who is unknown are coins between two of a person's lives.
+Theorem I rests on counts that are exact from k on and noised below; see `noised_below`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, noised_below
+from pkdp_pipeline.model.wording import Worded
+from pkdp_pipeline.theorems import words
+from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
+from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
+from pkdp_pipeline.theorems.counting import Counting, Uncertain
+from pkdp_pipeline.theorems.hull import TwoCells
+from pkdp_pipeline.theorems.noised_below import NoisedBelow
+from pkdp_pipeline.theorems.reached import ReachedBetween
+from pkdp_pipeline.theorems.record import PAPER, Theorem
+from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, float_below
+from pkdp_pipeline.theorems.thresholding import Threshold
+from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
+
+
+def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    p_min, unknown = attacker.p_min, attacker.unknown
+    obstacle = "p_min = 0 or unknown = 0 lets the attacker know what everybody else chose"
+    if p_min is None or unknown is None:
+        obstacle = (
+            "exact counts of several options hide which one a person chose when p_min > 0 (each unknown person "
+            "chooses each option with at least this probability) and unknown are declared"
+        )
+    elif p_min > 0.5:
+        raise ArgumentError(
+            f"p_min = {p_min!r} cannot hold for a histogram: every one of at least two options would be chosen with "
+            "more than probability 1/2. For histograms p_min bounds each option's probability from below."
+        )
+    if not p_min or not unknown:
+        return None if mechanism.k is not None else obstacle
+    bound = Options(theorem="options", unknown=unknown, p_min=p_min)
+    free = attacker.p_max is None and attacker.p_max_between is None
+    return Applied(bound=bound, attack=bound if mechanism.k is None and mechanism.noise is None and free else None)
+
+
+def _in_a_cell(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    """Theorem F."""
+    p_min, p, unknown = attacker.p_min, attacker.p_max, attacker.unknown
+    if not p_min or p is None or p == 1.0 or not unknown:
+        return None if mechanism.k is not None else _SHOWS_WHO_IS_THERE
+    bound = Options(theorem="cell_counting", unknown=unknown, p_min=p_min, p=p)
+    alone = mechanism.k is None and mechanism.noise is None
+    return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if alone else None)
+
+
+_WHO_IS_THERE = (
+    "a histogram without k publishes how many people are present, and gives away whether one more person is there "
+    "unless enough others might be in her cell, or absent: that takes p_min > 0 (each unknown person is in each cell "
+    "with at least this probability), p_max < 1 (how sure the attacker can be, at most, of a cell when told that a "
+    "person is either in it or absent) and unknown"
+)
+_ASKS = "protects='value' asks whether it hides which cell a person is in"
+_SHOWS_WHO_IS_THERE = Worded(lambda say: f"{_WHO_IS_THERE}; {_ASKS}", _WHO_IS_THERE)
+
+
+def _in_a_table(bound: Options, cells: float) -> Options | Counting:
+    """Return what people of a table of `cells` cells reach; of infinitely many: of some table that they fit."""
+    least, p = Fraction(bound.p_min), Fraction(bound.p)
+    if bound.noise is None:
+        others = min(math.floor((1 - least / p) / least), cells - 1)
+        elsewhere = least * p / (1 - p) * Fraction(others)
+        return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
+    # The other cells have noise, too, so that nobody sees who is in them: a table of one cell tells more.
+    others = 0 if cells == math.inf else cells - 1
+    p_max = max(bound.p_min, float_below(p * (1 - Fraction(others) * least)))
+    return Counting(theorem=bound.theorem, unknown=bound.unknown, p_min=bound.p_min, p_max=p_max, noise=bound.noise)
+
+
+def _declared(applied: Applied, cells: int) -> Applied:
+    """Return what theorem F says of a table of this many declared cells; one cell is a count in a box."""
+    assert isinstance(applied.bound, Options)
+    attack = None if applied.attack is None else _in_a_table(applied.bound, cells)
+    if cells > 1:
+        return replace(applied, attack=attack)
+    options = applied.bound
+    box = Counting(
+        theorem=options.theorem, unknown=options.unknown, p_min=options.p_min, p_max=options.p, noise=options.noise
+    )
+    return Applied(bound=box, attack=attack and box)
+
+
+def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str], *, value: bool) -> Applied | None:
+    """With noise and nothing suppressed before it; the exact table's theorem says why not."""
+    applied = (_which_option if value else _in_a_cell)(mechanism, attacker, left)
+    if mechanism.noise is None or mechanism.k is not None or not isinstance(applied, Applied):
+        return None
+    assert isinstance(applied.bound, Options)
+    noise = mechanism.noise.epsilon
+    if noise > MAX_NOISE / 2.0:
+        return None
+    # Two looks at one number tell no more than one with half of the noise.
+    bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=2.0 * noise if value else noise)
+    assert attacker.p_min is not None
+    if value:
+        # The others' cells have noise, too, so that nobody sees who is no coin: the table has two cells.
+        alone = attacker.p_max is None and attacker.p_max_between is None
+        attack = ReachedBetween(
+            theorem="attack",
+            p=float_below(1 - Fraction(attacker.p_min)),
+            noise=noise,
+            release_threshold=mechanism.release_threshold,
+            unknown=applied.bound.unknown,
+            cap=attacker.unknown_max,
+        )
+        return Applied(bound=bound, attack=attack if alone else None)
+    return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if mechanism.release_threshold is None else None)
+
+
+TOLD_ABSENT = (
+    "p_max is a conditional probability about the published cells, after any binning: every "
+    "person's absence is likely enough that being told 'this cell or absent' does not settle it."
+)
+
+_IN_A_CELL = Theorem(
+    key="cell_counting",
+    noised_below=True,
+    title="Theorem F: an exact histogram hides whether a person is in it where enough others may be",
+    citation="docs/mathematics.md, section 5, theorem F",
+    formal=words.IN_A_CROWD,
+    against=words.in_cells,
+    assumes=(TOLD_ABSENT,),
+    rests_on=("p_max", "unknown"),
+    needs=("p_min", "unknown"),
+    told_absent=True,
+    about=(Histogram, "presence"),
+    rule=_in_a_cell,
+    declared=_declared,
+)
+_OPTIONS = Theorem(
+    key="options",
+    noised_below=True,
+    title="Exact counts of several options hide which one a person chose",
+    citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
+    formal=words.OPTIONS,
+    against=words.options,
+    rests_on=("unknown",),
+    needs=("p_min", "unknown"),
+    reveals_who=True,
+    about=(Histogram, "value"),
+    rule=_which_option,
+)
+
+WITHOUT_A_THRESHOLD = (
+    _IN_A_CELL,
+    replace(
+        _IN_A_CELL,
+        key="noisy_cell_counting",
+        noised_below=False,
+        title="Theorem F on the sum of a cell's count and its noise",
+        formal=None,
+        against=words.in_noisy_cells,
+        rule=partial(_noised, value=False),
+    ),
+    _OPTIONS,
+    replace(
+        _OPTIONS,
+        key="noisy_options",
+        noised_below=False,
+        title="Counts of several options with noise: two noisy looks at one number",
+        formal=None,
+        citation="docs/mathematics.md, section 6, two looks",
+        rule=partial(_noised, value=True),
+    ),
+)
+"""Their records, in the order in which they are tried."""
+
+
+_SLACK = 0.004
+"""The average is divided until it is known this closely, relatively."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Uncertain):
+    """Privacy profile of counts per cell, with or without noise, against learning in which of two lives a person is.
+
+    Parameters
+    ----------
+    theorem, unknown, noise
+        See `Uncertain`.
+    p_min : float
+        Every unknown person is in each cell with at least this probability; above 0, at most `p`.
+    p : float, default 1/2
+        The chance of a coin: 1/2 between two cells; between a cell and absence, `p_max`.
+
+    Notes
+    -----
+    Between two lives every unknown person is, with weight exactly ``p_min / p``, a coin that is in the first of them
+    with chance `p`; everything else is revealed. Hence ``δ(ε) ≤ E[δ_N(ε)]`` in either order, where N is
+    ``Bin(unknown, p_min / p)`` and ``δ_N`` is the profile of counting N such coins, which does not increase with N.
+
+    *Guarantee*: the certified side is never below the divergence of any declared attacker. Between two cells it is
+    attained where a third one fits (`p_min` ≤ 1/3) and at `p_min` = 1/2; in between the attained side is that of fair
+    coins only. Between a cell and absence it is attained by people who are in the cell with `p_min`, absent with
+    ``p_min (1 - p) / p``, and elsewhere with the rest. With noise nothing of this is: it hides how many people are
+    coins. *Rounding*: outward, within 1 % where it is attained.
+    *Source*: `docs/mathematics.md`, "Several options" and theorem F; Corollary 1 of Desfontaines et al.
+    """
+
+    p_min: float
+    p: float = 0.5
+
+    @property
+    def slack(self) -> float:
+        """Return how far above the best attacker found the search may stop."""
+        return _SLACK
+
+    @property
+    def weight(self) -> float:
+        """Return the share of people who are coins, rounded down: fewer only help the attacker."""
+        return min(1.0, float_below(Fraction(self.p_min) / Fraction(self.p)))
+
+    def _search(self, epsilons: Array) -> tuple[Array, Array]:
+        if self.unknown * self.weight < 1e-12:
+            # Almost surely nobody is a coin.
+            attained = 1.0 - 1e-11 if self.noise is None else 0.0
+            return np.full(len(epsilons), attained), np.ones(len(epsilons))
+        # Coins of 1/2 are their own mirror image.
+        ways = (False,) if self.p == 0.5 else (False, True)
+        sides = np.array([[self._average(float(epsilon), way) for epsilon in epsilons] for way in ways])
+        lower, upper = sides.reshape(len(ways), len(epsilons), 2).max(axis=0).T
+        if self.p == 0.5 and 1.0 / 3.0 < self.p_min < 0.5:
+            # Only two options fit; the attacker for whom both are equally likely is one of the declared ones.
+            lower = np.array([self._coins(np.array([self.unknown]), float(epsilon))[0][0] for epsilon in epsilons])
+        return lower, np.minimum(upper, 1.0)
+
+    def _average(self, epsilon: float, mirrored: bool) -> tuple[float, float]:
+        """Return the bracket of the average in one order of the two lives."""
+        weight = self.weight
+        if weight == 1.0 or self.unknown == 0:
+            low, high = self._coins(np.array([self.unknown]), epsilon, mirrored)
+            return float(low[0]), float(high[0])
+        mean = self.unknown * weight
+        spread = math.sqrt(mean * (1.0 - weight)) + 1.0
+        # δ at the mean is a fair guess of the expectation's size (Jensen: roughly a lower bound).
+        guess, _ = self._coins(np.array([math.ceil(mean)]), epsilon, mirrored)
+        reach = 20.0 - math.log(max(float(guess[0]), 1e-280))
+        first = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - reach))
+        last = min(self.unknown, math.ceil(mean + math.sqrt(2.0 * reach) * spread + reach))
+        weights = binomial_weights(self.unknown, weight, first, last)
+        width = (20.0 * len(weights) + 100.0) * UNIT
+        # Chernoff bounds on the chances of fewer and of more coins than are looked at.
+        before = binomial_below(self.unknown, weight, first)
+        after = binomial_below(self.unknown, 1.0 - weight, self.unknown - last)
+        edges = np.unique(np.linspace(first, last + 1, 65).astype(np.int64))
+        low, high = self._coins(edges, epsilon, mirrored)
+        # Upper and lower sums, refined where they differ most. δ_N does not increase with N: a block's mass times δ at
+        # its first N is at or above its part, and times δ at the next block's first N at or below it.
+        while True:
+            mass = np.add.reduceat(weights, edges[:-1] - first)
+            above = mass * high[:-1]
+            below = mass * low[1:]
+            total = float(above.sum())
+            gaps = above - below
+            wide = (gaps > _SLACK * total / len(gaps)) & (np.diff(edges) > 1)
+            if float(gaps.sum()) <= _SLACK * total or not wide.any():
+                break
+            middles = (edges[:-1][wide] + edges[1:][wide]) // 2
+            new_low, new_high = self._coins(middles, epsilon, mirrored)
+            edges = np.append(edges, middles)
+            order = np.argsort(edges)
+            edges, low, high = edges[order], np.append(low, new_low)[order], np.append(high, new_high)[order]
+        upper = total * (1.0 + width) + before + after * float(high[-1])
+        # Inside a block of single N the lower side is that N's own.
+        single = np.diff(edges) == 1
+        lower = float(np.where(single, mass * low[:-1], below).sum())
+        # Rounding the weight down makes few coins likelier, by no more than this.
+        drift = 4.0 * UNIT * (self.unknown - first) * weight / (1.0 - weight)
+        return max(0.0, lower * (1.0 - 4.0 * width - drift)), math.nextafter(upper, math.inf)
+
+    def _coins(self, counts: Whole, epsilon: float, mirrored: bool = False) -> tuple[Array, Array]:
+        """Return brackets of one order of the profile of counting N coins, for every N in `counts`."""
+        p, complement = (1.0 - self.p, self.p) if mirrored else (self.p, 1.0 - self.p)
+        tails = TwoCoinTails(low=p, low_complement=complement, high=p, high_complement=complement, noise=self.noise)
+        return tails.right_tails(counts.astype(np.float64), np.zeros(len(counts)), np.full(len(counts), epsilon))
+
+
+def exact_from_k(theorem: str, mechanism: Mechanism, looks: int = 1, **people: Any) -> NoisedBelow | str:
+    """Return theorem I's bound for a mechanism and the people of a threshold's, or why the noise is none."""
+    noise = mechanism.noise
+    assert noise is not None
+    if noise.epsilon * looks > MAX_NOISE:
+        return f"noise epsilon above {MAX_NOISE / looks:g} changes nothing: leave noise and below out"
+    return NoisedBelow(
+        theorem=theorem,
+        **people,
+        noise=noise.epsilon,
+        release_threshold=mechanism.release_threshold,
+        from_one=mechanism.below == "noise_from_1",
+        looks=looks,
+    )
+
+
+def _noised_below(
+    suppressed: Theorem, key: str, looks: int, mechanism: Mechanism, attacker: AttackerModel, left: frozenset[str]
+) -> Applied | str | None:
+    """Take the place of the theorem on the same threshold without noise, which says when that holds.
+
+    For the value through absence both cells' pairs are taken in opposite orders; each known person is taken for
+    controlled, and for one in both.
+    """
+    if not noised_below(mechanism) or suppressed.rule is None:
+        return None
+    both = suppressed.hides_presence_too
+    outcome = suppressed.rule(mechanism, replace(attacker, influence="active") if both else attacker, left)
+    if not isinstance(outcome, Applied):
+        return outcome
+    assert isinstance(outcome.bound, Threshold)
+    same = {name: getattr(outcome.bound, name) for name in ("k", "p", "cap", "known", "active")}
+    bound = exact_from_k(key, mechanism, looks, **same)
+    if isinstance(bound, str):
+        return bound
+    if not both:
+        return Applied(bound=bound, attack=bound if looks == 1 and not attacker.p_min else None)
+    alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
+    cells = TwoCells(theorem=key, presence=bound)
+    return Applied(bound=cells, attack=cells if alone else None)
+
+
+def noised_below_records(count: Theorem, presence: Theorem, value: Theorem, between: Theorem) -> tuple[Theorem, ...]:
+    """Return theorem I's records, given those of the same thresholds without noise."""
+    exact = "exact from k on, noised below"
+    rows = (
+        (count, "noised_below", f"Theorem I: a count, {exact}", 1),
+        (presence, "noised_below_presence", f"Theorem I for a cell: a histogram, {exact}", 1),
+        (between, "noised_below_between", f"Theorem I, value: {exact}, nothing assumed about absence", 2),
+        (value, "noised_below_value", f"Theorem I, value: {exact}, where absence is possible", 1),
+    )
+    return tuple(
+        replace(
+            suppressed,
+            key=key,
+            title=title,
+            citation="docs/mathematics.md, section 6, theorem I",
+            formal=words.NOISED_BELOW if suppressed in (count, presence) else None,
+            averages=suppressed.averages and suppressed is not value,
+            noised_below=True,
+            needs=("noise",),
+            rule=partial(_noised_below, suppressed, key, looks),
+        )
+        for suppressed, key, title, looks in rows
+    )

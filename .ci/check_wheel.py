@@ -21,6 +21,7 @@ CARRIED = (
     "pkdp_pipeline/py.typed",
     "pkdp_pipeline/schemas/certificate.v1.json",
     "pkdp_pipeline/schemas/job.v1.json",
+    "pkdp_pipeline/extras/assurance/page/verify.html",
     *(f"pkdp_pipeline/{path.relative_to(ROOT).as_posix()}" for path in sorted((ROOT / "sql").rglob("*.sql"))),
 )
 
@@ -104,6 +105,7 @@ def main() -> None:
         said = run(pkdp, "certify", "histogram", "--k", "50", "--p-max", "0.1", folder=folder)
         if "at most 10 % sure" not in " ".join(said.split()):
             raise SystemExit(f"pkdp certify did not state its guarantee:\n{said}")
+        run(pkdp, "verify", "--page", "verify.html", folder=folder)
     print("the wheel is complete and works")
 
 

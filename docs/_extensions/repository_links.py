@@ -2,8 +2,8 @@
 
 The pages are written to be read in the repository as well, where ``../README.md`` and ``../examples/…`` are files
 beside them. On the site the README, the changelog, the guide for contributors and the notebook are pages of their own,
-the examples are shown on one page, finished documents in HTML are copied, and any other file is named without a link.
-Where the text of a link is the name of a page, the site shows its title.
+the examples are shown on one page, finished documents in HTML are copied, the page that verifies releases is written,
+and any other file is named without a link. Where the text of a link is the name of a page, the site shows its title.
 
 The pages that stand for files of the repository hold a pointer to the file, for readers of the repository; a menu below
 it stays.
@@ -22,6 +22,8 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from pkdp_pipeline.extras.assurance.commands import verifier_page
+
 __all__ = ["EXAMPLES", "example_label", "rewritten", "setup"]
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,8 @@ _PAGES = {
     "CONTRIBUTING.md": "reference/contributing.md",
     "docs/gallery.ipynb": "gallery.md",
 }
+#: The source of the page that verifies releases, which the site has as it is written.
+_VERIFIER, _VERIFIER_ON_SITE = "pkdp_pipeline/extras/assurance/page/verify.html", "docs/verifier.html"
 _LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
 _LISTED = re.compile(r"^\.\. literalinclude:: \.\./\.\./(\S+)", re.MULTILINE)
@@ -69,6 +73,8 @@ def rewritten(text: str, folder: str, page: str) -> str:
             home = _PAGES[file]
         elif file.startswith("docs/") and file.endswith(".md"):
             home = file.removeprefix("docs/")
+        elif file == _VERIFIER:
+            return f'<a href="{near(_VERIFIER_ON_SITE)}">{escape(words)}</a>'
         elif file.startswith("docs/") and file.endswith(".html") and (ROOT / file).is_file():
             return f'<a href="{near(file)}">{escape(words.strip("`"))}</a>'
         else:
@@ -148,6 +154,8 @@ def _copied(app: Sphinx, error: Exception | None) -> None:
                 raise ExtensionError(f"{file.name} has the name of a page: give it another one")
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, place)
+        verifier = Path(app.outdir) / Path(_VERIFIER_ON_SITE).relative_to("docs")
+        verifier.write_text(verifier_page(), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

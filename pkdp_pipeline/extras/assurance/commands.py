@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from pkdp_pipeline.cli.options import AsJson, JobFile, Options, Protects, flag, for_mechanisms, of_share, taking
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
 
@@ -31,8 +37,8 @@ _PLAIN = {"fail": "x FAIL", "pass": "  pass", "not_checked": "- not checked"}
 
 def verify(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A release, a certificate or a report.", show_default=False)
-    ],
+        Path | None, typer.Argument(metavar="FILE", help="A release, a certificate or a report.", show_default=False)
+    ] = None,
     *,
     ledger: Annotated[
         str | None, typer.Option(metavar="LEDGER", help="The ledger it was published through; it is only read.")
@@ -40,9 +46,17 @@ def verify(
     draws: Annotated[int, typer.Option(min=100, help="Draws of every simulated attack.")] = 20_000,
     confidence: Annotated[float, of_share("The probability that a sound file passes all simulations.")] = 0.999999,
     rows: Annotated[int, typer.Option(min=1, help="Read no release with more rows.")] = 200_000,
+    page: Annotated[
+        Path | None, typer.Option(metavar="HTML", help="Write a page that checks releases in a browser, offline.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check every claim of a release, certificate or report; exit with 3 where one fails."""
+    if (file is None) is (page is None):
+        raise ArgumentError("name one FILE to check, or with --page a file to write the page to that checks others.")
+    if file is None:
+        _write_page(cast("Path", page))
+        return
     from pkdp_pipeline.extras.assurance.verification import verify as verified
 
     verification = verified(file, ledger=ledger, draws=draws, confidence=confidence, rows=rows)
@@ -52,6 +66,45 @@ def verify(
         _show_claims(verification)
     if not verification.passed:
         raise typer.Exit(CLAIM_FAILED)
+
+
+def _write_page(page: Path) -> None:
+    from pkdp_pipeline.ledger.reading import write_out
+
+    if page.exists() and not page.read_bytes().startswith(_DOCTYPE):
+        raise ArgumentError(f"--page {str(page)!r} is another file, and would be overwritten: name a new one.")
+    write_out([verifier_page()], page, ledger="")
+    typer.echo(f"{page} checks releases in a browser: open it, and drop a release on it.")
+
+
+def verifier_page() -> str:
+    """Return the HTML page that checks releases and certificates in a browser, without any connection.
+
+    The schema of certificates stands in it; its content policy allows the script and the style sheet in it, nothing
+    else.
+    """
+    package = resources.files("pkdp_pipeline")
+    text = package.joinpath("extras", "assurance", "page", "verify.html").read_text(encoding="utf-8")
+    schema = json.loads(package.joinpath("schemas", "certificate.v1.json").read_text(encoding="utf-8"))
+    filled = {
+        "version": VERSION,
+        # Within a script element "<" could end it.
+        "schema": json.dumps(schema, separators=(",", ":")).replace("<", "\\u003c"),
+        "script": _source(text, "<script>", "</script>"),
+        "style": _source(text, "<style>", "</style>"),
+    }
+    for name, value in filled.items():
+        text = text.replace(f"{{{{{name}}}}}", value, 1)
+    return text
+
+
+_DOCTYPE = b"<!DOCTYPE html>"
+
+
+def _source(text: str, begin: str, end: str) -> str:
+    """Return the content policy's name of an element's content: its hash."""
+    content = text.rpartition(begin)[2].partition(end)[0]
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
 def _show_claims(verification: Verification) -> None:

@@ -674,7 +674,7 @@ def printed(program: str) -> list[str]:
 @pytest.fixture
 def beside_pandas() -> list[str]:
     return printed(
-        "import sys, pandas; before = set(sys.modules); import pkdp_pipeline; print(*set(sys.modules) - before)"
+        "import sys, pandas, polars; before = set(sys.modules); import pkdp_pipeline; print(*set(sys.modules) - before)"
     )
 
 
@@ -703,12 +703,14 @@ AGAIN = (
 def before_pandas(request: pytest.FixtureRequest) -> list[str]:
     return printed(
         "import sys, pkdp_pipeline as pkdp; print('pandas' in sys.modules); "
-        f"{request.param}from pandas import DataFrame; print(DataFrame.pkdp.__module__)"
+        f"{request.param}from pandas import DataFrame; from polars import LazyFrame; "
+        "print(DataFrame.pkdp.__module__, LazyFrame.pkdp is DataFrame.pkdp); "
+        "print(*(type(finder).__name__ for finder in sys.meta_path if hasattr(finder, 'library')))"
     )
 
 
-def test_the_package_without_pandas_waits_for_it(before_pandas):
-    assert before_pandas == ["False", "pkdp_pipeline.releases.accessor"]
+def test_the_package_without_pandas_and_polars_waits_for_them(before_pandas):
+    assert before_pandas == ["False", "pkdp_pipeline.releases.accessor", "True"]  # and no finder is left
 
 
 @pytest.fixture

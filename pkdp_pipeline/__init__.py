@@ -229,6 +229,7 @@ def _home_of(name: str) -> str | None:
 
 _LIBRARIES = ("pandas", "polars")
 """Those whose frames have ``.pkdp``."""
+_ACCESSOR = "pkdp_pipeline.releases.accessor"
 
 
 class _AfterLoading:
@@ -254,20 +255,15 @@ class _AfterLoading:
                 load(module)
                 if module.__name__ == self.library and self in sys.meta_path:  # some loaders serve several modules
                     sys.meta_path.remove(self)
-                    _register(self.library)
+                    import_module(_ACCESSOR).register(self.library)
 
             spec.loader.exec_module = load_both  # type: ignore[method-assign, union-attr]
         return spec
 
 
-def _register(library: str) -> None:
-    """Give the frames of a library that is loaded ``.pkdp``."""
-    import_module("pkdp_pipeline.releases.accessor").register(library)
-
-
 for _library in _LIBRARIES:
     if sys.modules.get(_library) is not None:
-        _register(_library)
+        import_module(_ACCESSOR).register(_library)
     elif _library not in {getattr(finder, "library", None) for finder in sys.meta_path}:  # it may be imported again
         sys.meta_path.insert(0, _AfterLoading(_library))
 if not any(type(finder).__name__ == _Moved.__name__ for finder in sys.meta_path):

@@ -39,7 +39,7 @@ def _(pkdp, pl):
 @app.cell
 def _(pl, release):
     pl.DataFrame(release).sort("count", descending=True)
-    return
+    return ()
 
 
 if __name__ == "__main__":

@@ -261,8 +261,7 @@ class JobSession:
             with self.stopping.reading():
                 self._together = self._in_a_row(result.day, revise=period.revise)
             source.together(self.job.period, self._together)
-        verdicts: list[tuple[str, bool]] = []
-        result.checks = verdicts
+        result.checks = verdicts = list[tuple[str, bool]]()
 
         def look() -> CheckedDay:
             checked = check_input(source, self.job, result.day, questions, verdicts=verdicts)

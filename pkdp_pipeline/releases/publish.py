@@ -137,7 +137,7 @@ class Publication:
 
     @property
     def title(self) -> str:
-        """What is asked for, of which period and data set: what a log may say of it."""
+        """The question in a few words, its period and data set, for a log."""
         period, dataset = self.question.period, None if self.ledger is None else self.ledger.dataset
         named = [repr(self.question.description), period and f"of {period}", dataset and f"in data set {dataset!r}"]
         return " ".join(filter(None, named))

@@ -77,7 +77,11 @@ def test_readers_of_arrow_take_a_release_as_it_is(release, tmp_path):
     assert arrow.schema.metadata[b"pkdp.certificate"].decode() == release.certificate.to_json()
     with duckdb.connect() as connection:
         relation = connection.sql("FROM release")
-        assert relation.fetchall() == connection.sql("FROM release").fetchall() == list(zip(*expected.values(), strict=True))
+        assert (
+            relation.fetchall()
+            == connection.sql("FROM release").fetchall()
+            == list(zip(*expected.values(), strict=True))
+        )
     if find_spec("polars"):
         assert import_module("polars").DataFrame(release).to_dict(as_series=False) == expected
     if find_spec("nanoarrow"):

@@ -1,4 +1,4 @@
-"""What docs/recipes.md shows is what lies in examples/recipes, and runs: the programs in an environment of their own."""
+"""What docs/recipes.md shows is what lies in examples/recipes, and runs in an environment of its own."""
 
 from __future__ import annotations
 

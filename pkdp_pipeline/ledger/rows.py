@@ -367,4 +367,4 @@ class Reservation:
 
     charged: Entry
     certificate: ReleaseCertificate = field(repr=False)
-    taken_over: bool = False
+    taken_over: bool = field(default=False, compare=False)

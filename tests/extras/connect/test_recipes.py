@@ -137,5 +137,8 @@ def test_the_model_of_sqlmesh_publishes_each_day_once(folder):
         folder, "python", "-c", f'import duckdb; print(duckdb.connect("warehouse.duckdb").sql("{ask}").fetchall())'
     )
     assert [int(number) for number in re.findall(r", (\d+)\)(?:, \(|\])", shown)] == [*IDS.values()]
+    logged = "".join(path.read_text(encoding="utf-8") for path in (folder / "logs").iterdir())
+    for day, outcome in zip([*IDS, *IDS], ["published"] * 2 + ["replayed"] * 2, strict=True):
+        assert f"{outcome}: 'histogram by carrier' of {day} in data set 'flights', release " in logged
     with pkdp.Ledger.open(folder / "ledger.sqlite", dataset="flights") as ledger:
         assert [entry.period for entry in ledger.entries()] == [*IDS]

@@ -29,7 +29,7 @@ ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 # Tests start hundreds of processes: what they import is compiled once, also where the environment says otherwise.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-docs test-processors slow lint types proofs bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
-	test-schedulers lock clean
+	test-recipes test-schedulers lock clean
 
 help:
 	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml, and write its report"
@@ -49,6 +49,7 @@ help:
 	@echo "make test-programs  run the tests with PostgreSQL, Spark, Ibis, dbt and Chromium"
 	@echo "make schedulers  set up .venv-schedulers, with Dagster and Airflow"
 	@echo "make test-schedulers  run the tests of Dagster and Airflow"
+	@echo "make test-recipes  run the recipes of marimo, Prefect and SQLMesh in .venv-recipes"
 	@echo "make lock    renew requirements.lock and the locks in .ci (needs uv)"
 	@echo "make clean   remove the environments, caches and what the examples wrote"
 
@@ -121,6 +122,12 @@ test-programs: $(ENGINES) $(DUCKDB1)
 test-schedulers: $(DEV) $(SCHEDULERS)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/extras/connect/schedulers
 
+# The newest marimo, Prefect and SQLMesh, without a lock: nothing else is run with them.
+test-recipes: $(DEV)
+	test -d .venv-recipes || $(PYTHON) -m venv .venv-recipes
+	.venv-recipes/bin/python -m pip install --quiet marimo prefect sqlmesh polars --editable .
+	$(BIN)/python -m pytest -m "not slow" tests/extras/connect/test_recipes.py
+
 slow: $(DEV)
 	PKDP_HYPOTHESIS=full $(BIN)/python -m pytest -n $(WORKERS) -m "slow or hypothesis and $(ALONE)"
 
@@ -175,4 +182,4 @@ lock:
 	$(BACKEND) | $(COMPILE) --extra dagster --extra airflow pyproject.toml - --output-file .ci/schedulers.lock
 
 clean:
-	rm -rf .venv .venv-duckdb1 .venv-schedulers .mypy_cache .ruff_cache .hypothesis build dist examples/out
+	rm -rf .venv .venv-duckdb1 .venv-schedulers .venv-recipes .mypy_cache .ruff_cache .hypothesis build dist examples/out

@@ -1,14 +1,14 @@
 """Publish counts and k-anonymous histograms with a certified partial-knowledge differential-privacy guarantee.
 
-Importing the package registers ``df.pkdp``, at once or as soon as pandas is imported, which the command line seldom
-needs; everything heavier is loaded when it is first used.
+Importing the package registers ``df.pkdp`` on frames of pandas and Polars, at once or as soon as these are imported,
+which the command line seldom needs; everything heavier is loaded when it is first used.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.util import find_spec, spec_from_loader
+from importlib.util import spec_from_loader
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -227,43 +227,44 @@ def _home_of(name: str) -> str | None:
     return None
 
 
+_LIBRARIES = ("pandas", "polars")
+"""Those whose frames have ``.pkdp``."""
 _ACCESSOR = "pkdp_pipeline.releases.accessor"
 
 
-class _AfterPandas:
-    """A finder of modules that lets pandas be found by the others, and loads the accessor after it."""
+class _AfterLoading:
+    """A finder that lets the others find a library, gives its frames ``.pkdp`` once it is loaded, and is gone then.
 
-    searching = False
+    Neither library knows entry points of accessors, and to load them here would take a hundred times as long.
+    """
+
+    def __init__(self, library: str) -> None:
+        self.library = library
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "pandas" or self.searching:
+        if name != self.library:
             return None
-        self.searching = True
-        try:
-            spec = find_spec(name)  # by all finders, of which this one now says nothing
-        finally:
-            self.searching = False
+        others = (getattr(finder, "find_spec", None) for finder in sys.meta_path if finder is not self)
+        spec: ModuleSpec | None = next(filter(None, (find(name, path, target) for find in others if find)), None)
         load = getattr(spec and spec.loader, "exec_module", None)
         if spec is not None and load is not None:
 
             def load_both(module: ModuleType) -> None:
                 load(module)
-                import_module(_ACCESSOR)
+                if module.__name__ == self.library and self in sys.meta_path:  # some loaders serve several modules
+                    sys.meta_path.remove(self)
+                    import_module(_ACCESSOR).register(self.library)
 
             spec.loader.exec_module = load_both  # type: ignore[method-assign, union-attr]
         return spec
 
 
-def _is_installed(finder: type[Any]) -> bool:
-    """Return whether there is such a finder: the package may be imported again."""
-    return any(type(installed).__name__ == finder.__name__ for installed in sys.meta_path)
-
-
-if "pandas" in sys.modules:
-    import_module(_ACCESSOR)
-elif not _is_installed(_AfterPandas):
-    sys.meta_path.insert(0, _AfterPandas())
-if not _is_installed(_Moved):
+for _library in _LIBRARIES:
+    if sys.modules.get(_library) is not None:
+        import_module(_ACCESSOR).register(_library)
+    elif _library not in {getattr(finder, "library", None) for finder in sys.meta_path}:  # it may be imported again
+        sys.meta_path.insert(0, _AfterLoading(_library))
+if not any(type(finder).__name__ == _Moved.__name__ for finder in sys.meta_path):
     sys.meta_path.insert(0, _Moved())

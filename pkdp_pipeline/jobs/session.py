@@ -32,7 +32,7 @@ from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
 from pkdp_pipeline.ledger.totals import Together
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.publish import Counted, Publication, publish
+from pkdp_pipeline.releases.publish import Counted, Publication, failures_logged, publish
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -85,7 +85,7 @@ class JobSession:
     def __enter__(self) -> Self:
         job = self.job
         try:
-            with self._resources as opening:
+            with failures_logged(f"a period in data set {job.dataset!r}"), self._resources as opening:
                 self._open(opening)
                 self._resources = opening.pop_all()
         except BaseException as error:
@@ -204,11 +204,12 @@ class JobSession:
         result = JobResult(job=self.job, day=self.job.period.span(day)[0], new_ledger=self._new_ledger)
         with recorded(result, self._steps):
             period = _Period(result=result, revise=revise, publications=self._asked(result.day, revise=revise))
-            self._plan(period)
-            if period.to_read:
-                period.checked = self._check(period, period.to_read)
-            if self._tried:
-                self._begin(period)
+            with failures_logged(f"{self.job.period.text(result.day)} in data set {self.job.dataset!r}"):
+                self._plan(period)
+                if period.to_read:
+                    period.checked = self._check(period, period.to_read)
+                if self._tried:
+                    self._begin(period)
             self._publish(period)
             self._new_ledger = False
             self._write(period, alone=report)
@@ -266,8 +267,7 @@ class JobSession:
             with self.stopping.reading():
                 self._together = self._in_a_row(result.day, revise=period.revise)
             source.together(self.job.period, self._together)
-        verdicts: list[tuple[str, bool]] = []
-        result.checks = verdicts
+        result.checks = verdicts = list[tuple[str, bool]]()
 
         def look() -> CheckedDay:
             checked = check_input(source, self.job, result.day, questions, verdicts=verdicts)

@@ -151,7 +151,7 @@ class Charging:
         certificate = self._offered(entry.head, instead_of=left.id)
         if (self.terms, certificate.to_json()) == (entry.terms, entry.certificate):
             self._hold(entry)
-            return Reservation(entry, certificate)
+            return Reservation(entry, certificate, taken_over=True)
         self.records.record("given_back", self.key, left.revision)
         return self._reserved(left.revision)
 

@@ -361,7 +361,10 @@ class Reservation:
         The ledger's entry of it.
     certificate : ReleaseCertificate
         The one that was charged, which the release must carry.
+    taken_over : bool
+        Whether another run has charged it, and not finished.
     """
 
     charged: Entry
     certificate: ReleaseCertificate = field(repr=False)
+    taken_over: bool = field(default=False, compare=False)

@@ -125,7 +125,8 @@ def _plain_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...] | None:
 class Sealed:
     """A sealed table as it was read: what it says, its certificate's text, the id of both, and the file.
 
-    `names_period`: whether the file's first column names the period, which the table leaves out.
+    `names_period`: whether the file's first column names the period, which the table leaves out. `arrow`: the table, in
+    whose schema the certificate stands.
     """
 
     cells: Cells
@@ -133,17 +134,17 @@ class Sealed:
     identity: str
     content: bytes
     names_period: bool
-    _arrow: pa.Table
+    arrow: pa.Table
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The table as pandas has it."""
-        return _frame(self._arrow)
+        return _frame(self.arrow)
 
     @cached_property
     def rows(self) -> list[list[Key]]:
         """Its rows as canonical keys and counts; None is what is missing or suppressed."""
-        if _plain_columns(self._arrow.schema) is not None:
+        if _plain_columns(self.arrow.schema) is not None:
             return self.cells.rows
         columns = [map(canonical_key, column.array) for _, column in self.frame.items()]
         return list(map(list, zip(*columns, strict=True)))
@@ -152,8 +153,8 @@ class Sealed:
         """Return the file, with or without a first column that names the period."""
         if names_period == self.names_period:
             return self.content
-        stated = {key: text for key, text in (self._arrow.schema.metadata or {}).items() if key == _PANDAS}
-        arrow = self._arrow.replace_schema_metadata(stated)
+        stated = {key: text for key, text in (self.arrow.schema.metadata or {}).items() if key == _PANDAS}
+        arrow = self.arrow.replace_schema_metadata(stated)
         return _written(arrow, self.text, self.identity, names_period=names_period)
 
 

@@ -7,9 +7,8 @@ others when something is asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
-
-import pandas as pd
 
 from pkdp_pipeline.releases.calls import of_its_frame, of_people, publication_of, published
 from pkdp_pipeline.releases.sums import sum
@@ -292,7 +291,6 @@ def explain(
     return explanation_of(publication_of(**options))
 
 
-@pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:
     """``df.pkdp.count``, ``histogram``, ``sum`` and ``explain``: the functions of these names, asked of this frame."""
 
@@ -301,5 +299,15 @@ class PkdpAccessor:
     sum = of_its_frame(sum)
     explain = staticmethod(explain)
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: Any) -> None:
         self._frame = frame
+
+
+def register(library: str) -> None:
+    """Give the frames of pandas or Polars, which is loaded, the accessor ``pkdp``."""
+    api = import_module(library).api
+    if library == "pandas":
+        api.extensions.register_dataframe_accessor("pkdp")(PkdpAccessor)
+    else:
+        api.register_dataframe_namespace("pkdp")(PkdpAccessor)
+        api.register_lazyframe_namespace("pkdp")(PkdpAccessor)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates import target as targets
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of, certify
 from pkdp_pipeline.certificates.target import Asked, Target, read_target
-from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
+from pkdp_pipeline.errors import REFUSED, ArgumentError, LedgerError, PkdpError, TemporaryError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel, beside_groups
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.finer import determines
@@ -25,7 +26,26 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.admission import Admission
     from pkdp_pipeline.ledger.charging import Work
 
-__all__ = ["Counted", "Publication", "count_units", "publish", "read_through"]
+__all__ = ["Counted", "Publication", "count_units", "failures_logged", "publish", "read_through"]
+
+LOGGER = logging.getLogger("pkdp_pipeline")
+"""Says what is charged, published, replayed, refused and tried again: by public names, ids and types of errors alone.
+
+No predicate, message, cell or number of a table is in it. Without a handler of the program it says nothing.
+"""
+LOGGER.addHandler(logging.NullHandler())
+
+
+@contextmanager
+def failures_logged(title: str) -> Iterator[None]:
+    """Log that something was not published, and the type of the error: its message is for who asked."""
+    try:
+        yield
+    except BaseException as error:
+        code = exit_code(error)
+        outcome = "refused" if code == REFUSED else "not published"
+        LOGGER.warning("%s%s: %s (%s)", outcome, ", try again" * (code == 75), title, type(error).__name__)
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +134,13 @@ class Publication:
         mechanism = beside_groups(question.mechanism, question.grouping, question.protects, attacker)
         if mechanism != question.mechanism:
             object.__setattr__(self, "question", replace(question, mechanism=mechanism))
+
+    @property
+    def title(self) -> str:
+        """The question in a few words, its period and data set, for a log."""
+        period, dataset = self.question.period, None if self.ledger is None else self.ledger.dataset
+        named = [repr(self.question.description), period and f"of {period}", dataset and f"in data set {dataset!r}"]
+        return " ".join(filter(None, named))
 
     def certified_alone(self) -> ReleaseCertificate:
         """Certify the question as it is published without a ledger.
@@ -303,6 +330,17 @@ def publish(
         If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
         question, asked again, takes it over and is charged once.
     """
+    title = publication.title
+    with failures_logged(title):
+        release = _published(source, publication, check, trusted)
+    LOGGER.info("%s: %s, release %s", "replayed" if release.replayed else "published", title, release.id)
+    return release
+
+
+def _published(
+    source: Callable[[], Any], publication: Publication, check: Callable[[Release], None] | None, trusted: bool
+) -> Release:
+    """Return what `publish` does."""
 
     def sealed_release(certificate: ReleaseCertificate) -> Release:
         release = Release.seal(public_table(source(), publication.question), certificate)
@@ -318,6 +356,10 @@ def publish(
     reserved = publication.reserve()
     if isinstance(reserved, Entry):
         return publication.replayed(reserved)
+    if reserved.taken_over:
+        LOGGER.warning("charge of a run that ended taken over: %s", publication.title)
+    else:
+        LOGGER.info("charged: %s", publication.title)
     release = None
     try:
         release = sealed_release(reserved.certificate)
@@ -328,6 +370,7 @@ def publish(
         if trusted and (release is None or not isinstance(error, Exception)):
             with suppress(PkdpError):
                 ledger.give_back(reserved)
+                LOGGER.warning("charge given back: %s", publication.title)
         raise
     if not was_there:
         return release

@@ -206,6 +206,13 @@ class Release(Derivations):
         _write(path, view("tables.sdmx_csv")(self, suppressed, dataflow))
         _write(f"{path}.certificate.json", f"{self.certificate.to_json().rstrip()}\n".encode())
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the table to what reads Arrow, such as Polars, DuckDB and PyArrow; the schema carries the certificate.
+
+        It is the capsule of Arrow's PyCapsule interface.
+        """
+        return self.sealed.arrow.__arrow_c_stream__(requested_schema)
+
     @property
     def table(self) -> pd.DataFrame:
         """The by-columns and ``count``, or ``sum``; ``<NA>`` where suppressed in a declared domain. A copy each time.

@@ -88,6 +88,9 @@ def test_one_date_publishes_the_cells_that_reach_k_and_leaves_no_trace_of_others
     for content in [*written.values(), Path(job.ledger).read_bytes(), "".join(capfd.readouterr()).encode()]:
         assert b"Secretville" not in content
     assert "Secretville" not in caplog.text
+    title = "'people_by_town' of 2020-01-01 in data set 'visits'"
+    ours = [record.getMessage() for record in caplog.records if record.name == "pkdp_pipeline"]
+    assert ours == [f"charged: {title}", f"published: {title}, release {published.release.id}"]
 
 
 def test_the_files_are_what_the_ledger_holds(job_file):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
+from importlib.util import find_spec
 
 import duckdb
 import numpy as np
@@ -66,6 +68,26 @@ def test_other_tools_read_the_table_and_the_certificate(release, tmp_path):
     assert stored[b"pkdp.certificate"].decode() == release.certificate.to_json()
     assert json.loads(stored[b"pkdp.release"])["id"] == release.id
     assert set(stored) == {b"pandas", b"pkdp.certificate", b"pkdp.release"}
+
+
+def test_readers_of_arrow_take_a_release_as_it_is(release, tmp_path):
+    expected = release.table.astype(object).where(release.table.notna(), None).to_dict("list")
+    arrow = pa.table(release)
+    assert arrow.to_pydict() == expected
+    assert arrow.schema.metadata[b"pkdp.certificate"].decode() == release.certificate.to_json()
+    with duckdb.connect() as connection:
+        relation = connection.sql("FROM release")
+        assert (
+            relation.fetchall()
+            == connection.sql("FROM release").fetchall()
+            == list(zip(*expected.values(), strict=True))
+        )
+    if find_spec("polars"):
+        assert import_module("polars").DataFrame(release).to_dict(as_series=False) == expected
+    if find_spec("nanoarrow"):
+        assert import_module("nanoarrow").Array(release).to_pylist()[0]["count"] == 30
+    pq.write_table(arrow, tmp_path / "again.parquet")
+    assert pkdp.read_release(tmp_path / "again.parquet").id == release.id
 
 
 def test_the_id_is_of_the_public_content(release):

@@ -32,7 +32,7 @@ from pkdp_pipeline.extras.gate.worker import (
 )
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.wording import ANALYST, worded_for
-from pkdp_pipeline.releases.publish import Counted, Publication, publish
+from pkdp_pipeline.releases.publish import Counted, Publication, failures_logged, publish
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.sql.spec import Spec
 from pkdp_pipeline.sql.tables import type_name
@@ -231,7 +231,8 @@ class Gate:
 
     def _answer(self, question: object) -> Release:
         self._check_open()
-        table, spec, permitted_request = permitted(question, self.policy, self.tables, self._budgets)
+        with failures_logged("a question to the gate"):
+            table, spec, permitted_request = permitted(question, self.policy, self.tables, self._budgets)
         with ExitStack() as ending:
             turn = _Turn(self._workers, self.policy.limits.seconds, ending)
 
@@ -250,10 +251,11 @@ class Gate:
             request = publication.question
             job = Job(task="count", table=table.found.sql, requests=(request,))
             # What is public goes on being replayed, also where the table cannot be read any more.
-            if publication.published() is None:
-                self._check_readable(table)
-                # Asked of no rows first, so that what is wrong with a question is told before any data are read.
-                turn.do(replace(job, task="rehearse"))
+            with failures_logged(publication.title):
+                if publication.published() is None:
+                    self._check_readable(table)
+                    # Asked of no rows first, so that what is wrong with a question is told before any data are read.
+                    turn.do(replace(job, task="rehearse"))
 
             def counted() -> Counted:
                 counts = cast("Counted", turn.do(job))

@@ -20,7 +20,7 @@ __all__ = ["COLUMNS", "NO_UNIT", "TYPES", "Type", "coded", "page"]
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "pandas": ("pandas",),
     "its Arrow dtypes": ("pandas arrow",),
-    "Polars": ("polars", "polars lazy"),
+    "Polars": ("polars", "polars lazy", "polars accessor", "polars lazy accessor"),
     "PyArrow": ("pyarrow",),
     "DuckDB, SQL, gate": ("duckdb", "macros", "gate"),
     "Parquet": ("job", "file"),
@@ -29,7 +29,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "Ibis": ("ibis",),
     "Spark": ("spark",),
 }
-_POLARS = frozenset({"polars", "polars lazy"})
+_POLARS = frozenset(COLUMNS["Polars"])
 _DUCKDB = frozenset({"duckdb", "macros", "gate", "ibis"})
 _PARQUET = frozenset({"job", "file"})
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from adapters import adapters
@@ -225,6 +226,12 @@ def of_frame(adapter: Any) -> Callable[..., Cells]:
     return count
 
 
+def by_accessor(table: pa.Table, *, lazy: bool, sql: str | None = None, **question: Any) -> Cells:
+    """Ask a frame of Polars by its own ``df.pkdp``."""
+    frame: Any = pl.from_arrow(table)
+    return cells((frame.lazy() if lazy else frame).pkdp.histogram(**{"attacker": ATTACKER, **question}).table)
+
+
 @cache
 def doors() -> tuple[Door, ...]:
     """Return all doors."""
@@ -243,6 +250,8 @@ def doors() -> tuple[Door, ...]:
     }
     arrow = Door(name="pandas arrow", column="pandas", count=lambda table, **ask: released(arrow_frame(table), **ask))
     others: tuple[Door, ...] = (
+        Door(name="polars accessor", column="Polars", count=partial(by_accessor, lazy=False), slow=True),
+        Door(name="polars lazy accessor", column="Polars", count=partial(by_accessor, lazy=True), slow=True),
         Door(name="macros", column="DuckDB", count=by_macros, slow=True),
         Door(name="gate", column="DuckDB", count=by_gate, slow=True),
         Door(name="job", column="Parquet", count=by_job, slow=True),

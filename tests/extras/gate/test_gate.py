@@ -150,7 +150,7 @@ def test_what_cannot_be_certified_says_so(path: Path) -> None:
         gate.ask(histogram())
 
 
-def test_noise_spends_a_budget_and_stops_at_it(path: Path, tmp_path: Path) -> None:
+def test_noise_spends_a_budget_and_stops_at_it(path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rules = policy(
         budget={"epsilon": 2.0, "delta": 1e-5, "part": "worst_case"}, ledger=tmp_path / "noise.sqlite", period="2020"
     )
@@ -163,8 +163,12 @@ def test_noise_spends_a_budget_and_stops_at_it(path: Path, tmp_path: Path) -> No
         assert all(answer == first[0] for answer in first)
         ask(gate, 41)
         before = gate.total().worst_case.epsilon(1e-5)
+        caplog.set_level("INFO", logger="pkdp_pipeline")
         with pytest.raises(BudgetExceededError):
             ask(gate, 42)
+        (line,) = caplog.messages
+        assert line.startswith("refused: 'histogram by country of")
+        assert line.endswith("(BudgetExceededError)")
         assert gate.total().worst_case.epsilon(1e-5) == before <= 2.0
     # The budget is the ledger's, not the process's.
     with Gate(path, policy=rules) as gate:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.extras.assurance.audit.battery import battery
 from pkdp_pipeline.extras.assurance.audit.events import chosen, of_cell, of_table
 from pkdp_pipeline.extras.assurance.audit.findings import Audit, NotAudited, judged, judgements
-from pkdp_pipeline.extras.assurance.audit.operators import Output, observed
+from pkdp_pipeline.extras.assurance.audit.operators import FrameOperator, Output, observed
 
 SCHEMA = Path(pkdp.__file__).parent / "schemas" / "audit.v1.json"
 
@@ -91,12 +93,21 @@ def test_everything_that_is_said_is_seen():
 
         print("out")
         warnings.warn("careful", stacklevel=1)
-        logging.getLogger("pkdp_pipeline.somewhere").info("noted")
+        logging.getLogger("pkdp_pipeline.somewhere").info("noted, release %s", "0" * 64)
         raise ValueError("broken")
 
     said = observed(loud).said
     assert [text.split()[0] for text in said] == ["log", "warning", "printed:", "error"]
     assert all(any(word in text for text in said) for word in ("out", "careful", "noted", "broken"))
+    assert said[0].endswith("noted, release ")  # ids differ with every draw
+
+
+def test_the_log_says_nothing_of_anybody():
+    case = next(case for case in battery() if case.name == "whole table, cells found")
+    operator = FrameOperator(engine="pandas", case=case, keys=[("Ås",), ("Secretville",)])
+    whole = pd.DataFrame({"person": range(60), "cell": ["Ås"] * 59 + ["Secretville"]})
+    said = {operator.outputs([frame])[0].said for frame in (whole, whole[:-1])}
+    assert said == {("log pkdp_pipeline INFO: published: 'histogram by cell', release ",)}
 
 
 def test_a_hidden_row_and_no_row_are_told_apart():

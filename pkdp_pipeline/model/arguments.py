@@ -25,7 +25,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 
 def check_types(value: Any, of: str = "") -> None:
     """Raise `ArgumentError` unless a dataclass's texts, truth values and tuples of texts are what they say."""
-    for name, kind, said in _checked_fields(type(value)):
+    for name, kind, said in _checked_fields(value.__class__):
         given = getattr(value, name)
         texts = given if isinstance(given, tuple) else ()
         if not isinstance(given, kind) or not all(isinstance(text, str) for text in texts):
@@ -49,7 +49,7 @@ RARE: dict[str, Any] = {"rare": True}
 
 def written(value: Any) -> dict[str, Any]:
     """Return a dataclass's fields as a JSON-ready dictionary, without those that are rare and as by default."""
-    content = ((name, getattr(value, name), rare, default) for name, rare, default in _written_fields(type(value)))
+    content = ((name, getattr(value, name), rare, default) for name, rare, default in _written_fields(value.__class__))
     return {name: _plain(entry) for name, entry, rare, default in content if not rare or entry != default}
 
 
@@ -66,7 +66,7 @@ def in_python(value: Any) -> str:
     return f"{type(value).__name__}({stated})"
 
 
-def known_fields(kind: type[Any], content: object, what: str) -> dict[str, Any]:
+def known_fields(kind: Any, content: object, what: str) -> dict[str, Any]:
     """Return `content` as arguments of a dataclass, or raise `ArgumentError` for a field that it does not have."""
     if not isinstance(content, Mapping):
         raise ArgumentError(f"{what} must be a mapping with its fields, not {type(content).__name__}.")

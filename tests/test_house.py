@@ -86,12 +86,14 @@ LINES = {
     # groups of values, with edges in certificates (123), texts that are rendered from values (33), a key as plain text,
     # which two writers had (6).
     # Sums of whole numbers: their bounds, noise in a module of its own, the summed column in questions and facts (95).
-    "model": 3_104,
+    # What a class says of its fields is read once in a process: a release checks and writes some forty values (5).
+    "model": 3_109,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     # Losses, which a bound gives itself: composition had them (139).
     # Sums (145): a lattice of losses, cells that are found in the data, and small tables.
-    "theorems": 5_442,
+    # A number that was certified before is remembered: a day's sentence and target ask for the same ones (5).
+    "theorems": 5_447,
     # Sums: what their totals do not hide (5).
     "composition": 1_965,
     # Sums in words, and the nearest noise for them (37).
@@ -101,7 +103,8 @@ LINES = {
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.
     # 2,450 would take the series of totals (180), what is read of strangers' files (130), or one of the two databases.
     # Noise on sums as it is drawn, counted exactly; their column (12). Advice on two groupings of a column (11).
-    "ledger": 3_470,
+    # Each part of a total is pickled once: a gate sends the whole ledger to a worker with every new question (16).
+    "ledger": 3_486,
     # Each way of counting has its number: without counting by place whole numbers take 3 to 5 times as long, without
     # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.
     # By-columns in groups, in SQL, in Narwhals and in pandas (103). Sums of whole numbers of every type, in the cells
@@ -117,7 +120,8 @@ LINES = {
     # By-columns in groups, as a job file writes them and its checks know them (53).
     # Files for offices, by a hook (54); margins (66), messages about groups (11). Sums: their keys (49). When
     # assumptions were checked (8).
-    "jobs": 4_186,
+    # Files that are written together share the call that makes their names last (9).
+    "jobs": 4_195,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     # Groups of values on the command line (42).
     # Sums of a file (22); assumptions checked over a year ago (6).
@@ -130,7 +134,8 @@ LINES = {
     # Columns of public tables still become wider: what type a period's keys have, its values alone decide.
     "extras/connect": 1_552,
     # Sums of columns that a policy names, within its bounds (47).
-    "extras/gate": 1_742,
+    # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).
+    "extras/gate": 1_761,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44).

@@ -2,11 +2,18 @@
 
 The wheel declares what it needs; versions come from dev.lock. What it forgets to declare, or to
 carry, fails here and nowhere else.
+
+    python .ci/check_wheel.py [--out dist]
+
+With --out the archive, the wheel and conda-forge's recipe with the hash of the archive are kept there.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,6 +21,8 @@ import tempfile
 import venv
 import zipfile
 from pathlib import Path
+
+from packaging.metadata import Metadata
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -72,8 +81,20 @@ def pins() -> str:
     return "\n".join(re.findall(r"^[\w.-]+==[^\\\n]*", lock, re.MULTILINE)) + "\n"
 
 
+def recipe(archive: Path) -> str:
+    """Return conda-forge's recipe, with the hash of the source archive."""
+    text = (ROOT / ".ci" / "recipe.yaml").read_text(encoding="utf-8")
+    filled, places = re.subn(r"(?<=sha256: \")0{64}", hashlib.sha256(archive.read_bytes()).hexdigest(), text)
+    if places != 1:
+        raise SystemExit("the recipe has no place for the archive's hash")
+    return filled
+
+
 def main() -> None:
     """Build, look inside, install, use."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--out", type=Path, help="keep what is published in this folder")
+    out = parser.parse_args().out
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         # The wheel is built from the source archive, which has all that the tests and the site are made of.
@@ -86,6 +107,11 @@ def main() -> None:
             raise SystemExit(f"the source archive lacks {', '.join(sorted(unpacked))}")
         (wheel,) = folder.glob("*.whl")
         names = set(zipfile.ZipFile(wheel).namelist())
+        (described,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        # As an index reads it: unknown fields and malformed ones are errors.
+        about = Metadata.from_email(zipfile.ZipFile(wheel).read(described), validate=True)
+        if not about.description or about.description_content_type != "text/markdown":
+            raise SystemExit("the wheel's description is not the README")
         missing = [name for name in CARRIED if name not in names]
         if missing:
             raise SystemExit(f"the wheel lacks {', '.join(missing)}")
@@ -106,6 +132,12 @@ def main() -> None:
         if "at most 10 % sure" not in " ".join(said.split()):
             raise SystemExit(f"pkdp certify did not state its guarantee:\n{said}")
         run(pkdp, "verify", "--page", "verify.html", folder=folder)
+        filled = recipe(archive)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            for file in (archive, wheel):
+                shutil.copy(file, out)
+            (out / "recipe.yaml").write_text(filled, encoding="utf-8")
     print("the wheel is complete and works")
 
 

@@ -1,10 +1,13 @@
-"""The gate's service on loopback: replays and new questions a second, asked by 1, 4 and 32 clients.
+"""The gate's service on loopback: replays and new questions a second, and how long a new one takes beside replays.
 
     python benchmarks/bench_gate.py [--requests 200] [--seconds 15]
 
 Every client has a token and a thread of its own, and asks again at once when the service is busy; a line ends after so
 many answers or so many seconds. A new question is a noised count, charged to a budget: certified, counted and stored. A
 replay is read from the ledger. Two lines of the audit log are on the disk for each. Times are of this machine.
+
+In the last line 31 clients together ask for 100 replays a second, and one asks new questions; the time of each is
+compared with that of the plain query on the same table.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import http.client
 import itertools
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +33,7 @@ import duckdb
 from pkdp_pipeline.extras.gate.records import add_token
 
 CLIENTS = (1, 4, 32)
+GOALS = {"replays": 100.0, "beside": 0.06}
 POLICY = """\
 ledger = "ledger.sqlite"
 period = "2020"
@@ -58,11 +63,20 @@ def main() -> None:
             ):
                 answers, seconds = asked(address, tokens[:clients], question, given.requests, given.seconds)
                 busy = sum(number for status, number in answers.items() if status in (429, 503))
+                goal = f" (goal {GOALS['replays']:.0f})" if name == "replays" else ""
                 print(
-                    f"{clients:3d} clients  {name:14s} {answers[200] / seconds:8.1f} a second "
+                    f"{clients:3d} clients  {name:14s} {answers[200] / seconds:8.1f} a second{goal} "
                     f"({answers[200]} in {seconds:.1f} s, told {busy} times to wait)",
                     flush=True,
                 )
+        plain = statistics.median(plain_times(Path(folder) / "people.duckdb"))
+        times = beside_replays(address, tokens, question, replayed, given.requests)
+        middle, late = (statistics.quantiles(times, n=100, method="inclusive")[place] for place in (49, 98))
+        print(
+            f"a new question beside {GOALS['replays']:.0f} replays a second: median {1e3 * middle:.0f} ms, 99 % within "
+            f"{1e3 * late:.0f} ms; plain query {1e3 * plain:.0f} ms, more than that by {1e3 * (late - plain):.0f} ms "
+            f"(goal {1e3 * GOALS['beside']:.0f})"
+        )
 
 
 @contextmanager
@@ -81,6 +95,46 @@ def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
             yield urlsplit(process.stdout.readline().split()[4].rstrip(",")).netloc, tokens
         finally:
             process.terminate()
+
+
+def plain_times(database: Path, times: int = 20) -> Iterator[float]:
+    """Yield how long the plain query of a new question takes."""
+    with duckdb.connect(str(database), read_only=True) as connection:
+        for _ in range(times):
+            began = time.perf_counter()
+            connection.execute("SELECT count(DISTINCT uid) FROM people").fetchall()
+            yield time.perf_counter() - began
+
+
+def beside_replays(
+    address: str, tokens: list[str], fresh: Callable[[], object], replayed: object, requests: int
+) -> list[float]:
+    """Return how long each of so many new questions took while the other clients asked for replays, in turns."""
+    ended = threading.Event()
+    pause = (len(tokens) - 1) / GOALS["replays"]
+
+    def replaying(token: str, first: float) -> None:
+        ended.wait(first)
+        while not ended.is_set():
+            began = time.perf_counter()
+            ask(address, token, replayed)
+            ended.wait(max(0.0, began + pause - time.perf_counter()))
+
+    others = [
+        threading.Thread(target=replaying, args=(token, pause * place / len(tokens)))
+        for place, token in enumerate(tokens[1:])
+    ]
+    for thread in others:
+        thread.start()
+    times = []
+    for _ in range(requests):
+        began = time.perf_counter()
+        ask(address, tokens[0], fresh())
+        times.append(time.perf_counter() - began)
+    ended.set()
+    for thread in others:
+        thread.join()
+    return times
 
 
 def asked(

@@ -223,7 +223,8 @@ def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int, own: list[
 
     texts = _texts(rows, unit) | {"pick": _cell_text(rows, cell)}
     table = rows.select(*unit, *cell, *own).with_columns(**texts).to_native()
-    for name, keys in {**{f"{name}_number": [name] for name in unit}, "pick": cell}.items():
+    # Units last: the rows are in their order then, in which PostgreSQL ranks the draws of each.
+    for name, keys in {"pick": cell, **{f"{name}_number": [name] for name in unit}}.items():
         digest = to_hex(md5(table[name])) if backend_of(table) == "bigquery" else md5(table[name])
         first = ibis.row_number().over(group_by=keys) == 0
         table = table.mutate(**{name: ibis.ifelse(first, digest, ibis.null("string"))})

@@ -1,7 +1,6 @@
 """Job: a job file as checked values, and its reading. It may say what `interface` names, and nothing else.
 
-Every complaint names the file, the key, the rule and the fix. It never names the value, which may be a password. Paths
-become absolute.
+A complaint names the file, the key, the rule and the fix, never the value, which may be a password. Paths are absolute.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import hashlib
 import json
 import os
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs.sources.source import Needs, Source
 from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
-from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups
+from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups, read_attacker
 from pkdp_pipeline.model.bins import grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
@@ -160,7 +160,7 @@ class Job(Declarations):
             return False
         return self.alone or allows_overlap(self.declared()) or self.kind(release) in ("exact count", "noiseless")
 
-    @property
+    @cached_property
     def alone(self) -> bool:
         """Whether there is one release only, exact totals and coarser displays of it aside; it keeps its promise."""
         charged = [release for release in self.release if self.kind(release) != "total"]
@@ -316,7 +316,7 @@ class Job(Declarations):
 
     def attacker_model(self) -> AttackerModel:
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""
-        return AttackerModel() if self.attacker is None else self.attacker.value
+        return read_attacker(None) if self.attacker is None else self.attacker.value
 
     def read_from(self, file: Path, digest: str) -> Job:
         """Return the same job as read from `file`."""

@@ -134,11 +134,12 @@ class Ledger:
     @property
     def terms(self) -> Terms:
         """Budgets and evidence in force: those given when opening, else those of the last reservation."""
-        recorded = self.records.terms()
-        return Terms(
-            budgets=recorded.budgets if self._budgets is None else self._budgets,
-            evidence=recorded.evidence if self._evidence is None else self._evidence,
-        )
+        budgets, evidence = self._budgets, self._evidence
+        if budgets is None or evidence is None:
+            recorded = self.records.terms()
+            budgets = recorded.budgets if budgets is None else budgets
+            evidence = recorded.evidence if evidence is None else evidence
+        return Terms(budgets=budgets, evidence=evidence)
 
     def head(self) -> str:
         """Return the hash of the data set's last event; 64 zeros when there is none."""

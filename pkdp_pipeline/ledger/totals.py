@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, promised_by, releases_in
@@ -149,6 +151,11 @@ class LedgerTotals:
         parts = {row.part: records.parts[row.part] for row in account.rows}
         return cls(dataset=records.dataset, account=account, parts=parts, terms=terms)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return what is pickled, each part apart: a process that has read one before does not read it again."""
+        parts = {key: _part_sent(part) for key, part in self.parts.items()}
+        return _totals_received, (self.dataset, self.account, parts, self.terms)
+
     def of(self, bundles: Bundles) -> Certificate:
         """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""
         return add_up(bundles, self.parts, self.terms.evidence, beside_others=len(self.account.units) > 1)
@@ -267,6 +274,23 @@ class LedgerTotals:
                 "tell about the same people comes on top."
             )
         return listed
+
+
+# What is charged stays charged: the same certificates are sent to a worker with every question, and read there.
+@lru_cache(maxsize=4096)
+def _part_sent(part: Certificate) -> bytes:
+    return pickle.dumps(part)
+
+
+@lru_cache(maxsize=4096)
+def _part_received(content: bytes) -> Certificate:
+    part: Certificate = pickle.loads(content)
+    return part
+
+
+def _totals_received(dataset: str, account: Account, sent: dict[str, bytes], terms: Terms) -> LedgerTotals:
+    parts = {key: _part_received(content) for key, content in sent.items()}
+    return LedgerTotals(dataset=dataset, account=account, parts=parts, terms=terms)
 
 
 def _hidden_below(release: ReleaseCertificate) -> ReleaseCertificate:

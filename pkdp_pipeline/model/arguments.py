@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -24,11 +25,22 @@ _TYPES: dict[str, tuple[Any, str]] = {
 
 def check_types(value: Any, of: str = "") -> None:
     """Raise `ArgumentError` unless a dataclass's texts, truth values and tuples of texts are what they say."""
-    for field in fields(value):
-        given, (kind, said) = getattr(value, field.name), _TYPES.get(str(field.type), (object, ""))
-        texts = given if said and isinstance(given, tuple) else ()
+    for name, kind, said in _checked_fields(value.__class__):
+        given = getattr(value, name)
+        texts = given if isinstance(given, tuple) else ()
         if not isinstance(given, kind) or not all(isinstance(text, str) for text in texts):
-            raise ArgumentError(f"{field.name}{of} must be {said}, not {type(given).__name__}.")
+            raise ArgumentError(f"{name}{of} must be {said}, not {type(given).__name__}.")
+
+
+# Every value of a day's releases is checked and written: what its class says is read once.
+@functools.cache
+def _checked_fields(kind: type[Any]) -> tuple[tuple[str, Any, str], ...]:
+    return tuple((field.name, *_TYPES[str(field.type)]) for field in fields(kind) if str(field.type) in _TYPES)
+
+
+@functools.cache
+def _written_fields(kind: type[Any]) -> tuple[tuple[str, bool, Any], ...]:
+    return tuple((field.name, bool(field.metadata.get("rare")), field.default) for field in fields(kind))
 
 
 RARE: dict[str, Any] = {"rare": True}
@@ -37,12 +49,8 @@ RARE: dict[str, Any] = {"rare": True}
 
 def written(value: Any) -> dict[str, Any]:
     """Return a dataclass's fields as a JSON-ready dictionary, without those that are rare and as by default."""
-    content = ((field, getattr(value, field.name)) for field in fields(value))
-    return {
-        field.name: _plain(entry)
-        for field, entry in content
-        if not field.metadata.get("rare") or entry != field.default
-    }
+    content = ((name, getattr(value, name), rare, default) for name, rare, default in _written_fields(value.__class__))
+    return {name: _plain(entry) for name, entry, rare, default in content if not rare or entry != default}
 
 
 def _plain(value: Any) -> Any:
@@ -58,11 +66,11 @@ def in_python(value: Any) -> str:
     return f"{type(value).__name__}({stated})"
 
 
-def known_fields(kind: type[Any], content: object, what: str) -> dict[str, Any]:
+def known_fields(kind: Any, content: object, what: str) -> dict[str, Any]:
     """Return `content` as arguments of a dataclass, or raise `ArgumentError` for a field that it does not have."""
     if not isinstance(content, Mapping):
         raise ArgumentError(f"{what} must be a mapping with its fields, not {type(content).__name__}.")
-    known = {field.name for field in fields(kind)}
+    known = {name for name, _, _ in _written_fields(kind)}
     strangers = sorted(set(content) - known, key=str)
     if strangers:
         raise ArgumentError(f"{what} has no field {strangers[0]!r}; its fields are {', '.join(sorted(known))}.")

@@ -167,8 +167,8 @@ class AttackerModel:
     @property
     def numbers(self) -> dict[str, Any]:
         """The probabilities and numbers of people that are declared, by their fields, but for those who are known."""
-        declared = ((field.name, getattr(self, field.name)) for field in fields(self) if field.default is None)
-        return {name: number for name, number in declared if number is not None and name != "dependent"}
+        declared = ((name, getattr(self, name)) for name in _NUMBERS)
+        return {name: number for name, number in declared if number is not None}
 
     @property
     def total_is_known(self) -> bool:
@@ -243,6 +243,10 @@ class AttackerModel:
         return cls(**given)
 
 
+_NUMBERS = tuple(field.name for field in fields(AttackerModel) if field.default is None and field.name != "dependent")
+_NOBODY = AttackerModel()
+
+
 def _read(written: object) -> tuple[Leakage, ...]:
     """Return the leakages of a JSON list; a `Leakage` may stand in it as itself."""
     several = written if isinstance(written, (list, tuple)) else (written,)
@@ -252,7 +256,7 @@ def _read(written: object) -> tuple[Leakage, ...]:
 def read_attacker(attacker: object) -> AttackerModel:
     """Return the attacker; None is one about whom nothing is declared."""
     if attacker is None:
-        return AttackerModel()
+        return _NOBODY
     if not isinstance(attacker, AttackerModel):
         raise ArgumentError(
             f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=…) with "

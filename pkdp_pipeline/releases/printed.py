@@ -155,11 +155,12 @@ def following(
 
 def following_beside(release: Release, beside: Sequence[Release]) -> list[str | None]:
     """Return `following` of a release's table beside others of the same run."""
-    (table, document), *others = (
-        (published_table(each, len(each.sealed.rows)), json.loads(each.certificate.to_json()))
-        for each in (release, *beside)
-    )
-    return following(table, document, others)
+
+    def described(each: Release) -> tuple[PublishedTable, dict[str, Any]]:
+        return published_table(each, len(each.sealed.rows)), json.loads(each.certificate.to_json())
+
+    # One by one: the others are read only where a count is suppressed.
+    return following(*described(release), map(described, beside))
 
 
 def _terms(certificate: Mapping[str, Any]) -> tuple[Mechanism, Context | None]:

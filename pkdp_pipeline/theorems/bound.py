@@ -169,10 +169,12 @@ class Guarantee:
     def delta(self, epsilon: ArrayLike) -> float | Array:
         """Return the certified δ at `epsilon`; 1.0 where there is no guarantee. See `Certificate.delta`."""
         points, scalar = epsilon_points(epsilon)
+        if scalar:
+            return min((_certified(bound, float(points[0])) for bound in self.bounds), default=1.0)
         values = np.ones(points.size)
         for bound in self.bounds:
             values = np.fmin(values, bound.certified(points.ravel()))
-        return float(values[0]) if scalar else values.reshape(points.shape)
+        return values.reshape(points.shape)
 
     def rounding(self, epsilons: Array) -> Array:
         """Return how far δ may be rounded at each ε, as a share of it; see `Bound`."""
@@ -189,6 +191,12 @@ class Guarantee:
         target = probability("delta", delta)
         # The smallest of several bounds reaches the target where the first of them does.
         return 0.0 if target >= 1.0 else min((_crossing(bound, target) for bound in self.bounds), default=math.inf)
+
+
+@functools.lru_cache(maxsize=1024)
+def _certified(bound: Bound, epsilon: float) -> float:
+    """Return the certified δ of one bound at one ε, at most 1."""
+    return float(np.fmin(1.0, bound.certified(np.array([epsilon]))[0]))
 
 
 @functools.lru_cache(maxsize=1024)

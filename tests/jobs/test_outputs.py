@@ -25,7 +25,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.dry_run import check_folder
 from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
-from pkdp_pipeline.jobs.outputs.files import csv_bytes, make_folder, remove_leftovers, write_atomically
+from pkdp_pipeline.jobs.outputs.files import csv_bytes, make_folder, remove_leftovers, write_atomically, write_together
 from pkdp_pipeline.releases.release import read_release
 
 DAY = date(2020, 1, 1)
@@ -52,6 +52,18 @@ def test_a_file_with_the_same_content_is_left_as_it_is(tmp_path):
     write_atomically(path, b"old")
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_names_of_files_written_together_are_on_the_disk_after_their_contents(tmp_path, monkeypatch):
+    sync, folders = os.fsync, []
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: folders.append(stat.S_ISDIR(os.fstat(handle).st_mode)) or sync(handle)
+    )
+    contents = {tmp_path / "table": b"rows", tmp_path / "certificate": b"numbers"}
+    write_together(contents)
+    write_together(contents)
+    assert folders == [False, False, True]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == contents
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path, monkeypatch):

@@ -31,6 +31,7 @@ from pkdp_pipeline.extras.gate.worker import (
     open_vault,
 )
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.model.mechanisms import GeometricNoise
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import Counted, Publication, failures_logged, publish
 from pkdp_pipeline.releases.release import Release
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.model.question import Question
 
 #: What is added to a refusal where a threshold is what gives a noised release no worst case.
 _THRESHOLD = (
@@ -52,6 +54,8 @@ _UNCERTIFIED = (
     "Not certifiable in time: the promise of the answer was not computed within the seconds that the policy allows. "
     "Nothing was read or charged. Ask for other thresholds, or ask the curator for more time."
 )
+#: So many questions are remembered that can be asked.
+_MAX_REHEARSED = 4096
 #: This many questions are counted at once.
 MAX_WORKERS = 4
 
@@ -113,6 +117,7 @@ class Gate:
         self._lock = threading.RLock()
         self._failed: set[str] = set()
         self._totals: dict[tuple[object, ...], Certificate] = {}
+        self._rehearsed = set[tuple[str, str]]()
         with ExitStack() as opened:
             # It stays open: nobody can write to the file meanwhile.
             vault = opened.enter_context(closing(open_vault(database_path)))
@@ -255,7 +260,12 @@ class Gate:
                 if publication.published() is None:
                     self._check_readable(table)
                     # Asked of no rows first, so that what is wrong with a question is told before any data are read.
-                    turn.do(replace(job, task="rehearse"))
+                    rehearsed = _rehearsed(request), table.found.sql
+                    if rehearsed not in self._rehearsed:
+                        turn.do(replace(job, task="rehearse"))
+                        if len(self._rehearsed) >= _MAX_REHEARSED:
+                            self._rehearsed.clear()
+                        self._rehearsed.add(rehearsed)
 
             def counted() -> Counted:
                 counts = cast("Counted", turn.do(job))
@@ -328,6 +338,17 @@ class _Turn:
             self._worker = self._ending.enter_context(self._workers.taken(wait=2 * self._seconds))
             self._ends = time.monotonic() + self._seconds
         return self._worker.do(job, seconds=max(0.0, self._ends - time.monotonic()))
+
+
+def _rehearsed(question: Question) -> str:
+    """Return what the rehearsal of a question depends on: all of it but how large the noise is.
+
+    The file stays open and unchanged, so a question that could be asked of no rows can be asked so again.
+    """
+    mechanism = question.mechanism
+    if mechanism.noise is not None:
+        mechanism = replace(mechanism, noise=GeometricNoise(1.0))
+    return replace(question, mechanism=mechanism).key("")
 
 
 def _given(ledger: Ledger, policy: Policy) -> Ledger:

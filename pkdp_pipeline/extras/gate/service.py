@@ -10,6 +10,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -109,6 +110,7 @@ class Service:
         self._gate, self._describe, self._token_file, self._audit = gate, describe, token_file, audit
         self._hosts, self._limits = frozenset(hosts), limits or ServiceLimits()
         self._running: set[str] = set()
+        self._freed = asyncio.Event()
         self._failures = _Failures(self._limits.failures)
         self._pool = ThreadPoolExecutor(self._limits.running, "question")
 
@@ -136,6 +138,8 @@ class Service:
         finally:
             if asking.running:
                 self._running.discard(asking.token or "")
+                self._freed.set()
+                self._freed = asyncio.Event()
 
     async def _refused(self, asking: _Asking, error: Exception) -> Response:
         """Write down what was refused before it was a question, unless somebody without a token does it too often."""
@@ -211,11 +215,13 @@ class Service:
         return name
 
     async def _take_place(self, asking: _Asking) -> None:
-        ends = monotonic() + self._limits.wait_seconds
         token = asking.token or ""
         # Most answers take less: to be told to come again, which is written down as well, costs more than to wait.
-        while (token in self._running or len(self._running) >= self._limits.running) and monotonic() < ends:
-            await asyncio.sleep(0.02)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.wait_seconds):
+                # First come, first served: an event wakes who waits in their order.
+                while token in self._running or len(self._running) >= self._limits.running:
+                    await self._freed.wait()
         if token in self._running:
             raise _RefusedError(429, "Busy", "a question of this token is still being answered; wait.", retry=1)
         if len(self._running) >= self._limits.running:

@@ -56,12 +56,28 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     A file that holds this content already is left as it is. Its mode does not depend on the curator's umask: by default
     it is public. Raises `ConfigError` if the file cannot be written.
     """
+    write_together({path: content}, mode)
+
+
+def write_together(contents: Mapping[Path, bytes], mode: int = 0o644) -> None:
+    """Write files of one folder, each as `write_atomically` does; a power cut may leave the first few of them."""
+    replaced = [path for path, content in contents.items() if _replaced(path, content, mode)]
+    for path in replaced[-1:]:
+        try:
+            # One call makes all names in the folder last that were given before it.
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise ConfigError(f"the file {str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+def _replaced(path: Path, content: bytes, mode: int) -> bool:
+    """Return whether a file did not hold this content and was replaced; its name does not yet outlast a power cut."""
     # Always the same name, so that what a killed run leaves is overwritten by the next one.
     temporary = path.with_name(f".{path.name}.partial")
     try:
         if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
             temporary.unlink(missing_ok=True)
-            return
+            return False
         try:
             temporary.unlink(missing_ok=True)
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -74,9 +90,9 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
     except OSError as error:
         raise ConfigError(f"the file {str(path)!r} cannot be written: {error.strerror}.") from error
+    return True
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -157,10 +173,9 @@ def write_files(
     """
     certificate = f"{release.certificate.to_json().rstrip()}\n".encode()
     contents = {suffix: content(release, named) for suffix, content in FORMATS.items() if suffix in formats}
-    files = []
-    for suffix, content in (contents | {"certificate.json": certificate}).items():
-        files.append(folder / f"{name}.{suffix}")
-        write_atomically(files[-1], content)
+    contents["certificate.json"] = certificate
+    files = {folder / f"{name}.{suffix}": content for suffix, content in contents.items()}
+    write_together(files)
     return tuple(files)
 
 

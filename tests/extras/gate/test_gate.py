@@ -530,6 +530,20 @@ def test_a_question_that_is_counted_while_another_fails_is_not_answered(
         assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
 
 
+def test_a_question_is_rehearsed_once_however_large_its_noise_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    do, tasks = Worker.do, list[str]()
+
+    def noted(worker: Worker, job: Job, **limits: Any) -> Any:
+        tasks.extend([job.task] if isinstance(job, Job) else [])
+        return do(worker, job, **limits)
+
+    with Gate(path, policy=policy(budget=WORST)) as gate:
+        monkeypatch.setattr(Worker, "do", noted)
+        for noise, further in ((0.1, {}), (0.2, {}), (0.2, {"filter": "flag"}), (0.1, {})):
+            gate.ask(count(noise=noise, **further))
+    assert tasks == ["rehearse", "count", "count", "rehearse", "count"]
+
+
 def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """Build the wheel, install it into a fresh environment outside the checkout, and use it there.
 
-The wheel declares what it needs; versions come from dev.lock. What it forgets to declare, or to
-carry, fails here and nowhere else.
+The wheel declares what it needs: of that, and of what that needs, the files are taken from the environment of
+dev.lock. What it forgets to declare, or to carry, fails here and nowhere else.
 
     python .ci/check_wheel.py [--out dist]
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -20,9 +21,12 @@ import tarfile
 import tempfile
 import venv
 import zipfile
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 
 from packaging.metadata import Metadata
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -75,10 +79,36 @@ def run(*command: object, folder: Path) -> str:
     ).stdout
 
 
-def pins() -> str:
-    """Return the versions of the lock, without hashes: a wheel just built has none to check."""
-    lock = (ROOT / ".ci" / "dev.lock").read_text(encoding="utf-8")
-    return "\n".join(re.findall(r"^[\w.-]+==[^\\\n]*", lock, re.MULTILINE)) + "\n"
+def needed(requirements: Iterable[str]) -> dict[str, metadata.Distribution]:
+    """Return the distributions of this environment that these requirements name, and what those need in turn."""
+    needs: dict[str, metadata.Distribution] = {}
+    followed: set[tuple[str, str]] = set()
+    waiting = [(line, "") for line in requirements]
+    while waiting:
+        line, extra = waiting.pop()
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        distribution = needs.setdefault(requirement.name.lower(), metadata.distribution(requirement.name))
+        if not requirement.specifier.contains(distribution.version, prereleases=True):
+            raise SystemExit(f"{line} is needed, and dev.lock has {distribution.version}")
+        for further in {"", *requirement.extras} - {extra for name, extra in followed if name == requirement.name}:
+            followed.add((requirement.name, further))
+            waiting += [(line, further) for line in distribution.requires or ()]
+    return needs
+
+
+def take(distribution: metadata.Distribution, folder: Path) -> None:
+    """Put the files of a distribution into a folder of packages, as links where that can be."""
+    for file in distribution.files or ():
+        if ".." in file.parts or file.suffix == ".pyc":  # programs, and what Python makes itself
+            continue
+        target = folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(file.locate(), target)
+        except OSError:  # another disk
+            shutil.copyfile(file.locate(), target)
 
 
 def recipe(archive: Path) -> str:
@@ -119,13 +149,14 @@ def main() -> None:
         if stray:
             raise SystemExit(f"the wheel also installs {', '.join(stray)}")
 
-        venv.create(folder / "env", with_pip=True)
+        venv.create(folder / "env")
         python = folder / "env" / "bin" / "python"
-        (folder / "pins.txt").write_text(pins(), encoding="utf-8")
-        # Of what is installed little is imported, once: the rest need not be compiled.
-        install = (python, "-m", "pip", "install", "--quiet", "--no-compile", "--constraint", "pins.txt", wheel)
-        run(*install, folder=folder)
-        run(python, "-m", "pip", "check", folder=folder)
+        (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
+        for distribution in needed(map(str, about.requires_dist or ())).values():
+            take(distribution, packages)
+        pip = (sys.executable, "-m", "pip", "--python", python)
+        run(*pip, "install", "--quiet", "--no-compile", "--no-index", "--no-deps", wheel, folder=folder)
+        run(*pip, "check", folder=folder)
         run(python, "-I", "-c", USED, folder=folder)
         pkdp = folder / "env" / "bin" / "pkdp"
         said = run(pkdp, "certify", "histogram", "--k", "50", "--p-max", "0.1", folder=folder)

@@ -11,7 +11,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 from adapters import adapters
-from thorough import spread
+from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
@@ -66,6 +66,7 @@ def test_numbers(adapter, case):
     assert counted(adapter, values, kind, edges) == Counter(map(name, values))
 
 
+@thinned(2)
 @pytest.mark.parametrize(("adapter", "part"), spread(4, FRAMES, ["week", "month", "quarter", "year"]))
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("ns")], ids=str)
 def test_days(adapter, part, kind):

@@ -91,7 +91,7 @@ def frequent(person, cells):
     return [min(cells, key=lambda cell: (-len(cells[cell]), draw([person], [cell])))]
 
 
-@pytest.mark.parametrize(("adapter", "case"), spread(2, FRAMES, EDGES))
+@pytest.mark.parametrize(("adapter", "case"), spread(4, FRAMES, EDGES))
 def test_numbers_at_the_edges_of_their_type(adapter, case):
     if adapter.name == "spark" and case.startswith("uint"):
         pytest.skip("Spark has no unsigned numbers")
@@ -115,7 +115,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(("adapter", "rule"), spread(2, FRAMES, RULES))
+@pytest.mark.parametrize(("adapter", "rule"), spread(3, FRAMES, RULES))
 def test_a_person_adds_to_the_cells_that_the_rule_chooses(adapter, rule):
     options, choose = RULES[rule]
     rows = list(zip(UNITS, CELLS, VISITS, strict=True))

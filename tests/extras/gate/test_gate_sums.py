@@ -12,6 +12,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.releases import public_table
 
+pytestmark = pytest.mark.usefixtures("workers_inside")
 SUM = {"table": "events", "sum": "age", "by": "country", "noise": 0.5}
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 import pytest
 from analyst import count, database, histogram, policy, rows
+from forked_worker import Forked
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.target import Target
@@ -39,7 +40,7 @@ def kept_workers(path: Path) -> Iterator[Callable[[int], None]]:
     """
     idle: list[Kept] = []
 
-    class Kept(Worker):
+    class Kept(Forked):
         works = False
 
         def do(self, *arguments: Any, **limits: Any) -> Any:

@@ -238,8 +238,8 @@ class Job(Declarations):
             raise ValueError(self.source.rows_stay)
         return self
 
-    def publications(self, day: date = date(2000, 1, 1)) -> tuple[Publication, ...]:
-        """Return what is asked for about the period of a day, or of any, in the file's order.
+    def publications(self, day: date = date(2000, 1, 1), reading: str | None = None) -> tuple[Publication, ...]:
+        """Return what is asked for about the period of a day, or of any, in the file's order; `reading`: its mark.
 
         A question's label is the release's name. Raises `ArgumentError` if a release cannot be asked for like this; the
         message starts with the release's name.
@@ -253,6 +253,7 @@ class Job(Declarations):
                 attacker=self.attacker_of(release),
                 alone=self.alone,
                 target=target,
+                reading=reading,
             )
             for release in self.release
         )

@@ -75,6 +75,7 @@ class JobSession:
         self._announced: Sequence[date] = ()
         self._together: Sequence[date] = ()
         self.remarks: tuple[str, ...] = ()
+        self._reading = job.source.new_reading() if len(job.release) > 1 else None
 
     def __enter__(self) -> Self:
         job = self.job
@@ -211,7 +212,7 @@ class JobSession:
     def _asked(self, day: date, *, revise: bool) -> tuple[Publication, ...]:
         """Return what is asked about a day; what follows from another one of the day is derived, not revised."""
         listed: list[Publication] = []
-        for publication in self.job.publications(day):
+        for publication in self.job.publications(day, self._reading):
             follows = publication.question.follows_from_any(other.question for other in listed)
             listed.append(replace(publication, ledger=self._ledger, revise=revise and not follows))
         return tuple(listed)
@@ -260,8 +261,7 @@ class JobSession:
             with self.stopping.reading():
                 self._together = self._in_a_row(result.day, revise=period.revise)
             source.together(self.job.period, self._together)
-        verdicts: list[tuple[str, bool]] = []
-        result.checks = verdicts
+        verdicts = result.checks = list[tuple[str, bool]]()
 
         def look() -> CheckedDay:
             checked = check_input(source, self.job, result.day, questions, verdicts=verdicts)

@@ -11,6 +11,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.mechanisms import Mechanism, Sum, cell_noise, key_columns, noised_below
 from pkdp_pipeline.releases.derived import check_free, noise_within
+from pkdp_pipeline.releases.within import check_one_reading
 from pkdp_pipeline.theorems.rounding import float_above, float_below
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def check_same(sums: ReleaseCertificate, counts: ReleaseCertificate) -> None:
             "mean needs a count of the people who are summed: publish both with the same unit, rows, rules, period and "
             "ledger."
         )
+    check_one_reading(first, second)
     if first.one_cell == "first":
         raise ArgumentError(
             'mean with one_cell="first": no certificate says by what rows are ordered, so that people may be in other '

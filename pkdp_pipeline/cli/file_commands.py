@@ -90,7 +90,7 @@ _OF_SUMS: Options = _OF_HISTOGRAMS | {
     "column": flag(str | None, None, "The column of whole numbers that is summed.", "COLUMN"),
     "rows": flag(str | None, None, "Instead of a column: a person adds the number of her rows.", "count"),
 }
-_STEPS_OF_SUMS: Options = {
+STEPS_OF_SUMS: Options = {
     "bounds": flag(tuple[int, int], ..., "The least and the most that a person adds to a cell.", "LEAST MOST"),
     "noise": flag(float, ..., "Noise of this epsilon, for the most that one person adds."),
     "release_threshold": flag(int | None, None, "Published only when the noisy sum is at least this."),
@@ -98,8 +98,10 @@ _STEPS_OF_SUMS: Options = {
 }
 
 
-def _sum(noise: float, **steps: Any) -> Sum:
-    return Sum(noise=GeometricNoise(noise), **steps)
+def sum_of(noise: float, *, cells_from_data: bool = False, **steps: Any) -> Sum:
+    """Return the mechanism of these options."""
+    mechanism = Sum(noise=GeometricNoise(noise), **steps)
+    return mechanism.of_found_cells() if cells_from_data else mechanism
 
 
 def file_options(command: Command) -> Command:
@@ -325,7 +327,7 @@ def file_commands() -> dict[str, Callable[..., None]]:
     commands: dict[str, Callable[..., None]] = {}
     for kind, (own, words) in kinds.items():
         command = taking("question_options", _OF_BOTH | own, _question_options)(file_options(evidence_option(_publish)))
-        stepped = taking("mechanism", _STEPS_OF_SUMS, _sum) if kind is Sum else mechanism_options(kind)
+        stepped = taking("mechanism", STEPS_OF_SUMS, sum_of) if kind is Sum else mechanism_options(kind)
         command = stepped(attacker_options(kind)(command))
         command.__doc__ = words
         commands[kind.__name__.lower()] = command

@@ -275,7 +275,14 @@ def _typed(whole: WholeFile, keys: Mapping[str, Any], groups: Mapping[str, Bins]
     if whole.table.format == "parquet" or not (groups.keys() | kinds.keys()) - types.keys():
         return whole
     texts, form = whole.first_texts() if groups else {}, keys.get("date_format")
-    kinds |= {name: kind_of_groups(entry, likely_kind(texts.get(name, []), form)[0]) for name, entry in groups.items()}
+    likely = {name: likely_kind(texts.get(name, []), form)[0] for name in groups}
+    for name in (name for name, kind in likely.items() if kind == "text" and texts.get(name) and name not in types):
+        raise ArgumentError(
+            f"--bins groups numbers or dates, and column {name!r} has other texts: leave --bins out, and its values "
+            "are the cells. Where such a text stands for a missing value, name it (--null NA); or say what the column "
+            f"holds (--type {name}=number)."
+        )
+    kinds |= {name: kind_of_groups(entry, likely[name]) for name, entry in groups.items()}
     return WholeFile.of(Path(*whole.table.files), **{**keys, "types": kinds | types})
 
 

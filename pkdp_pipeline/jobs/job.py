@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
-from pkdp_pipeline.jobs.margins import with_margins
+from pkdp_pipeline.jobs.margins import made_of, with_margins
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
@@ -177,6 +177,7 @@ class Job(Declarations):
             other = first.get(name.casefold())
             if other is not None:
                 clash = f"{name!r}" if other == name else f"{other!r} and {name!r}, which differ in case alone"
+                clash += ", one of them by margins" * any(made_of(table) == name for table in self.release)
                 raise ValueError(f"two releases are named {clash}; their files would overwrite each other: rename one.")
             first[name.casefold()] = name
         return self
@@ -244,9 +245,7 @@ class Job(Declarations):
         A question's label is the release's name. Raises `ArgumentError` if a release cannot be asked for like this; the
         message starts with the release's name.
         """
-        target: Asked = "default"
-        if self.target is not None:
-            target = None if self.target == "none" else self.target.value
+        target: Asked = "default" if self.target is None else None if self.target == "none" else self.target.value
         return tuple(
             Publication(
                 question=self._question(release, day),
@@ -287,7 +286,8 @@ class Job(Declarations):
                 **cells,
             )
         except ArgumentError as error:
-            raise ArgumentError(f"release {release.name!r}: {error}") from error
+            made = [f"{table.name!r}, margins" for table in self.release if made_of(table) == release.name]
+            raise ArgumentError(f"release {(*made, repr(release.name))[0]}: {error}") from error
 
     def needs(self) -> Needs:
         """Return what the job needs of its source."""

@@ -220,7 +220,8 @@ def test_nothing_follows_from_tables_that_do_not_say_when_they_were_counted(job)
         (MARGINS, "margins = []\n", "margins"),
         (MARGINS, "margins = true\n", "margins"),
         ('by = ["region", "answer"]\n', "", "margins is about the cells"),
-        ("[attacker]", 'one_cell = "hash"\n[attacker]', "answers_totals.*one_cell"),
+        ("[attacker]", 'one_cell = "hash"\n[attacker]', "'answers', margins: one_cell"),
+        (MARGINS, MARGINS + TOTALS.replace('"value"', '"presence"'), "one of them by margins"),
     ],
 )
 def test_margins_that_say_nothing_honest_are_refused(job, old, new, words):

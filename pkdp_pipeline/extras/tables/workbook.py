@@ -103,9 +103,9 @@ def _write_key(sheet: Any, line: int, place: int, key: Key) -> None:
         sheet.write_number(line, place, key)
     else:
         if len(text := labelled(key)) > _LONGEST_CELL:
-            raise ArgumentError(
-                f"a cell of a workbook has at most {_LONGEST_CELL:,} letters, and a key has more: write CSV or Parquet."
-            )
+            # What is published can be written: the row tells keys apart that begin alike.
+            cut = f"… (cut, row {line})"
+            text = text[: _LONGEST_CELL - len(cut)] + cut
         sheet.write_string(line, place, text)
 
 

@@ -133,8 +133,8 @@ LINES = {
     "extras/gate": 1_742,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
-    # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44).
-    "extras/plan": 2_553,
+    # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44), as a command (66).
+    "extras/plan": 2_555,
     # Sums are called sums (7). The first screen: cells by periods, small pictures over time, changes that noise allows
     # to be seen.
     "extras/report": 3_949,
@@ -477,6 +477,7 @@ READS = {
         "words": "keys of claims",
     },
     "extras/assurance/verification/files.py": {"opened": "a file"},
+    "extras/plan/commands.py": {"_pair": "what is typed"},
     "extras/plan/edits.py": {"diff": "the lines of a file"},
     "extras/plan/printing.py": {"_value": "names of fields"},
     "extras/plan/question.py": {"_rows": "a file", "read": "a file"},

@@ -129,7 +129,9 @@ def plan_sum(
     *,
     bounds: Annotated[
         list[str],
-        typer.Option(metavar="LEAST,MOST", help="What a person adds to a cell, as 0,5; again for others to compare."),
+        typer.Option(
+            metavar="LEAST,MOST", help="The limits of what a person adds to a cell, as 0,5; again to compare."
+        ),
     ],
     epsilon: Annotated[float, typer.Option(help="The target: odds change by a factor of e^epsilon at most,")] = 1.0,
     delta: Annotated[float, of_share("up to this probability.")] = 1e-6,

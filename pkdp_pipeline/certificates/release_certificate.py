@@ -38,6 +38,7 @@ from pkdp_pipeline.model.mechanisms import (
     Count,
     Mechanism,
     Protects,
+    Sum,
     cells_per_unit,
     mechanism_from_dict,
     mechanism_name,
@@ -146,7 +147,8 @@ class ReleaseCertificate(Certificate):
     @property
     def own_limits(self) -> Iterator[str]:
         """The limits of the statement that are true whatever stands beside it."""
-        own = (declared_cells(self.mechanism), following(self.mechanism, self.attacker), depending(self.attacker))
+        cells = "" if self._is_one_number else declared_cells(self.mechanism)
+        own = (cells, following(self.mechanism, self.attacker), depending(self.attacker))
         yield from filter(None, (*own, self._derivation))
         yield from (*(() if self.context is None else self.context.facts()), *self.caveats)
 
@@ -194,7 +196,7 @@ class ReleaseCertificate(Certificate):
         target, theorem = probability("delta", delta), self.theorems[-1]
         if self.partial_bounds:
             _, theorem = self._partial_statement(target, self._partial.epsilon(target))
-        return protection(self.mechanism, self.protects, theorem, self.attacker)
+        return protection(self.mechanism, self.protects, theorem, self.attacker, one_number=self._is_one_number)
 
     def sentence(self, delta: float = 1e-6) -> Worded:
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
@@ -215,8 +217,13 @@ class ReleaseCertificate(Certificate):
                 parts.insert(0, Worded(lambda say: f"Private at {say.pair(*noise)} against {self.anyone}."))
             else:
                 parts.append(Worded(lambda say: f"Against {self.anyone}, the noise alone gives {say.pair(*noise)}."))
-        extent = protection(self.mechanism, self.protects, theorem, self.attacker)
+        extent = protection(self.mechanism, self.protects, theorem, self.attacker, one_number=self._is_one_number)
         return joined_texts((*parts, *extent, *self.limits))
+
+    @property
+    def _is_one_number(self) -> bool:
+        """Whether it is about a sum that is known to have no cells."""
+        return isinstance(self.mechanism, Sum) and self.context is not None and self.context.cells is None
 
     def _least_delta(self) -> float:
         """Return the δ that is left at an ε beyond any use."""

@@ -199,16 +199,27 @@ def against_several(described: Mapping[str, int], *, one_of: bool) -> str:
 
 
 def protection(
-    mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None
+    mechanism: Mechanism,
+    protects: Protects,
+    theorem: str,
+    attacker: AttackerModel | None = None,
+    *,
+    one_number: bool = False,
 ) -> tuple[str, ...]:
-    """Return what the statement protects and what it does not, in plain English: first the `Protection`, if any."""
-    sentences = [_protection(mechanism, protects, theorem, attacker), declared_cells(mechanism)]
+    """Return what the statement protects and what it does not, in plain English: first the `Protection`, if any.
+
+    `one_number`: whether a sum is one of everybody, without cells.
+    """
+    to_cells = "" if one_number else ", and to which cells"
+    sentences = [_protection(mechanism, protects, theorem, attacker, to_cells)]
+    sentences += [] if one_number else [declared_cells(mechanism)]
     if attacker is not None:
         sentences += [following(mechanism, attacker), depending(attacker)]
     if isinstance(mechanism, Sum):
         lower, upper = mechanism.bounds
-        bounded = f"Each person adds at least {lower} and at most {upper} to a cell"
-        sentences.insert(1, f"{bounded}: sums of her rows there beyond these bounds are cut to them.")
+        bounded = f"Each person adds at least {lower} and at most {upper}{'' if one_number else ' to a cell'}"
+        rows = "her rows" if one_number else "her rows there"
+        sentences.insert(1, f"{bounded}: sums of {rows} beyond these bounds are cut to them.")
     if noised_below(mechanism):
         sentences.insert(
             1,
@@ -254,7 +265,9 @@ def depending(attacker: AttackerModel) -> str:
     )
 
 
-def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None) -> str:
+def _protection(
+    mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None, to_cells: str
+) -> str:
     if isinstance(mechanism, Histogram) and mechanism.totals:
         return (
             "This release is the number of people present in each group, which may be known anyhow: it does not tell "
@@ -271,12 +284,12 @@ def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker
     if protects == "presence":
         which, person = ("in which cells she is", "in which cells a person is") if several else _WHICH_CELL
         if isinstance(mechanism, Sum):
-            which, person = "what she adds, and to which cells,", "what a person adds, and to which cells,"
+            which, person = (f"what {who} adds{to_cells}{',' * bool(to_cells)}" for who in ("she", "a person"))
         cell = f"{which} once that is known", f"{person} once it is known that she is there"
         return Protection("whether a person is included in this release", cell, ELSEWHERE)
     hidden = f"in which {cells} a person is" if several else f"which of two {cells} a person is in"
     if isinstance(mechanism, Sum):
-        hidden = "what a person adds to this release, and to which cells"
+        hidden = f"what a person adds to this release{to_cells}"
     return Protection(hidden, ("whether she is included", "whether she is included"), ELSEWHERE)
 
 

@@ -90,7 +90,7 @@ _OF_SUMS: Options = _OF_HISTOGRAMS | {
     "column": flag(str | None, None, "The column of whole numbers that is summed.", "COLUMN"),
     "rows": flag(str | None, None, "Instead of a column: a person adds the number of her rows.", "count"),
 }
-_STEPS_OF_SUMS: Options = {
+STEPS_OF_SUMS: Options = {
     "bounds": flag(tuple[int, int], ..., "The least and the most that a person adds to a cell.", "LEAST MOST"),
     "noise": flag(float, ..., "Noise of this epsilon, for the most that one person adds."),
     "release_threshold": flag(int | None, None, "Published only when the noisy sum is at least this."),
@@ -98,8 +98,10 @@ _STEPS_OF_SUMS: Options = {
 }
 
 
-def _sum(noise: float, **steps: Any) -> Sum:
-    return Sum(noise=GeometricNoise(noise), **steps)
+def sum_of(noise: float, *, cells_from_data: bool = False, **steps: Any) -> Sum:
+    """Return the mechanism of these options."""
+    mechanism = Sum(noise=GeometricNoise(noise), **steps)
+    return mechanism.of_found_cells() if cells_from_data else mechanism
 
 
 def file_options(command: Command) -> Command:
@@ -273,7 +275,14 @@ def _typed(whole: WholeFile, keys: Mapping[str, Any], groups: Mapping[str, Bins]
     if whole.table.format == "parquet" or not (groups.keys() | kinds.keys()) - types.keys():
         return whole
     texts, form = whole.first_texts() if groups else {}, keys.get("date_format")
-    kinds |= {name: kind_of_groups(entry, likely_kind(texts.get(name, []), form)[0]) for name, entry in groups.items()}
+    likely = {name: likely_kind(texts.get(name, []), form)[0] for name in groups}
+    for name in (name for name, kind in likely.items() if kind == "text" and texts.get(name) and name not in types):
+        raise ArgumentError(
+            f"--bins groups numbers or dates, and column {name!r} has other texts: leave --bins out, and its values "
+            "are the cells. Where such a text stands for a missing value, name it (--null NA); or say what the column "
+            f"holds (--type {name}=number)."
+        )
+    kinds |= {name: kind_of_groups(entry, likely[name]) for name, entry in groups.items()}
     return WholeFile.of(Path(*whole.table.files), **{**keys, "types": kinds | types})
 
 
@@ -325,7 +334,7 @@ def file_commands() -> dict[str, Callable[..., None]]:
     commands: dict[str, Callable[..., None]] = {}
     for kind, (own, words) in kinds.items():
         command = taking("question_options", _OF_BOTH | own, _question_options)(file_options(evidence_option(_publish)))
-        stepped = taking("mechanism", _STEPS_OF_SUMS, _sum) if kind is Sum else mechanism_options(kind)
+        stepped = taking("mechanism", STEPS_OF_SUMS, sum_of) if kind is Sum else mechanism_options(kind)
         command = stepped(attacker_options(kind)(command))
         command.__doc__ = words
         commands[kind.__name__.lower()] = command

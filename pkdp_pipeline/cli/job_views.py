@@ -22,7 +22,7 @@ from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.jobs import Job, JobResult
 from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
-from pkdp_pipeline.jobs.outputs import noise_line, public_rows
+from pkdp_pipeline.jobs.outputs import public_rows, remarks
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.model.spelling import exactly
@@ -137,8 +137,8 @@ def print_release(
     console.print(table)
     if not rows:
         console.print("Nothing reached the rule for publishing.")
-    if noise := noise_line(release):
-        console.print(noise)
+    for remark in remarks(release, beside):
+        console.print(remark)
     console.print(release.certificate.sentence(delta))
     for line in more:
         console.print("", line, sep="\n")

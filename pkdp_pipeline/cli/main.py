@@ -22,14 +22,16 @@ from rich.console import Console
 from typer.models import OptionInfo
 
 from pkdp_pipeline.cli.documents import error_document, message_of, option_names, print_document
-from pkdp_pipeline.cli.file_commands import file_commands
+from pkdp_pipeline.cli.file_commands import STEPS_OF_SUMS, file_commands, sum_of
 from pkdp_pipeline.cli.job_commands import backfill, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import (
+    CELLS_FROM_DATA,
     INTERRUPTED,
     SEVERAL,
     AsJson,
     Protects,
+    attacker_options,
     for_mechanisms,
     of_share,
     several,
@@ -38,7 +40,7 @@ from pkdp_pipeline.cli.options import (
 from pkdp_pipeline.errors import ConfigError, PkdpError, exit_code
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, Sum
 from pkdp_pipeline.plugins import hooks, load, view
 
 
@@ -177,6 +179,11 @@ def _certify(
         console.print(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
     if explain:
         _explain(view("statement").of(certificate, at_delta).foundations)
+
+
+certify_app.command(name="sum", help="Certify sums of whole numbers with noise, per cell or in all.")(
+    taking("mechanism", STEPS_OF_SUMS | CELLS_FROM_DATA, sum_of)(attacker_options(Sum)(_certify))
+)
 
 
 @certify_app.command(name="rule")

@@ -22,7 +22,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.display import Display, read_display
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Sum
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import Speech
 from pkdp_pipeline.schemas import field_texts
@@ -183,7 +183,7 @@ def taking(name: str, options: Options, make: Callable[..., object]) -> Callable
     return decorate
 
 
-def attacker_options(kind: type[Count | Histogram]) -> Callable[[Command], Command]:
+def attacker_options(kind: type[Count | Histogram | Sum]) -> Callable[[Command], Command]:
     """Return the decorator that gives a command an option for each field of `AttackerModel`, as `attacker`.
 
     `kind`: the mechanism attacked: with a `Count`, the field for histograms is left out.

@@ -19,6 +19,7 @@ from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
+from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.theorems import emptied_by
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, both_sides
@@ -324,14 +325,21 @@ def _through_absence(parts: tuple[Part, ...]) -> list[tuple[Bound, ...]]:
 
 
 def _worst_pair(parts: tuple[Part, ...]) -> WorstCase | None:
-    """Noise against a move between any two parts: a change in each; or within one."""
+    """Noise against a move between any two parts, a change in each, and within one (`docs/composition.md`, rule 8)."""
     theorem = "worst_case_parts"
     everything = plain_sum(theorem, parts)
     if everything is None:
         return None
     bounds = [bound for bound, _ in everything.parts]
-    if len(bounds) == 1 and isinstance(bounds[0], NoiseCurve) and bounds[0].moves:
-        return bounds[0]
-    changes = tuple(replace(bound, moves=False) if isinstance(bound, NoiseCurve) else bound for bound in bounds)
-    few = NoiseTotal(theorem=theorem, parts=((WorstMaximum(theorem=theorem, parts=changes), 2),))
+    of_cells = [bound for bound in bounds if isinstance(bound, NoiseCurve | SumCurve)]
+    if len(bounds) == len(of_cells) == 1 and of_cells[0].moves:
+        (own,) = of_cells
+        if own.table is None or own.table >= 2 * own.cells:  # to leave all cells for others is to move
+            return own
+    others = (bound for bound in bounds if not isinstance(bound, NoiseCurve | SumCurve))
+    changes = dict.fromkeys([*(replace(bound, moves=False, table=None) for bound in of_cells), *others])
+    few: WorstCase = NoiseTotal(theorem=theorem, parts=((WorstMaximum(theorem=theorem, parts=tuple(changes)), 2),))
+    # What somebody adds to one cell may change by more than her being there: within a sum that is no two changes.
+    if within := tuple(bound for bound in bounds if isinstance(bound, SumCurve)):
+        few = WorstMaximum(theorem=theorem, parts=(few, *within))
     return SmallerTotal(theorem=theorem, few=few, everything=everything)

@@ -149,7 +149,7 @@ class SmallerTotal(WorstCase):
     divergence of the whole. *Rounding*: none of its own. *Source*: `docs/composition.md`, rules 6, 8 and 9.
     """
 
-    few: NoiseTotal
+    few: WorstCase
     everything: NoiseTotal
 
     @property

@@ -131,7 +131,7 @@ def nameable(name: str, dtype: Any, *, in_memory: bool) -> nw.Expr:
 
 
 def whole_number(name: str, dtype: Any, *, in_arrow: bool) -> nw.Expr:
-    """Return the number that a row adds where this column is summed, `in_arrow` as it is; see `engines.sums`."""
+    """Return the number that a row adds where this column is summed, `in_arrow` as it is; see `engines.statements`."""
     values, signed = column(name), not str(dtype).startswith("U")
     decimal = isinstance(dtype, nw.Decimal) and not dtype.scale and (dtype.precision or DIGITS) <= DIGITS
     if not (decimal or isinstance(dtype, (*_WHOLE, nw.Int128, nw.UInt128))):

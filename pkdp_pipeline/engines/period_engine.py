@@ -111,6 +111,21 @@ class Periods:
             several_cells=several,
         )
 
+    def sums(self, question: Selection, first: date) -> CellCounts | None:
+        """Return what `Engine.cells` does of a period where people add to one cell each."""
+
+        def ask() -> Any:
+            selected = (*self.columns.units(question.unit), *self.columns.keys(question))
+            selected = (f"{self.first} AS p", *selected, *self.columns.numbers(question))
+            return Rows(self.relation, selected, self.columns.condition(question.where)).cells(question)
+
+        same = question.unit, question.by, question.bounds, question.summed, repr((question.bins, question.where))
+        answer = self._once(("sums", *same), ask)
+        if answer is None:
+            return None
+        kind = partial(self.columns.key_kind, question)
+        return CellCounts.of(_of_period(answer, first), question.by, lambda keys, name: to_public(keys, kind(name)))
+
     def tally(self, question: Selection, first: date) -> Tally | None:
         """Return what `Engine.tally` does of a period."""
         unit, nobody = ", ".join(numbered("u", len(question.unit))), missing(len(question.unit)) or "false"
@@ -199,6 +214,8 @@ class PeriodEngine:
     def cells(self, frame: OnePeriod, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         answer = frame.periods.cells(question, frame.first) if question.counts_in_one_cell else None
+        if question.bounds and question.one_cell == "error" and question.cells_per_unit == 1:
+            answer = frame.periods.sums(question, frame.first)
         return RelationEngine().cells(frame.alone(), question) if answer is None else answer
 
     def tally(self, frame: OnePeriod, question: Selection) -> Tally:

@@ -223,10 +223,11 @@ def whole_number_sql(name: str, column: str, kind: str) -> str:
 def sums_statement(question: Selection, kinds: Mapping[str, str]) -> str:
     """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, …, n, total, missing_unit, several_cells) per cell.
 
-    `kinds`: the SQL types of the rows' columns; n0, … and pick are as in `engines.memory`.
+    `kinds`: the SQL types of the rows' columns; n0, … and pick are as in `engines.memory`. Where p is one of them, each
+    value of it is a table of its own, for ``one_cell="error"``.
     """
     keys, units = [name for name in kinds if name[0] == "b"], numbered("u", len(question.unit))
-    cell, unit, nobody = ", ".join(keys), ", ".join(units), missing(len(units)) or "false"
+    cell, unit, nobody = ", ".join([*keys, *{"p"} & kinds.keys()]), ", ".join(units), missing(len(units)) or "false"
     least, most = question.bounds or (0, 0)
 
     def clamped(number: str) -> str:
@@ -244,8 +245,9 @@ def sums_statement(question: Selection, kinds: Mapping[str, str]) -> str:
     early = f", min(struct_pack({fields})) AS early" if first else ""
     pairs = f"SELECT {', '.join(same)}, count(*) AS often, {clamped('sum(v)')}{early} FROM pkdp_rows GROUP BY ALL"
     if question.one_cell == "error":
-        persons = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {unit} HAVING count(*) > 1"
-        several = f"EXISTS ({persons}) AS several_cells"
+        table = "p" if "p" in kinds else "true"
+        persons = f"FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {table}, {unit} HAVING count(*) > 1"
+        several = f"{table} IN (SELECT {table} {persons}) AS several_cells"
         return f", pkdp_pairs AS MATERIALIZED ({pairs}) {totals}, {several} FROM pkdp_pairs GROUP BY {cell}"
     if question.one_cell in DRAWN:
         pick = "pick" if "pick" in kinds else cell_number(len(keys), kinds)

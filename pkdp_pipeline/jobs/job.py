@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
-from pkdp_pipeline.jobs.release_tables import ReleaseTable, with_margins
+from pkdp_pipeline.jobs.release_tables import ReleaseTable, made_of, with_margins
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
 from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
@@ -49,9 +49,8 @@ class Job(Declarations):
 
     Notes
     -----
-    All jobs of one data set must cut the days in the same way (the same column, the same time zone) and
-    use the same ledger: the ledger compares dates, not what a date means. A day stands for the period that it lies
-    in wherever a job takes one.
+    All jobs of one data set must cut days alike (the same column and time zone) and use the same ledger: it compares
+    dates, not what they mean. A day stands for the period that it lies in wherever a job takes one.
     """
 
     model_config = ConfigDict(
@@ -176,6 +175,7 @@ class Job(Declarations):
             other = first.get(name.casefold())
             if other is not None:
                 clash = f"{name!r}" if other == name else f"{other!r} and {name!r}, which differ in case alone"
+                clash += ", one of them by margins" * any(made_of(table) == name for table in self.release)
                 raise ValueError(f"two releases are named {clash}; their files would overwrite each other: rename one.")
             first[name.casefold()] = name
         return self
@@ -237,21 +237,20 @@ class Job(Declarations):
             raise ValueError(self.source.rows_stay)
         return self
 
-    def publications(self, day: date = date(2000, 1, 1)) -> tuple[Publication, ...]:
-        """Return what is asked for about the period of a day, or of any, in the file's order.
+    def publications(self, day: date = date(2000, 1, 1), reading: str | None = None) -> tuple[Publication, ...]:
+        """Return what is asked for about the period of a day, or of any, in the file's order; `reading`: its mark.
 
         A question's label is the release's name. Raises `ArgumentError` if a release cannot be asked for like this; the
         message starts with the release's name.
         """
-        target: Asked = "default"
-        if self.target is not None:
-            target = None if self.target == "none" else self.target.value
+        target: Asked = "default" if self.target is None else None if self.target == "none" else self.target.value
         return tuple(
             Publication(
                 question=self._question(release, day),
                 attacker=self.attacker_of(release),
                 alone=self.alone,
                 target=target,
+                reading=reading,
             )
             for release in self.release
         )
@@ -285,7 +284,8 @@ class Job(Declarations):
                 **cells,
             )
         except ArgumentError as error:
-            raise ArgumentError(f"release {release.name!r}: {error}") from error
+            made = [f"{table.name!r}, margins" for table in self.release if made_of(table) == release.name]
+            raise ArgumentError(f"release {(*made, repr(release.name))[0]}: {error}") from error
 
     def needs(self) -> Needs:
         """Return what the job needs of its source."""

@@ -327,12 +327,17 @@ def with_margins(content: Mapping[str, Any], tables: tuple[ReleaseTable, ...]) -
             **({"attacker": {}} if "attacker" in written else {}),
         }
         if release not in totals.values():
-            totals[f"{table.name}_totals"] = release
+            totals[str(made_of(table))] = release
     releases = [*content["release"], *({"name": name, **release} for name, release in totals.items())]
     if not all("attacker" in release for release in releases):
         content = {"attacker": {}, **content}
     releases = [_told(release, leakage.values()) for release in releases]
     return {**_told(content, leakage.values()), "release": releases}
+
+
+def made_of(table: ReleaseTable) -> str | None:
+    """Return the name of the release of a table's margins; None where it has none."""
+    return None if table.margins is None else f"{table.name}_totals"
 
 
 def _told(table: Mapping[str, Any], totals: Iterable[Leakage]) -> dict[str, Any]:

@@ -81,6 +81,7 @@ class JobSession:
         self._announced: Sequence[date] = ()
         self._together: Sequence[date] = ()
         self.remarks: tuple[str, ...] = ()
+        self._reading = job.source.new_reading() if len(job.release) > 1 else None
 
     def __enter__(self) -> Self:
         job = self.job
@@ -218,7 +219,7 @@ class JobSession:
     def _asked(self, day: date, *, revise: bool) -> tuple[Publication, ...]:
         """Return what is asked about a day; what follows from another one of the day is derived, not revised."""
         listed: list[Publication] = []
-        for publication in self.job.publications(day):
+        for publication in self.job.publications(day, self._reading):
             follows = publication.question.follows_from_any(other.question for other in listed)
             listed.append(replace(publication, ledger=self._ledger, revise=revise and not follows))
         return tuple(listed)

@@ -163,6 +163,9 @@ class Context:
         Head of the ledger's chain just before this release was charged.
     groups : tuple of str
         By-columns whose values are counted in groups, with their edges, as `Bins.words`.
+    reading : str, optional
+        A mark, drawn at random, that all tables counted from one reading of the data share. None where nobody vouches
+        for that, as of single questions to a frame.
     """
 
     unit: tuple[str, ...] = ()
@@ -181,6 +184,7 @@ class Context:
     beside: bool = False
     head: str | None = None
     groups: tuple[str, ...] = field(default=(), metadata=RARE)
+    reading: str | None = field(default=None, metadata=RARE)
 
     def __post_init__(self) -> None:
         check_types(self, " of a context")
@@ -309,6 +313,14 @@ class Context:
                 raise ArgumentError(f"{name} of a context must be a list of texts.")
             given[name] = None if names is None else tuple(names)
         return cls(**given)
+
+
+def one_reading(first: str | None, second: str | None) -> bool | None:
+    """Return whether two tables were counted from one reading of the data, by their marks; None where that is not said.
+
+    Between two readings data may be corrected, so that nothing which supposes the same people follows from both tables.
+    """
+    return None if first is None or second is None else first == second
 
 
 def _named(period: str) -> str:

@@ -199,7 +199,9 @@ class Derivations:
 
         Notes
         -----
-        The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions.
+        The 95 % leave out that `release_threshold` hides some numbers. The mean is of clamped contributions. Tables
+        that a job counted from different readings of the data are refused; that all others are of the same rows is on
+        you.
         """
         from pkdp_pipeline.releases.estimates import check_same, means
 
@@ -235,7 +237,8 @@ class Derivations:
         Notes
         -----
         A single suppressed cell of a group follows from its total, exactly. The certificate counts that in: it is
-        about a person's cell, not about counts.
+        about a person's cell, not about counts. Tables that a job counted from different readings of the data, between
+        which these may have been corrected, are refused; that all others are of the same rows is on you.
         """
         from pkdp_pipeline.releases.within import check_same_people, within_totals
 

@@ -28,6 +28,7 @@ from pkdp_pipeline.releases.derived import (
     noise_within,
     people_in_cells,
 )
+from pkdp_pipeline.releases.within import check_one_reading
 from pkdp_pipeline.theorems.rounding import float_above, float_below
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def check_same(sums: ReleaseCertificate, counts: ReleaseCertificate) -> None:
             "mean needs a count of the people who are summed: publish both with the same unit, rows, rules, period and "
             "ledger."
         )
+    check_one_reading(first, second)
     if first.one_cell == "first":
         raise ArgumentError(
             'mean with one_cell="first": no certificate says by what rows are ordered, so that people may be in other '

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.context import Context, one_reading
 from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.mechanisms import (
     Count,
@@ -56,6 +56,8 @@ class PublishedTable:
         Where counts are shown in bands: the first count of each band.
     number : {"count", "sum"}
         The name of the column of numbers.
+    reading : str, optional
+        The mark of the reading of the data that it was counted from.
     """
 
     columns: tuple[str, ...]
@@ -65,6 +67,7 @@ class PublishedTable:
     exact: tuple[bool | None, ...] | None = None
     bands: tuple[int, ...] | None = None
     number: str = "count"
+    reading: str | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -77,7 +80,7 @@ def published_table(release: Release, most: int = MAX_ROWS) -> PublishedTable:
     """Return a public table as text, with about `most` rows."""
     rows, names = release.sealed.rows, key_columns(name for name, _ in release.sealed.cells.columns)
     number, place = fitting(len(rows), most), len(names)
-    marked = noised_below(release.certificate.mechanism)
+    marked, context = noised_below(release.certificate.mechanism), release.certificate.context
     return PublishedTable(
         columns=tuple(map(key_text, names)),
         keys=tuple(tuple(map(key_text, row[:place])) for row in rows[:number]),
@@ -86,6 +89,7 @@ def published_table(release: Release, most: int = MAX_ROWS) -> PublishedTable:
         exact=tuple(row[-1] for row in rows[:number]) if marked else None,
         bands=bands_of(release.certificate.mechanism),
         number=value_columns(release.certificate.mechanism)[0],
+        reading=None if context is None else context.reading,
     )
 
 
@@ -115,22 +119,49 @@ def withheld(
     words = [SUPPRESSED if count is None else "" for count in table.counts]
     return [
         word if text is None else f"{word}: {text}"
-        for word, text in zip(words, following(table, certificate, beside), strict=True)
+        for word, text in zip(words, following(table, certificate, beside).texts, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The numbers that follow of suppressed counts from exact totals beside their table.
+
+    Parameters
+    ----------
+    texts : list of (str or None)
+        For each count, None where it is published, or nothing follows.
+    apart : bool
+        Whether totals were left out, because nothing says that they were counted from the table's reading of the data.
+    """
+
+    texts: list[str | None]
+    apart: bool = False
+
+    @property
+    def remark(self) -> str:
+        """A sentence on totals that were left out; empty where none were."""
+        return _APART if self.apart else ""
+
+
+_APART = (
+    "Exact totals of these people are published, and nothing says that they were counted from the same reading of the "
+    "data: people may have been corrected in between, so no interval of a suppressed count follows from them."
+)
 
 
 def following(
     table: PublishedTable, certificate: Mapping[str, Any], beside: Iterable[tuple[PublishedTable, Mapping[str, Any]]]
-) -> list[str | None]:
-    """Return what exact totals tell of each suppressed count, as text; None where it is published, or nothing follows.
+) -> Following:
+    """Return what exact totals of the same reading of the data tell of each suppressed count, as text.
 
     The parameters are those of `withheld`.
     """
     nothing: list[str | None] = [None] * len(table.counts)
     mechanism, context = _terms(certificate)
     if None not in table.counts or table.more or mechanism.k is None or not _adds_up(mechanism, context):
-        return nothing
-    bounds = [(0, mechanism.k - 1)] * len(nothing)
+        return Following(nothing)
+    apart, bounds = False, [(0, mechanism.k - 1)] * len(nothing)
     totals: list[tuple[list[tuple[str, ...]], dict[tuple[str, ...], int | None]]] = []
     for other, document in beside:
         exact, about = _terms(document)
@@ -140,10 +171,13 @@ def following(
         groups = [tuple(key[place] for place in places) for key in table.keys]
         with suppress(ArgumentError):  # they are of other people, or suppressed themselves
             check_same_people(context, about, counted=not other.columns)
+            if not one_reading(table.reading, other.reading):
+                apart = True
+                continue
             known = dict(zip(other.keys, other.counts, strict=True))
             bounds = hidden_bounds(table.counts, mechanism.k, [*totals, (groups, known)])
             totals.append((groups, known))
-    return [
+    texts = [
         None
         if count is not None or (least, most) == (0, mechanism.k - 1)
         else f"{least:,} follows exactly"
@@ -151,9 +185,10 @@ def following(
         else f"{least:,} to {most:,}"
         for count, (least, most) in zip(table.counts, bounds, strict=True)
     ]
+    return Following(texts, apart)
 
 
-def following_beside(release: Release, beside: Sequence[Release]) -> list[str | None]:
+def following_beside(release: Release, beside: Sequence[Release]) -> Following:
     """Return `following` of a release's table beside others of the same run."""
 
     def described(each: Release) -> tuple[PublishedTable, dict[str, Any]]:
@@ -164,9 +199,9 @@ def following_beside(release: Release, beside: Sequence[Release]) -> list[str | 
 
 
 def _terms(certificate: Mapping[str, Any]) -> tuple[Mechanism, Context | None]:
-    """Return the mechanism of a certificate's document, and its context without the period, which a group has not."""
+    """Return the mechanism of a certificate's document, and its context without what several periods do not share."""
     context = certificate.get("context")
-    about = None if context is None else replace(Context.from_dict(context), period=None)
+    about = None if context is None else replace(Context.from_dict(context), period=None, reading=None)
     return mechanism_from_dict(certificate["mechanism"]), about
 
 

@@ -102,6 +102,8 @@ class Publication:
         δ = 1e-6.
     run : callable, optional
         Does what takes long, which is a `Work`; see `Ledger.reserve`.
+    reading : str, optional
+        The mark of the reading of the data that the table is counted from; see `Context`.
     """
 
     question: Question
@@ -111,6 +113,7 @@ class Publication:
     revise: bool = False
     target: Asked = "default"
     run: Callable[[Work], Any] | None = None
+    reading: str | None = None
 
     def __post_init__(self) -> None:
         read_target(self.target)
@@ -184,7 +187,8 @@ class Publication:
         key = question.key(ledger.dataset)
 
         def offer(admission: Admission, head: str) -> Certifying | ReleaseCertificate:
-            context = replace(question.context(ledger.dataset), beside=not (self.alone and admission.alone), head=head)
+            context = replace(question.context(ledger.dataset), reading=self.reading, head=head)
+            context = replace(context, beside=not (self.alone and admission.alone))
             certifying = self._certifying(context, claims=self._claims(admission))
             if offered is None:
                 return certifying
@@ -243,7 +247,8 @@ class Publication:
         context = stored.context
         if context is not None:
             # The checks may have been others when it was published.
-            context = replace(context, units=question.units, checks=question.checks, beside=False, head=None)
+            context = replace(context, units=question.units, checks=question.checks)
+            context = replace(context, beside=False, head=None, reading=None)
         if stored.mechanism != question.mechanism or context not in (None, question.context(self.ledger.dataset)):
             raise LedgerError(
                 f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was "

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.context import Context, one_reading
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.releases.derived import check_adds_up, rollup
@@ -155,6 +155,16 @@ def check_same_people(table: Context | None, totals: Context | None, *, counted:
         raise ArgumentError(
             "totals are of other people than the histogram: publish both of the same rows, unit and period, with "
             "everybody in a declared cell (undeclared='error')."
+        )
+    check_one_reading(table, totals)
+
+
+def check_one_reading(first: Context, second: Context) -> None:
+    """Raise `ArgumentError` where two tables were counted from different readings of the data; see `one_reading`."""
+    if one_reading(first.reading, second.reading) is False:
+        raise ArgumentError(
+            "the tables were counted from two readings of the data, in which people may have been corrected between "
+            "them: nothing follows from both together. Each holds by itself; use tables of one run of a job."
         )
 
 

@@ -62,8 +62,8 @@ def _sql_types(*kinds: type[Any], others: Mapping[str, str], without: Collection
 #: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
 _MECHANISM = _sql_types(
     *MECHANISMS.values(),
-    others={"noise": "DOUBLE", "display": "VARCHAR"},
-    without=("totals", "bounds", "cells_found"),
+    others={"noise": "DOUBLE", "display": "VARCHAR", "bounds": "VARCHAR"},
+    without=("totals",),
 )
 _ATTACKER = _sql_types(AttackerModel, others={}, without=("leakage", "dependent", "secret"))
 _CERTIFIED = (
@@ -309,9 +309,9 @@ def _certified(*row: Any) -> float:
             f"{argument} is needed, and may not be NULL: pkdp_{quantity}('histogram', …, {argument} := …)."
         )
     target = float(given["target"])
-    name = choice("mechanism", given.get("mechanism"), MECHANISMS.keys() - {"sum"})  # whose bounds no macro takes
-    if "display" in given:
-        given["display"] = json.loads(given["display"])  # which holds text where text was given
+    name = choice("mechanism", given.get("mechanism"), MECHANISMS.keys())
+    for step in {"display", "bounds"} & given.keys():
+        given[step] = json.loads(given[step])  # which holds text where text was given
     mechanism = mechanism_of_steps(name, {step: given[step] for step in _MECHANISM if step in given})
     attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
     if given.get("total_known"):

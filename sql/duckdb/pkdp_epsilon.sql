@@ -7,11 +7,13 @@
 --
 -- Returns a DOUBLE. Arguments may be columns; equal rows are computed once. NULL means that an argument is not given.
 --
--- mechanism                                    'histogram' or 'count'
+-- mechanism                                    'histogram', 'count' or 'sum'
 -- delta                                        needed
 -- k, noise, release_threshold, k_complement,
 -- cells_per_unit, below, display               what the mechanism does; see pkdp_histogram and pkdp_count; below :=
 --                                              'noise_from_1' where cells are found in the data
+-- bounds, cells_found                          of a sum: the least and the most that a person adds, as [0, 5]; whether
+--                                              cells are found in the data
 -- protects                                     'presence' (default) or 'value'
 -- p_max, p_min, p_max_between                  what the attacker is unsure of: probabilities
 -- unknown, unknown_max, known                  whom the attacker knows: numbers of people
@@ -27,12 +29,13 @@ CREATE OR REPLACE MACRO pkdp_epsilon(
     delta := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,
     p_max := NULL, p_min := NULL, p_max_between := NULL, unknown := NULL, unknown_max := NULL, known := NULL,
     influence := NULL, cells_per_unit := NULL, independent_cells := NULL, total_known := NULL,
-    below := NULL, display := NULL, sampled := NULL
+    below := NULL, display := NULL, sampled := NULL, bounds := NULL, cells_found := NULL
 ) AS
 -- Whole numbers stand within coalesce, which makes a text of a quoted one: DuckDB would round '20.7' to a k of 21.
 pkdp_certified(
     'epsilon', delta, mechanism, coalesce(k, NULL), coalesce(k_complement, NULL), noise,
     coalesce(release_threshold, NULL), below, to_json(display)::VARCHAR, coalesce(cells_per_unit, NULL),
+    to_json(bounds)::VARCHAR, cells_found,
     protects, p_max, p_min, p_max_between, coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL),
     influence, independent_cells, sampled, total_known
 );

@@ -311,6 +311,8 @@ def test_columns_are_counted_in_groups(tmp_path):
     years = [*asked[:1], str(tmp_path / "ages.csv"), *asked[2:], "--by", "born", "--bins", "born=year"]
     done = CliRunner().invoke(cli.app, years)
     assert json.loads(done.stdout)["columns"]["count"] == [60, 60, 60]
+    towns = CliRunner().invoke(cli.app, [*years[:-3], "id", "--bins", "id=0,18"])
+    assert (towns.exit_code, "leave --bins out" in " ".join(towns.stderr.split())) == (2, True)
     for bins, words in (("age=0,18", "column of --by"), ("born=decade", "or one of week"), ("born", "column of --by")):
         done = CliRunner().invoke(cli.app, [*years[:-1], bins])
         assert (done.exit_code, words in done.stderr) == (2, True), done.stderr

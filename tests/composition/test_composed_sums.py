@@ -56,11 +56,12 @@ def test_of_people_in_one_part_the_largest_holds(evidence):
     np.testing.assert_allclose(total.delta(EPSILONS), np.max(each, axis=0), rtol=1e-9)
 
 
-def test_a_move_between_two_sums_changes_both():
-    wide = certify(Sum((-5, 5), NOISE), protects="value")
-    assert compose([wide, wide], OncePerUnit()).worst_case.parameters[0] == 4.0
-    single = certify(Sum((-5, 5), NOISE), protects="value", cells=1)
-    assert compose([single, single], OncePerUnit()).worst_case.parameters[0] >= 2.0
+@pytest.mark.parametrize("cells", [None, 1, 2])
+@pytest.mark.parametrize("bounds", [(0, 5), (-5, 5)])
+def test_a_move_between_two_sums_changes_both_by_a_presence(bounds, cells):
+    single = certify(Sum(bounds, NOISE), protects="value", cells=cells)
+    assert compose([single, single, certify(Sum((0, 2), NOISE), protects="value")], OncePerUnit()).epsilon(0.0) == 2.0
+    assert compose([(single, 7)], OncePerUnit()).worst_case.parameters == (2.0, 0.0)
 
 
 def test_a_total_of_sums_says_that_it_does_not_hide_what_is_added():

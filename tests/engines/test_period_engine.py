@@ -52,7 +52,7 @@ def told(frame, question):
         units = engine.units(frame, question.unit)
     except PkdpError as error:
         return type(error), str(error)
-    table = cells.keys.assign(n=cells.counts)
+    table = cells.keys.assign(n=cells.counts, **({} if cells.sums is None else {"total": cells.sums}))
     order = table.sort_values(list(table.columns), ignore_index=True)
     return order, (cells.missing_unit, cells.several_cells), replace(tally, units=units), units
 
@@ -87,7 +87,11 @@ def test_each_period_is_told_what_it_would_be_told_alone(connection, unit, by, w
         with pytest.MonkeyPatch.context() as patch:
             if not joinable:  # hashes of which one has all bits of another
                 patch.setattr(period_engine, "joinable", lambda codes: False)
-            check_same(stored(connection, rows), Selection(unit=unit, by=by, where=where))
+            relation = stored(connection, rows)
+            check_same(relation, Selection(unit=unit, by=by, where=where))
+            summed = {"bounds": (-2, 5), "summed": "q" if joinable else None}
+            for columns in (by, ()):
+                check_same(relation, Selection(unit=unit, by=columns, where=where, **summed))
 
     same()
 
@@ -115,6 +119,7 @@ def test_no_period_is_asked_alone_where_it_need_not_be(connection):
 
     relation, question = stored(connection, rows), Selection(unit=("p",), by=("c 1",))
     check_same(relation, question, alone=asked_alone)
+    check_same(relation, replace(question, bounds=(0, 5), summed="q"), alone=asked_alone)
     periods, asked, run = Periods(relation, "day"), [], Periods._run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Periods, "_run", lambda self, text, *more: asked.append(text) or run(self, text, *more))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import datetime as dt
+import itertools
 import tomllib
 
 import pandas as pd
@@ -13,6 +16,8 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import read_job
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.releases.printed import following_beside
 
 DAY = dt.date(2020, 1, 1)
 HEAD = """
@@ -124,6 +129,81 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     assert table["Total"].tolist() == [19, 15, 34]
 
 
+class Killed(BaseException):
+    """The end of a process: nothing is given back."""
+
+
+def killed_at(step, patched):
+    """Let what happens in this process end before or after a step of its ledgers; return the steps that are left."""
+    left = [step]
+
+    def stop():
+        left[0] -= 1
+        if left[0] < 0:
+            raise Killed
+
+    def stopping(real):
+        def stepped(*given, **named):
+            stop()
+            done = real(*given, **named)
+            stop()
+            return done
+
+        return stepped
+
+    for name in ("reserve", "publish"):
+        patched.setattr(Ledger, name, stopping(getattr(Ledger, name)))
+    patched.setattr(Ledger, "give_back", lambda *given: True)
+    return left
+
+
+def test_no_interval_mixes_two_readings_of_the_data(job, tmp_path, monkeypatch):
+    """A run ends before or after any step of its ledgers, somebody is corrected, and the run is repeated."""
+    rows = pd.read_parquet(tmp_path / "visits.parquet")
+    corrected = rows.assign(region=rows["region"].where(rows.index > 0, "S"))
+    together = 0
+    for step in itertools.count():
+        rows.to_parquet(tmp_path / "visits.parquet")
+        head = HEAD.replace('"ledger', f'"{step}/ledger').replace('"out', f'"{step}/out')
+        path = job(ATTACKER, TABLE, MARGINS, head=head)
+        with monkeypatch.context() as patched:
+            left = killed_at(step, patched)
+            with contextlib.suppress(Killed):
+                run_job(load_job(path), DAY)
+        if left[0] >= 0:
+            break
+        corrected.to_parquet(tmp_path / "visits.parquet")
+        table, totals = (each.release for each in run_job(load_job(path), DAY).releases)
+        counted = [rows if released.replayed else corrected for released in (table, totals)]
+        follows = following_beside(table, [totals])
+        assert follows.apart == (counted[0] is not counted[1])
+        if follows.apart:
+            assert set(follows.texts) == {None}
+            with pytest.raises(pkdp.ArgumentError, match="two readings"):
+                table.within(totals)
+            continue
+        true = counted[0].groupby(["region", "answer"]).size()
+        bounds = table.within(totals).set_index(["region", "answer"])
+        assert (bounds["least"] <= true).all()
+        assert (true <= bounds["most"]).all()
+        together += 1
+    assert 0 < together < step
+
+
+def test_nothing_follows_from_tables_that_do_not_say_when_they_were_counted(job):
+    releases = [each.release for each in run_job(load_job(job(ATTACKER, TABLE, MARGINS)), DAY).releases]
+    assert len({release.certificate.context.reading for release in releases}) == 1
+    unmarked = []
+    for release in releases:
+        certificate = release.certificate
+        context = dataclasses.replace(certificate.context, reading=None)
+        unmarked.append(pkdp.Release.seal(release.table, certificate.in_context(context)))
+    assert not following_beside(releases[0], releases[1:]).apart
+    for table, totals in (unmarked, (releases[0], unmarked[1]), (unmarked[0], releases[1])):
+        assert following_beside(table, [totals]).apart
+        assert table.within(totals)["least"].tolist() == [9, 8, 2, 3, 3, 9]  # who gives both vouches for them
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -140,7 +220,8 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
         (MARGINS, "margins = []\n", "margins"),
         (MARGINS, "margins = true\n", "margins"),
         ('by = ["region", "answer"]\n', "", "margins is about the cells"),
-        ("[attacker]", 'one_cell = "hash"\n[attacker]', "answers_totals.*one_cell"),
+        ("[attacker]", 'one_cell = "hash"\n[attacker]', "'answers', margins: one_cell"),
+        (MARGINS, MARGINS + TOTALS.replace('"value"', '"presence"'), "one of them by margins"),
     ],
 )
 def test_margins_that_say_nothing_honest_are_refused(job, old, new, words):

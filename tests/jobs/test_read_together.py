@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from contextlib import closing, suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -55,6 +56,7 @@ VISITS = """
 def asked(monkeypatch):
     """The statements that were asked of many periods together."""
     monkeypatch.setattr(clock, "_read", ten_o_clock)
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
     run, seen = Periods._run, []
     monkeypatch.setattr(Periods, "_run", lambda self, text, *more: seen.append(text) or run(self, text, *more))
     return seen

@@ -9,7 +9,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.outputs import describe, noise_line, public_rows
+from pkdp_pipeline.jobs.outputs import describe, public_rows, remarks
 from pkdp_pipeline.releases.release import Release
 
 
@@ -92,6 +92,6 @@ def test_what_noise_decides_is_said_to_lean_high(threshold):
     noise = pkdp.GeometricNoise(0.5)
     mechanism = pkdp.Histogram(k=5, noise=noise, release_threshold=threshold)
     table = pd.DataFrame({"town": ["a"], "count": pd.array([30], dtype="Int64")})
-    line = noise_line(Release.seal(table, pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.5))))
+    (line,) = remarks(Release.seal(table, pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.5))), ())
     assert ("95 % of such numbers are within ±6 of the counted ones" in line) == (threshold is None)
     assert ("Only noisy numbers of at least 9 are shown, so those near 9 lean high" in line) == (threshold == 9)

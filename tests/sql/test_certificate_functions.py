@@ -95,6 +95,14 @@ def test_a_rule_of_display_is_certified_at_its_first_boundary(con):
         one(con, bands.format("5"))
 
 
+@pytest.mark.parametrize(("found", "threshold"), [(False, None), (True, 60)])
+def test_a_sum_is_certified_with_its_bounds(con, found, threshold):
+    mechanism = pkdp.Sum((-1, 5), pkdp.GeometricNoise(1.0), release_threshold=threshold, cells_found=found)
+    steps = f"bounds := [-1, 5], noise := 1.0, release_threshold := {threshold or 'NULL'}, cells_found := {found}"
+    own = pkdp.certify(mechanism, protects="value")
+    assert one(con, f"pkdp_delta('sum', {steps}, protects := 'value', epsilon := 0.5)") == own.delta(0.5)
+
+
 def test_where_nothing_is_certified_nothing_is_promised(con):
     assert one(con, "pkdp_delta('histogram', k := 1, p_max := 0.1, epsilon := 1)") == 1.0
     assert one(con, "pkdp_epsilon('histogram', k := 1, p_max := 0.1, delta := 1e-6)") == math.inf
@@ -114,7 +122,8 @@ def test_where_nothing_is_certified_nothing_is_promised(con):
             "pkdp_delta('histogramm', k := 20, p_max := 0.1, epsilon := 1)",
             "mechanism must be one of 'count', 'histogram'",
         ),
-        ("pkdp_epsilon('sum', noise := 1.0, delta := 1e-6)", "mechanism must be one of 'count', 'histogram', got"),
+        ("pkdp_epsilon('sum', noise := 1.0, delta := 1e-6)", "a sum needs bounds"),
+        ("pkdp_epsilon('sum', bounds := [5], noise := 1.0, delta := 1e-6)", "bounds must be two whole numbers"),
         ("pkdp_delta(NULL, k := 20, p_max := 0.1, epsilon := 1)", "mechanism must be one of"),
         ("pkdp_delta('histogram', k := 20, p_max := 1.5, epsilon := 1)", "p_max must be a probability"),
         ("pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := -1)", "epsilon"),

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline import AttackerModel, GeometricNoise, Histogram, Leakage, Sum, certify
+from pkdp_pipeline import AttackerModel, GeometricNoise, Histogram, Leakage, OncePerUnit, Sum, certify, compose
 from pkdp_pipeline.theorems import bounds_of
 from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -145,6 +145,42 @@ def test_every_neighbouring_input_is_below_the_curve_and_one_reaches_it(
         assert at(curve, ratio) <= float(exact) * (1 + room) + 1e-12
         assert at(curve, ratio, 0) <= at(curve, ratio)
         assert at(curve, ratio, 0) >= at(curve, ratio) * (1 - 1e-8) - 1e-12
+
+
+ONCE = [
+    # bounds, cells, cells of both tables, threshold, what the others of a cell may add
+    ((0, 2), 1, (1, 1), None, [None]),
+    ((-2, 2), 1, (1, 2), None, [None]),
+    ((-2, 1), 1, (2, 2), None, [None]),
+    ((-2, 1), 1, (1, 1), 3, [None, 25]),
+    ((0, 1), 2, (3, 2), None, [None]),
+]
+
+
+@pytest.mark.parametrize(("bounds", "cells", "tables", "threshold", "beside"), ONCE)
+@pytest.mark.parametrize("alpha", [Fraction(1, 3), Fraction(4, 5)])
+def test_whoever_appears_in_one_of_two_releases_is_below_their_total_and_one_reaches_it(
+    alpha, bounds, cells, tables, threshold, beside
+):
+    noise = GeometricNoise(-math.log(alpha) * max(map(abs, bounds)))
+    mechanism = Sum(bounds, noise, release_threshold=threshold, cells_per_unit=cells)
+    mechanism = mechanism if threshold is None else mechanism.of_found_cells()
+    total = compose([certify(mechanism, protects="value", cells=table) for table in tables], OncePerUnit()).worst_case
+    one, two = ((ABSENT,) * table for table in tables)
+    everybody = {life + two for life in lives(bounds, cells, tables[0])}
+    everybody |= {one + life for life in lives(bounds, cells, tables[1])}
+    products = set()
+    for first, second in itertools.product(everybody, repeat=2):
+        changed = [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]]
+        for others in itertools.product(beside, repeat=len(changed)):
+            shown = zip(changed, others, strict=True)
+            products.add(
+                tuple(sorted(outcomes(alpha, *pair, other, threshold, threshold is not None) for pair, other in shown))
+            )
+    for ratio in RATIOS[3:]:
+        exact = float(max(divergence(cells_shown, ratio) for cells_shown in products))
+        certified = float(total.delta(math.log(ratio)))
+        assert exact * (1 - 1e-11) <= certified <= exact * (1 + 0.02) + 1e-9
 
 
 @st.composite

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import nullcontext
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -121,6 +122,80 @@ for kind, name, options, words in _KINDS:
     plan_app.command(name=name, help=words)(
         attacker_options(kind)(taking("question_options", options, partial(_question_options, name))(_plan))
     )
+
+
+@plan_app.command(name="sum")
+def plan_sum(
+    *,
+    bounds: Annotated[
+        list[str],
+        typer.Option(
+            metavar="LEAST,MOST", help="The limits of what a person adds to a cell, as 0,5; again to compare."
+        ),
+    ],
+    epsilon: Annotated[float, typer.Option(help="The target: odds change by a factor of e^epsilon at most,")] = 1.0,
+    delta: Annotated[float, of_share("up to this probability.")] = 1e-6,
+    protects: Annotated[str, typer.Option(metavar="presence|value", help="value: also what a person adds.")] = (
+        "presence"
+    ),
+    cells_per_unit: Annotated[int, typer.Option(help="The most cells a person may be in.")] = 1,
+    adds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBER=PEOPLE",
+            help="How many people of a typical cell add this number, from a public source, never from the data; again "
+            "for others.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan sums of whole numbers: bounds against error. Wider ones need more noise, narrower ones cut more off."""
+    from pkdp_pipeline.cli.screen import Screen
+    from pkdp_pipeline.extras.plan.planning import sum_choices
+    from pkdp_pipeline.model.spelling import exactly
+    from pkdp_pipeline.model.wording import rounded_up
+
+    people = {number: most for text in adds or () for number, most in [_pair("--adds", text, "=", "5=120")]}
+    choices = sum_choices(
+        [_pair("--bounds", text, ",", "0,5") for text in bounds],
+        epsilon=epsilon,
+        delta=delta,
+        protects=cast("Any", protects),
+        cells_per_unit=cells_per_unit,
+        contributions=people or None,
+    )
+    if as_json:
+        listed = [{**asdict(choice), "error": choice.error} for choice in choices]
+        typer.echo(json.dumps({"epsilon": epsilon, "delta": delta, "choices": listed}, indent=2))
+        return
+    screen, best = Screen(), choices[0].mechanism
+    screen.title(f"Sums with ε = {exactly(epsilon)} at δ = {exactly(delta)}, the smallest error first")
+    header = ("bounds", "noise", "mean error of a cell", "cut off")
+    rows = []
+    for choice in choices:
+        least, most = choice.mechanism.bounds
+        cut = "not known" if choice.cut_off is None else str(choice.cut_off)
+        error = rounded_up(choice.mean_absolute_error)
+        rows.append((f"{least} to {most}", exactly(choice.mechanism.noise.epsilon), error, cut))
+    screen.table(header, rows, right=header)
+    screen.head("In a job file, for the first")
+    screen.lines(
+        [
+            f"bounds = {list(best.bounds)}",
+            f"noise = {{ epsilon = {exactly(best.noise.epsilon)} }}",
+            *([] if protects == "presence" else [f'protects = "{protects}"']),
+            *([] if cells_per_unit == 1 else [f"cells_per_unit = {cells_per_unit}"]),
+        ]
+    )
+
+
+def _pair(option: str, text: str, sign: str, form: str) -> tuple[int, int]:
+    """Return two whole numbers that are typed with a sign between them."""
+    first, _, second = text.partition(sign)
+    try:
+        return int(first), int(second)
+    except ValueError:
+        raise ArgumentError(f"{option} must be two whole numbers, as in {option} {form}.") from None
 
 
 @plan_app.command(name="levels")

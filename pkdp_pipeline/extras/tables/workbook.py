@@ -52,12 +52,12 @@ def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> b
         mark = marker(release.certificate.mechanism, suppressed)
         sheet = f"Table {number}"
         cover.write_string(number, 0, f"{sheet}: {name}. {title(release)}.", wrapped)
-        for note in notes(release, mark):
+        follows = following_beside(release, [*releases.values()])
+        for note in filter(None, [follows.remark, *notes(release, mark)]):
             explained.write_string(line, 0, sheet)
             explained.write_string(line, 1, note[:_LONGEST_CELL], wrapped)
             line += 1
-        follows = following_beside(release, [*releases.values()])
-        _write_table(book, sheet, f"{sheet}: {name}", release, mark, [text or mark for text in follows])
+        _write_table(book, sheet, f"{sheet}: {name}", release, mark, [text or mark for text in follows.texts])
     cover.write_string(len(releases) + 1, 0, 'The sheet "Notes" says what marks mean and what is promised.', wrapped)
     cover.write_string(len(releases) + 2, 0, "Each sheet has one table.", wrapped)
     book.close()
@@ -102,9 +102,9 @@ def _write_key(sheet: Any, line: int, place: int, key: Key) -> None:
         sheet.write_number(line, place, key)
     else:
         if len(text := labelled(key)) > _LONGEST_CELL:
-            raise ArgumentError(
-                f"a cell of a workbook has at most {_LONGEST_CELL:,} letters, and a key has more: write CSV or Parquet."
-            )
+            # What is published can be written: the row tells keys apart that begin alike.
+            cut = f"… (cut, row {line})"
+            text = text[: _LONGEST_CELL - len(cut)] + cut
         sheet.write_string(line, place, text)
 
 

@@ -38,7 +38,8 @@ __all__ = [
     "check_outputs",
     "describe",
     "markdown_table",
-    "noise_line",
+    "public_rows",
+    "remarks",
     "summarise",
     "write_for_offices",
     "write_outputs",
@@ -134,8 +135,7 @@ def summarise(result: JobResult, head: str) -> str:
     for declared, release in ((published.asked, published.release) for published in result.releases):
         lines += [f"## {text(declared.name)}", "", text(describe(result.job, declared)), ""]
         lines += markdown_table(release, beside=releases)
-        if noise := noise_line(release):
-            lines += ["", text(noise)]
+        lines += [line for remark in remarks(release, releases) for line in ("", text(remark))]
         lines += ["", text(release.certificate.sentence()), "", f"Release `{release.id}`.", ""]
     if result.together is not None:
         lines += ["## Together", "", text(result.together.sentence(period)), ""]
@@ -161,9 +161,11 @@ def describe(job: Job, declared: ReleaseTable) -> str:
     return asked_sentence(", ".join(job.unit), declared.by, declared.where, declared.mechanism, declared.summed)
 
 
-def noise_line(release: Release) -> str:
-    """Return a sentence on how far noise may have moved the counts; nothing without noise."""
-    return "" if (rules := release.certificate.mechanism).noise is None else noise_sentence(release.error, rules)
+def remarks(release: Release, beside: Sequence[Release]) -> list[str]:
+    """Return sentences on how far noise may have moved the counts, and on exact totals from which nothing follows."""
+    rules = release.certificate.mechanism
+    noise = "" if rules.noise is None else noise_sentence(release.error, rules)
+    return [*filter(None, (noise, following_beside(release, beside).remark))]
 
 
 def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> tuple[list[str], list[list[str]], int]:
@@ -172,7 +174,7 @@ def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> 
     `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
     """
     table = published_table(release, len(release.sealed.rows))
-    follows = following_beside(release, beside)
+    follows = following_beside(release, beside).texts
     counts = [word if text is None else f"{word}: {text}" for word, text in zip(table.words, follows, strict=True)]
     number = fitting(len(counts), most)
     rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]

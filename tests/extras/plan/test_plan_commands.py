@@ -313,3 +313,15 @@ def needing() -> subprocess.CompletedProcess[str]:
 
 def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database(needing):
     assert needing.returncode == 0, needing.stderr
+
+
+def test_bounds_of_a_sum_are_compared():
+    asked = ["plan", "sum", "--bounds", "0,5", "--bounds=-3,10", "--adds", "8=10", "--json"]
+    done = CliRunner().invoke(cli.app, asked)
+    assert done.exit_code == 0, done.stderr
+    listed = {tuple(each["mechanism"]["bounds"]): each for each in json.loads(done.stdout)["choices"]}
+    assert {bounds: each["cut_off"] for bounds, each in listed.items()} == {(0, 5): -30, (-3, 10): 0}
+    noise = pkdp.GeometricNoise(listed[0, 5]["mechanism"]["noise"]["epsilon"])
+    assert pkdp.certify(pkdp.Sum((0, 5), noise)).delta(1.0) <= 1e-6
+    assert CliRunner().invoke(cli.app, asked[:4]).stdout.count("bounds = [0, 5]") == 1
+    assert CliRunner().invoke(cli.app, [*asked[:3], "5"]).exit_code == 2

@@ -81,7 +81,7 @@ _UNIT = "person"
 HIDDEN = None
 """The count of a row that is there, and whose number is not."""
 
-_HEAD = re.compile(r'"head":\s*"[0-9a-f]*"')
+_HEAD = re.compile(r'"(head|reading)":\s*"[0-9a-f]*"')
 _ID = re.compile(r"\b[0-9a-f]{64}\b")
 _OURS = (b"pkdp.certificate", b"pkdp.release")
 

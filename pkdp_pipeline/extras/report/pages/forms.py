@@ -97,7 +97,7 @@ def _written(kind: Any, value: Any) -> Any:
         if kind is About:
             document = {name: of for name, of in document.items() if of or name not in ("checked_on", "outdated")}
         if kind in (PublishedTable, Series):
-            usual = {"exact": None, "bands": None, "number": "count"}
+            usual = {"exact": None, "bands": None, "number": "count", "reading": None}
             document = {name: of for name, of in document.items() if name not in usual or of != usual[name]}
         if kind is Point:
             del document["at_one"]

@@ -16,7 +16,7 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import PYTHON, Speech, capital, listed, rounded_up
-from pkdp_pipeline.releases.printed import SUPPRESSED, withheld
+from pkdp_pipeline.releases.printed import PublishedTable, following, withheld
 
 if TYPE_CHECKING:
     from pkdp_pipeline.extras.report.content import About, LedgerAccount, Promise, ReleaseView, Report, Series
@@ -317,7 +317,9 @@ def margin(release: ReleaseView) -> int:
 
 def absent_note(release: ReleaseView, report: Report) -> str:
     """Return what a reader of a table has to know about what is not in it; never how much of it there is."""
-    certificate, mechanism, follows = report.promises[release.promise].certificate, report.mechanism(release), ""
+    certificate, mechanism = report.promises[release.promise].certificate, report.mechanism(release)
+    tells = following(release.table, certificate, _beside(report, release))
+    follows = f" {tells.remark}" if tells.apart else ""
     hides_small = None if noised_below(mechanism) else mechanism.k
     thresholds = (hides_small, getattr(mechanism, "k_complement", None), mechanism.release_threshold)
     if sum(threshold is not None for threshold in thresholds) > 1:
@@ -326,11 +328,11 @@ def absent_note(release: ReleaseView, report: Report) -> str:
         means = f"there are fewer than {release.k}, possibly none"
     elif release.k is not None and release.error is None:
         means = f"there are fewer than {release.k}, possibly none"
-        words = {*withheld_in(report, release)} - {""}
-        if words - {SUPPRESSED}:
+        hidden = [text for count, text in zip(release.table.counts, tells.texts, strict=True) if count is None]
+        if any(hidden):
             means = f"there are fewer than {release.k}"
-            follows = " The numbers beside the word follow from exact totals of this report."
-            follows += " Where none stands there, possibly nobody is there." if SUPPRESSED in words else ""
+            follows += " The numbers beside the word follow from exact totals of this report."
+            follows += " Where none stands there, possibly nobody is there." if None in hidden else ""
         elif totals := [leak.name for leak in _leakage(certificate) if leak.tells_total]:
             means += f", as long as {listed(totals)} tell no more: where no other cell is open, a count follows exactly"
     else:
@@ -348,9 +350,12 @@ def _leakage(certificate: Mapping[str, Any]) -> list[Leakage]:
 
 def withheld_in(report: Report, release: ReleaseView) -> list[str]:
     """Return `withheld` of one of a report's tables, beside all about its period."""
-    beside = [
+    return withheld(release.table, report.promises[release.promise].certificate, _beside(report, release))
+
+
+def _beside(report: Report, release: ReleaseView) -> list[tuple[PublishedTable, Mapping[str, Any]]]:
+    return [
         (other.table, report.promises[other.promise].certificate)
         for other in report.releases
         if other.period == release.period
     ]
-    return withheld(release.table, report.promises[release.promise].certificate, beside)

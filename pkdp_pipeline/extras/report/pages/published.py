@@ -97,7 +97,7 @@ class ReadRelease:
         """The same for releases that promise the same: all but when they were made, and at which head."""
         document = json.loads(self.entry.certificate)
         context = document.get("context") or {}
-        same = {name: value for name, value in context.items() if name not in ("period", "head")}
+        same = {name: value for name, value in context.items() if name not in ("period", "head", "reading")}
         described = [describe(self.entry.certificate), same, document.get("caveats")]
         return json.dumps(described, sort_keys=True), self.holds
 

@@ -204,7 +204,7 @@ def _edge(bound: NoisyBetween, people: int, known: int) -> _Lives:
 class _Best:
     """The best vertices so far: at most and at least their δ at every ε, and how many people the last one has."""
 
-    def __init__(self, epsilons: tuple[float, ...]) -> None:
+    def __init__(self, epsilons: Array) -> None:
         self.epsilons, self.leading = epsilons, 0
         self.upper, self.lower = np.zeros(len(epsilons)), np.zeros(len(epsilons))
 
@@ -235,7 +235,8 @@ def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[Array, 
             break
     certified = np.minimum(1.0, (np.maximum((1.0 + _SLACK) * best.upper, beyond) + TINY) * (1.0 + _ERROR))
     attained = np.where(clipped == epsilons, np.maximum(0.0, best.lower - TINY), 0.0)
-    return *kept((attained, certified)), best.leading
+    attained, certified = kept((attained, certified))
+    return attained, certified, best.leading
 
 
 def _look_at_all(bound: NoisyBetween, people: int, known: int, best: _Best) -> None:

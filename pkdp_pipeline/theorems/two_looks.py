@@ -61,7 +61,8 @@ def two_looks(
 def lives_of(laws: Array, noise: float, k: int, release: int | None, known: tuple[int, int]) -> tuple[Array, Array]:
     """Return what is shown with the target in the one cell, and in the other.
 
-    `laws`: rows of how many others are in the one cell. `known`: so many more are known to be in the one cell, and in the other; thresholds are those of all others.
+    `laws`: rows of how many others are in the one cell. `known`: so many more are known to be in the one cell, and in
+    the other; thresholds are those of all others.
     """
     lives = np.vstack([np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))])
     releases = (None, None) if release is None else (release - known[0], release - known[1])

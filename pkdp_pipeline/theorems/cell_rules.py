@@ -96,7 +96,8 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
     if noise > MAX_NOISE / 2.0:
         return None
     # Two looks at one number tell no more than one with half of the noise.
-    bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=2.0 * noise if value else noise)
+    looks = 2 if value else 1
+    bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=looks * noise, looks=looks)
     assert attacker.p_min is not None
     if value:
         # The others' cells have noise, too, so that nobody sees who is no coin: the table has two cells.

@@ -144,7 +144,7 @@ def _climbed(reached: Callable[[_Sizes], float], sizes: _Sizes, least: _Sizes, c
     return reached(sizes)
 
 
-BLOCK_SLACK = 5e-4
+BLOCK_SLACK = 2e-3
 """Blocks of crowds are halved until they are at most this far above the best one, relatively."""
 
 _FIRST_WIDTH = 0.1
@@ -180,7 +180,7 @@ def one_crowd_tells(
     -----
     *Guarantee*: at or above the divergence, first life against second, of any declared attacker: given what the first
     cell shows the second is dominated by waiting times, and what both tell is convex in the chances of the first.
-    *Rounding*: upward, within 5e-4 of the worst size. *Source*: `docs/mathematics.md`, theorem B, value.
+    *Rounding*: upward, within 0.2 % of the worst size. *Source*: `docs/mathematics.md`, theorem B, value.
     """
     most = partial(crowd_alone, thresholds, p, cap, epsilon, lost)
     alone = lru_cache(maxsize=None)(lambda people: most(people, people))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import flint
 import numpy as np
@@ -52,6 +53,7 @@ _DISJOINT = Pair(weight=np.zeros(0), ratio=np.zeros(0), budget=0.0, first_only=1
 """Two laws that one look tells apart; they dominate every pair."""
 
 
+@lru_cache(maxsize=32)
 def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     """Return the pair ``(W_t, W_{t+1})`` of a p-coin tossed at most `cap` times.
 

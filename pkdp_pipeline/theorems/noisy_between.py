@@ -12,8 +12,8 @@ import numpy as np
 from pkdp_pipeline.theorems.binomial_tails import binomial_below
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.inversion import invert
+from pkdp_pipeline.theorems.noisy_rows import lives_of
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole, kept
-from pkdp_pipeline.theorems.two_looks import lives_of
 
 MAX_ENUMERATED = 150
 """At most this many people are looked at one by one."""

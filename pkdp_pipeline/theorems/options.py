@@ -11,9 +11,9 @@ import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
 from pkdp_pipeline.theorems.counting import Uncertain
+from pkdp_pipeline.theorems.noisy_rows import lives_of
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
-from pkdp_pipeline.theorems.two_looks import lives_of
 
 _SLACK = 0.004
 """The average is divided until it is known this closely, relatively."""

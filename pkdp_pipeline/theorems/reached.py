@@ -12,11 +12,10 @@ import numpy as np
 from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
-from pkdp_pipeline.theorems.noisy_rows import Channel
+from pkdp_pipeline.theorems.noisy_rows import Channel, lives_of
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 from pkdp_pipeline.theorems.two_crowds import crowds_reach
-from pkdp_pipeline.theorems.two_looks import lives_of
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""

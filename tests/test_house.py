@@ -93,7 +93,8 @@ LINES = {
     # Losses, which a bound gives itself: composition had them (139).
     # Sums (145): a lattice of losses, cells that are found in the data, and small tables.
     # A number that was certified before is remembered: a day's sentence and target ask for the same ones (5).
-    "theorems": 5_411,
+    # Two cells behind k and noise as they are, and the worst crowd in one of two cells: exact, or nearly (170).
+    "theorems": 5_590,
     # Sums: what their totals do not hide (5).
     # Sums: what their totals do not hide (5), and a move between two of them (7).
     "composition": 1_965,
@@ -372,8 +373,9 @@ def test_the_house_stays_within_its_lines():
 
 #: Modules at most, which only falls as well: of the package; that a frame's histogram loads; in which it calls
 #: functions; and in which a job's period does, of Parquet, into a ledger. A reader of either has so many to open.
-#: What cannot hold or is not declared is not asked: bins, noise, several cells, theorems on both, a `where`.
-MODULE_LIMITS = {"of the package": 291, "loaded by a histogram": 106, "run by a histogram": 32, "run by a job": 63}
+#: What cannot hold or is not declared is not asked: bins, noise, several cells, theorems on both, a `where`. Two looks
+#: at one crowd, and one crowd beside waiting times, are modules of their own.
+MODULE_LIMITS = {"of the package": 293, "loaded by a histogram": 108, "run by a histogram": 32, "run by a job": 60}
 
 
 def modules_run(program: Callable[[], object]) -> set[str]:

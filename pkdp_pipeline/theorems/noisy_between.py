@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import binomial_below
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.channel import Channel
-from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.inversion import invert
-from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.rounding import TINY, Array, Whole, kept
+from pkdp_pipeline.theorems.two_looks import lives_of
 
 MAX_ENUMERATED = 150
 """At most this many people are looked at one by one."""
 
 MIN_ENUMERATED_NOISE = 0.2
-"""With noise of a smaller ε0 a look has too many values to enumerate."""
-
-_CUTOFF_EXPONENT = 50.0
-"""Values of a look less likely than e^-50 are added as full disclosure."""
-
-_DROPPED = 10.0 * math.exp(-0.9 * _CUTOFF_EXPONENT)
-"""At least the probability of all looks that are left out."""
-
-_NEGLIGIBLE_PROBABILITY = 1e-25
-"""Outcomes less likely than this, for all vertices, are left out and counted in `_DROPPED`."""
+"""With noise of a smaller ε0 more people than are enumerated tell about as much."""
 
 _MAX_EPSILON = 600.0
 """At a larger ε the profile is bounded by the one here."""
@@ -40,6 +30,11 @@ _BATCH_SIZE = 24
 _ERROR = 1e-11
 """Relative error of every chance, with room for what a sampler may draw."""
 
+_SLACK = 1e-4
+"""Blocks of vertices are halved until they are at most this far above the best vertex, relatively."""
+
+_STRIDE = 5
+"""Vertices this far apart are looked at, and those between them where that leaves it open whether they are better."""
 
 _NEGLIGIBLE_TAIL = 1e-12
 """With so many people that a cell is below k less often than this, larger numbers are not enumerated."""
@@ -71,7 +66,7 @@ class NoisyBetween(Bound):
     noise : float
         ε0 of two-sided geometric noise in each cell.
     people : int
-        Up to this many people all attackers are looked at, one by one.
+        Up to this many people all attackers are looked at.
     cap : int, optional
         At most this many are unknown.
     known : int
@@ -79,52 +74,69 @@ class NoisyBetween(Bound):
 
     Notes
     -----
-    The publication is a random function of this: of x people in the one cell, nothing where neither cell is shown;
-    else ``x + Z`` with noise of 2 ε0, and which of the cells are shown. Its law is computed for all vertices with up
-    to `people` people, and all ways to spread those who are known over the cells, each of whom lowers the thresholds of
-    hers; more people are bounded by the look alone, and by what the thresholds can change.
+    The law of what both cells show is computed for vertices with up to `people` people, and all ways to spread those
+    who are known over the cells, each of whom lowers the thresholds of hers. Those between two vertices are bounded by
+    their chord and by how far second differences can bend it; more people by one look with twice the ε0, and by what
+    the thresholds can change.
 
-    *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; nothing
-    is attained. *Rounding*: upward, by 1e-11 of each chance. *Source*: `docs/mathematics.md`, theorem G.
+    *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
+    attained side is that of the best vertex, all `known` being controlled. *Rounding*: outward, by 1e-11 of each
+    chance; the sides agree within 1e-4 where not more people than are looked at are worst. *Source*:
+    `docs/mathematics.md`, theorem G.
     """
 
     p: float
     k: int
     noise: float
-    release_threshold: int
+    release_threshold: int | None
     people: int
     cap: int | None = None
     known: int = 0
 
+    @property
+    def slack(self) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return _SLACK
+
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`: chances that nearly cancel err as much as they are large."""
-        _, certified = self.bracket(epsilons)
-        apart = 8.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, _MAX_EPSILON))) + 2.0 * _DROPPED
-        share = np.divide(apart, certified, out=np.ones(len(epsilons)), where=certified > apart)
-        return np.stack([np.zeros(len(epsilons)), share])
+        apart = 8.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, _MAX_EPSILON)))
+        sides = self.bracket(epsilons)
+        # Blocks may be halved once more, or less, on another processor.
+        return np.array(
+            [
+                np.divide(apart, side, out=np.ones(len(epsilons)), where=side > apart) + extra
+                for side, extra in zip(sides, (0.0, 2.0 * _SLACK), strict=True)
+            ]
+        ).clip(0.0, 1.0)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.zeros(len(epsilons)), np.array(_searched(self, tuple(epsilons.tolist()))[0])
+        attained, certified, _ = _searched(self, tuple(epsilons.tolist()))
+        return attained, certified
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
         if not self.numbers:
             return Bound.smallest_epsilon(self, target)
-        people = sorted({*self.numbers[:: max(1, len(self.numbers) // 6)], self.numbers[-1]})
+        people = sorted({*self.numbers[:: max(1, len(self.numbers) // 24)], self.numbers[-1]})
         if self._beside(people, _MAX_EPSILON) > target:
             return math.inf
-        best = invert(target, people, self._beside, self._look)
+        best = invert(target, people, self._beside, self._look, share=1.0 + _SLACK)
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
     def _beside(self, people: list[int], epsilon: float) -> float:
-        """Return the largest δ of some numbers of people."""
-        return _largest_deltas(self, tuple(people), (min(epsilon, _MAX_EPSILON),))[0][0]
+        """Return the largest δ of some numbers of people, all of them rather in the one cell."""
+        return max(
+            float(_deltas(_edge(self, number, known), min(epsilon, _MAX_EPSILON))[0])
+            for number in people
+            for known in range(self.known + 1)
+        )
 
     def _look(self, epsilon: float) -> tuple[float, list[int]]:
         """Return what is certified at an ε, and the worst number of people there."""
-        (certain,), leading = _searched(self, (epsilon,))
-        return certain, [leading]
+        _, certified, leading = _searched(self, (epsilon,))
+        return float(certified[0]), [leading]
 
     @property
     def numbers(self) -> range:
@@ -133,121 +145,129 @@ class NoisyBetween(Bound):
             max(1, self.k - 1 - self.known), (self.people if self.cap is None else min(self.people, self.cap)) + 1
         )
 
-    def beyond(self, epsilon: float, people: int) -> float:
-        """Return a bound for all numbers of people above `people`."""
+    def beyond(self, epsilons: Array, people: int) -> Array:
+        """Return a bound for all numbers of people above `people`: without thresholds, and what these can change."""
         if self.cap is not None and self.cap <= people:
-            return 0.0
-        more, low = people + 1, 1.0 - self.p
-        look = Counting(theorem=self.theorem, unknown=more, p_min=low, p_max=self.p, noise=2.0 * self.noise)
-        missed = binomial_below(more, low * (1.0 - _ERROR), self.k)
-        return float(look.bracket(np.array([epsilon]))[1][0]) + 2.0 * (1.0 + math.exp(epsilon)) * missed
+            return np.zeros(len(epsilons))
+        without = _Best(epsilons)
+        _look_at_all(replace(self, k=0, known=0, release_threshold=None), people + 1, 0, without)
+        missed = binomial_below(people + 1, (1.0 - self.p) * (1.0 - _ERROR), self.k)
+        above: Array = (1.0 + _SLACK) * without.upper + 2.0 * (1.0 + np.exp(epsilons)) * missed
+        return above
+
+    def shown(self, laws: Array, known: int) -> tuple[Array, Array]:
+        """Return what is shown in the target's two lives; `laws`: rows of how many others are in the one cell.
+
+        `known`: how many of those who are known are in the one cell; thresholds are those of all others.
+        """
+        return lives_of(laws, self.noise, self.k, self.release_threshold, (known, self.known - known))
+
+
+_Lives = tuple[Array, Array]
+
+
+def _deltas(lives: _Lives, epsilon: float, bends: _Lives | None = None, sign: float = 1.0) -> Array:
+    """Return at least the larger divergence of each two laws, which may bend by so much; for sign -1 at most it."""
+    growth, orders = math.exp(epsilon) * (1.0 - sign * 2.0 * _ERROR), []
+    for order in (1, -1):
+        first, second = lives[::order]
+        gains = first - growth * second
+        if bends is not None:
+            gains += bends[::order][0] + growth * bends[::order][1]
+        orders.append(np.maximum(gains, 0.0, out=gains).sum(axis=1))
+    result: Array = np.maximum(*orders) * (1.0 + sign * 2.0 * _ERROR)
+    return result
+
+
+def _bends(bound: NoisyBetween, people: int, edges: Whole) -> Array:
+    """Return how far the laws of vertices between two edges may be from their chord; a row for each two neighbours.
+
+    A step to the next vertex exchanges a coin, so second differences are those of people - 2 coins, twice differenced
+    and times (2p - 1)²; a chord over n steps is left by at most n²/8 of them.
+    """
+    laws = np.pad(_tossed(people - 2, bound.p), ((0, 0), (2, 2)))
+    differences = np.abs(laws[:, 2:] - 2.0 * laws[:, 1:-1] + laws[:, :-2]) + _ERROR * laws.max()
+    steps = np.diff(edges)
+    factors = (2.0 * bound.p - 1.0) ** 2 * steps**2 / 8.0 * (1.0 + _ERROR)
+    # Neighbouring edges have nothing between them; of others there are people - 2 coins of edge … next edge - 2.
+    largest = [differences[low : high - 1].max(axis=0, initial=0.0) for low, high in pairwise(edges.tolist())]
+    result: Array = np.where(steps > 1, factors, 0.0)[:, None] * np.array(largest)
+    return result
+
+
+@lru_cache(maxsize=256)
+def _edge(bound: NoisyBetween, people: int, known: int) -> _Lives:
+    """Return what is shown where all of so many people are rather in the one cell."""
+    return bound.shown(_tossed(people, bound.p)[-1:], known)
+
+
+class _Best:
+    """The best vertices so far: at most and at least their δ at every ε, and how many people the last one has."""
+
+    def __init__(self, epsilons: Array) -> None:
+        self.epsilons, self.leading = epsilons, 0
+        self.upper, self.lower = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+
+    def look(self, lives: _Lives, people: int) -> None:
+        """Look at some vertices of so many people."""
+        for index, epsilon in enumerate(self.epsilons):
+            deltas = _deltas(lives, epsilon)
+            row = int(deltas.argmax())
+            if deltas[row] > self.upper[index]:
+                self.upper[index] = deltas[row]
+                self.lower[index] = _deltas((lives[0][row : row + 1], lives[1][row : row + 1]), epsilon, sign=-1.0)[0]
+                self.leading = people if index == len(self.epsilons) - 1 else self.leading
 
 
 @lru_cache(maxsize=64)
-def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[tuple[float, ...], int]:
-    """Return what is certified at these ε, and a number of people that is worst at the last of them."""
-    clipped = tuple(min(epsilon, _MAX_EPSILON) for epsilon in epsilons)
-    deltas, beyond, leading = [0.0] * len(epsilons), [bound.beyond(epsilon, bound.people) for epsilon in clipped], 0
+def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[Array, Array, int]:
+    """Return what is attained and certified at these ε, and a number of people that is worst at the last of them."""
+    clipped = np.minimum(epsilons, _MAX_EPSILON)
+    best, beyond = _Best(clipped), bound.beyond(clipped, bound.people)
     # The search ends where all larger numbers of people tell no more.
     for start in range(0, len(bound.numbers), _BATCH_SIZE):
         numbers = bound.numbers[start : start + _BATCH_SIZE]
-        most, leader = _largest_deltas(bound, tuple(numbers), clipped)
-        leading = leader if most[-1] > deltas[-1] else leading
-        deltas = [max(pair) for pair in zip(deltas, most, strict=True)]
-        further = [bound.beyond(epsilon, numbers[-1]) for epsilon in clipped]
-        if all(more <= delta for more, delta in zip(further, deltas, strict=True)):
+        for people, known in product(numbers, range(bound.known + 1)):
+            _look_at_all(bound, people, known, best)
+        further = bound.beyond(clipped, numbers[-1])
+        if np.all(further <= best.upper):
             beyond = further
             break
-    above = (max(pair) for pair in zip(deltas, beyond, strict=True))
-    return tuple(min(1.0, delta * (1.0 + _ERROR)) for delta in above), leading
+    certified = np.minimum(1.0, (np.maximum((1.0 + _SLACK) * best.upper, beyond) + TINY) * (1.0 + _ERROR))
+    attained = np.where(clipped == epsilons, np.maximum(0.0, best.lower - TINY), 0.0)
+    attained, certified = kept((attained, certified))
+    return attained, certified, best.leading
 
 
-def _largest_deltas(
-    bound: NoisyBetween, numbers: tuple[int, ...], epsilons: tuple[float, ...]
-) -> tuple[list[float], int]:
-    """Return what is told at most by this many people, for any of these numbers, and the worst at the last ε."""
-    worst, leading = [0.0] * len(epsilons), 0
+def _look_at_all(bound: NoisyBetween, people: int, known: int, best: _Best) -> None:
+    """Look at the vertices of so many people, but for those between which none can be better by more than `_SLACK`."""
     # Exchanging cells and lives leaves the vertices of which at least half are rather in the one cell.
-    for people, known in product(numbers, range(bound.known + 1)):
-        shares = known, bound.known - known
-        lives = _looks(bound.p, bound.k, bound.noise, bound.release_threshold, people, shares)
-        for index, epsilon in enumerate(epsilons):
-            growth = math.exp(epsilon) * (1.0 - 4.0 * _ERROR)
-            for first, second in (lives, lives[::-1]):
-                gains = first - growth * second
-                delta = float(np.maximum(gains, 0.0, out=gains).sum(axis=1).max()) * (1.0 + 2.0 * _ERROR) + _DROPPED
-                if delta > worst[index]:
-                    worst[index], leading = delta, people
-    return worst, leading
+    laws, half = _tossed(people, bound.p), (people + 1) // 2
+    edges = np.unique(np.append(np.arange(people, half, -_STRIDE), half))
+    bends = _bends(bound, people, edges) if people > 2 else np.zeros((len(edges) - 1, people + 1))
+    shown = bound.shown(np.vstack([laws[edges], bends]), known)
+    vertices, between = ((shown[0][part], shown[1][part]) for part in np.split(np.arange(len(shown[0])), [len(edges)]))
+    best.look(vertices, people)
+    if len(edges) < 2:
+        return
+    left = np.zeros(len(edges) - 1, dtype=bool)
+    for epsilon, most in zip(best.epsilons, best.upper, strict=True):
+        for ends in (slice(None, -1), slice(1, None)):
+            left |= _deltas((vertices[0][ends], vertices[1][ends]), epsilon, between) > (1.0 + _SLACK) * most
+    left &= np.diff(edges) > 1
+    rest = [high for low, end in zip(edges[:-1][left], edges[1:][left], strict=True) for high in range(low + 1, end)]
+    if rest:
+        best.look(bound.shown(laws[rest], known), people)
 
 
-@lru_cache(maxsize=64)
-def _looks(
-    p: float, k: int, noise: float, release: int, people: int, known: tuple[int, int] = (0, 0)
-) -> tuple[Array, Array]:
-    """Return what is seen in the two lives: a row for each vertex of which at least half are rather in the one cell.
-
-    `known`: how many are known to be in the one cell, and in the other; counts are those of all others.
-    """
-    everybody, law = people + 1, _pairs(noise)
-    reach = len(law) // 2
-    counts, beta = np.arange(everybody + 1), math.exp(-2.0 * noise)
-    values = np.arange(-(reach // 2) - 1, everybody + reach // 2 + 2)
-    look = np.exp(-2.0 * noise * np.abs(counts[:, None] - values)) * (-math.expm1(-2.0 * noise) / (1.0 + beta))
-    # Given the look, whether the noised counts pass the release threshold: the one cell's, the other's.
-    releases = release - known[0], release - known[1]
-    up, down = (
-        np.clip(releases[0] - values, -reach, reach + 1),
-        np.clip(everybody - releases[1] - values, -reach - 1, reach),
-    )
-    passing = [table[up + reach, down + reach + 1] for table in _passing(noise)]
-    first, second = counts >= k - known[0], everybody - counts >= k - known[1]
-    below = Channel(0, release, noise, p, p).below
-    hidden = np.where(first, below((releases[0] - counts).astype(float)), 1.0)
-    hidden = hidden * np.where(second, below((releases[1] - everybody + counts).astype(float)), 1.0)
-    laws = np.stack([_tossed(people, high, p) for high in range((people + 1) // 2, people + 1)])
-    regimes = [np.flatnonzero(mask) for mask in (first & second, first & ~second, ~first & second)]
-    lives = []
-    for weights in (np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))):
-        parts = [weights[:, regime] @ look[regime] for regime in regimes]
-        shown = (parts[0] + parts[1]) * passing[1], (parts[0] + parts[2]) * passing[2]
-        rest = (weights @ hidden)[:, None]
-        lives.append(np.hstack([*shown, *(part * passing[0] for part in parts), rest]))
-    matters = np.maximum(lives[0].max(axis=0), lives[1].max(axis=0)) > _NEGLIGIBLE_PROBABILITY
-    return lives[0][:, matters], lives[1][:, matters]
-
-
-def _tossed(people: int, high: int, p: float) -> Array:
-    """Return the law of how many are in the one cell, of whom `high` are rather there and the others rather not."""
-    rest = people - high
-    law: Array = np.convolve(_coins(high, p), _coins(rest, 1.0 - p))
-    return law
-
-
-@lru_cache(maxsize=4 * MAX_ENUMERATED)
-def _coins(number: int, p: float) -> Array:
-    return binomial_weights(number, p, 0, number)
-
-
-@lru_cache(maxsize=8)
-def _pairs(noise: float) -> Array:
-    """Return the law of two looks less the one look of which they are drawn: a row for each value of the first."""
-    reach = math.ceil(_CUTOFF_EXPONENT / noise)
-    steps = np.arange(-reach, reach + 1)
-    low, high = np.minimum(steps[:, None], steps), np.maximum(steps[:, None], steps)
-    alpha, beta = math.exp(-noise), math.exp(-2.0 * noise)
-    ends = np.where((low == 0) | (high == 0), 1.0 / -math.expm1(-2.0 * noise), 1.0)
-    weights = np.where(low == high, (1.0 + beta) / -math.expm1(-2.0 * noise), ends)
-    law = np.exp(-noise * (high - low)) * weights * (-math.expm1(-noise) / (1.0 + alpha)) ** 2
-    return np.where((low <= 0) & (high >= 0), law, 0.0)
-
-
-@lru_cache(maxsize=8)
-def _passing(noise: float) -> tuple[Array, Array, Array]:
-    """Return, given the one look, the chances that both pass (at least i, at most j), one alone, and the other."""
-    law = _pairs(noise)
-    at_least, less = np.cumsum(law[::-1], axis=0)[::-1], np.cumsum(law, axis=0) - law
-    at_least, less = np.pad(at_least, ((0, 1), (0, 0))), np.vstack([less, law.sum(axis=0)])
-    most = [np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0))) for rows in (at_least, less)]
-    more = np.pad(np.cumsum(at_least[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
-    return most[0], more, most[1]
+@lru_cache(maxsize=2 * MAX_ENUMERATED)
+def _tossed(people: int, p: float) -> Array:
+    """Return the laws of how many are in the one cell, of whom 0, 1, … are rather there and the others rather not."""
+    if people == 0:
+        return np.ones((1, 1))
+    fewer = _tossed(people - 1, p)
+    laws = np.zeros((people + 1, people + 1))
+    laws[:-1, :-1], laws[-1, :-1] = p * fewer, (1.0 - p) * fewer[-1]
+    laws[:-1, 1:] += (1.0 - p) * fewer
+    laws[-1, 1:] += p * fewer[-1]
+    return laws

@@ -15,6 +15,7 @@ from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.channel import Channel
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
+from pkdp_pipeline.theorems.two_looks import lives_of
 from pkdp_pipeline.theorems.waiting_pair import crowds_reach
 
 _MAX_PEOPLE = 600
@@ -45,15 +46,12 @@ _MAX_PEOPLE_IN_CELLS = 400
 _CELL_GRID_SIZE = 10
 """Of two cells, this many numbers of people are tried."""
 
-_MAX_REACH = 120
-"""Noise further out than this is left out of what two cells show, which errs downward."""
 
-
-def _gain(first: Array, second: Array, epsilon: float, axes: tuple[int, ...]) -> Array:
-    """Return at most the divergence of two laws of which every chance is known with an error of `_ERROR`."""
+def _gain(first: Array, second: Array, epsilon: float) -> Array:
+    """Return at most the divergences of rows of two laws of which every chance is known with an error of `_ERROR`."""
     growth = math.exp(min(epsilon, 700.0)) * (1.0 + _ERROR)
     gains = np.maximum(0.0, first * (1.0 - _ERROR) - growth * second * (1.0 + _ERROR) - _UNDERFLOW_MASS * growth)
-    total: Array = gains.sum(axis=axes) * (1.0 - _ERROR)
+    total: Array = gains.sum(axis=1) * (1.0 - _ERROR)
     return total
 
 
@@ -174,7 +172,7 @@ class Reached(_Attained):
 
 def _gains(laws: tuple[Array, Array], epsilon: float) -> Array:
     """Return the larger divergence of every crowd, never above it."""
-    return np.maximum(*(_gain(*pair, epsilon, (1,)) for pair in (laws, laws[::-1])))
+    return np.maximum(*(_gain(*pair, epsilon) for pair in (laws, laws[::-1])))
 
 
 @lru_cache(maxsize=32)
@@ -265,7 +263,7 @@ class ReachedBetween(_Attained):
     Notes
     -----
     *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
-    *Rounding*: downward, by 1e-11 of each chance; noise far out is left out. *Source*: section 6 of
+    *Rounding*: downward, by 1e-11 of each chance. *Source*: section 6 of
     `docs/mathematics.md`, "Two noisy looks": given x people in the one cell both noises are independent.
     """
 
@@ -297,18 +295,8 @@ class ReachedBetween(_Attained):
 
         `known`: how many of those who are controlled are in the first cell.
         """
-        law, counts = binomial_weights(people, self.p, 0, people), np.arange(people + 2)
-        reach = math.ceil(min(float(_MAX_REACH), 0.5 * _CUTOFF_EXPONENT / self.noise))
-        most = max(people + 2 + self.known, self.release_threshold or 0) + reach
-
-        def outcomes(in_cell: int) -> Array:
-            published = _noised(counts + in_cell, self.noise, self.release_threshold, reach, most)
-            published[counts + in_cell < (self.k or 0)] = np.append(np.zeros(published.shape[1] - 1), 1.0)
-            return published
-
-        # One row for each count of the one cell; the other holds the rest.
-        first, second = outcomes(known), outcomes(self.known - known)[::-1]
-        return (first[1:].T * law) @ second[1:], (first[:-1].T * law) @ second[:-1]
+        law = binomial_weights(people, self.p, 0, people)[None]
+        return lives_of(law, self.noise, self.k or 0, self.release_threshold, (known, self.known - known))
 
 
 @lru_cache(maxsize=64)
@@ -318,5 +306,5 @@ def _attained_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tu
     for people, known in product(bound.crowds(), sorted({0, bound.known // 2, bound.known})):
         lives = bound.laws(people, known)
         for pair in (lives, lives[::-1]):
-            attained = np.maximum(attained, [float(_gain(*pair, epsilon, (0, 1))) for epsilon in epsilons])
+            attained = np.maximum(attained, [float(_gain(*pair, epsilon)[0]) for epsilon in epsilons])
     return tuple(attained.tolist())

@@ -178,7 +178,10 @@ def _behind_both(mechanism: Histogram, attacker: AttackerModel, left: frozenset[
         cap=attacker.unknown_max,
         known=attacker.known,
     )
-    return Applied(bound=bound, attack=None)
+    # An attacker who merely knows people may know none of those in either cell.
+    attack = bound if attacker.influence == "active" else replace(bound, known=0)
+    free = attacker.p_max in (None, 1.0) and not attacker.p_min
+    return Applied(bound=bound, attack=attack if free else None)
 
 
 def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str:

@@ -11,9 +11,10 @@ import numpy as np
 from pkdp_pipeline.model.mechanisms import Protects
 from pkdp_pipeline.theorems.binomial_tails import MIN_P, left_tails, right_tails
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.inversion import Optimum
+from pkdp_pipeline.theorems.inversion import Optimum, invert
 from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, ProductLosses, waiting_losses
 from pkdp_pipeline.theorems.merely_known import SLACK, passive_optimum
+from pkdp_pipeline.theorems.one_crowd import BLOCK_SLACK, crowd_alone, one_crowd_tells
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, evaluated
 from pkdp_pipeline.theorems.waiting_pair import (
     MAX_BUDGET,
@@ -191,6 +192,9 @@ def _constant(k: int, p: float, cap: int | None) -> float | None:
 _MAX_ATOMS_EACH, _MAX_ATOMS = 4e5, 1e6
 """No waiting time is given more atoms than the first; for more than the second together fewer ways are looked at."""
 
+_MAX_ATOMS_CLOSELY, _MAX_P_CLOSELY = 2e4, 0.99
+"""With more atoms a larger p takes the place of this one, and with a larger p crowds are not looked at."""
+
 _MAX_SPREAD_KNOWN = 24
 """Up to this many known people every way to spread them over the two cells is looked at."""
 
@@ -204,10 +208,10 @@ class ValueThroughAbsence(Threshold):
 
     Notes
     -----
-    Moving from cell v to cell w is leaving v and entering w: the dominating pair is
-    ``(W_{k-1}, W_k) ⊗ (W_k, W_{k-1})``. *Guarantee*: the certified side is never below the divergence of any
-    declared attacker. The attained side is that of the best two crowds found, of whom one may be in v and the other in
-    w, or of the presence attack; no attacker that closes the gap is known. *Rounding*: outward. *Source*:
+    Moving from cell v to cell w is leaving v and entering w: ``(W_{k-1}, W_k) ⊗ (W_k, W_{k-1})`` dominates, and closer
+    is the worst number of people in v beside ``(W_k, W_{k-1})``. *Guarantee*: the certified side is never below the
+    divergence of any declared attacker. The attained side is that of the best two crowds found, of whom one may be in v
+    and the other in w, or of the presence attack; no attacker closes the gap. *Rounding*: outward. *Source*:
     `docs/mathematics.md`, theorem B; it replaces Theorem 5 of Desfontaines et al.
     """
 
@@ -218,6 +222,8 @@ class ValueThroughAbsence(Threshold):
         root = 70.0 * math.sqrt(self.k)
         budgets = (MAX_BUDGET, (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT)
         shares = [min(1.0, EVALUATED + 8.0 * budget * (1.0 + root)) for budget in budgets]
+        # Blocks may be halved once more, or less, on another processor.
+        shares[1] = min(1.0, shares[1] + 2.0 * BLOCK_SLACK)
         return np.repeat(np.array(shares)[:, None], len(epsilons), axis=1)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
@@ -258,13 +264,60 @@ class ValueThroughAbsence(Threshold):
         """Take the worst way to spread the known people over the two cells."""
         if self.known >= self.k - 1:
             return 1.0
+        ways, closely = self._ways(), max(self.p, self._least_p_closely)
+        if len(ways) == 1 and self._few_atoms:
+            return one_crowd_tells(ways[0], closely, self.cap, epsilon, lost)[0]
         worst = 0.0
-        # A lower threshold dominates (data processing), so both cells with the most known people of a block bound it.
-        for ways in np.array_split(np.arange(self.known + 1), min(self.known + 1, _MAX_PAIRS)):
-            in_first, in_second = self.k - 1 - int(ways[-1]), self.k - 1 - (self.known - int(ways[0]))
-            first, second = (waiting_pair(t, self.p, self.cap, lost) for t in (in_first, in_second))
-            worst = max(worst, product_above(first, second, epsilon))
+        # Of the ways those are looked at closely of which waiting times in both cells tell the most.
+        for most, way in sorted(((self._in_both(way, epsilon, lost), way) for way in ways), reverse=True):
+            if most <= worst:
+                break
+            # A larger p dominates.
+            closer = one_crowd_tells(way, closely, self.cap, epsilon, lost)[0] if closely <= _MAX_P_CLOSELY else 1.0
+            worst = max(worst, min(closer, most))
         return worst
+
+    def _in_both(self, thresholds: tuple[int, int], epsilon: float, lost: float) -> float:
+        """Return what waiting times in both cells tell."""
+        first, second = (waiting_pair(k - 1, self.p, self.cap, lost) for k in thresholds)
+        return product_above(first, second, epsilon)
+
+    def _ways(self) -> list[tuple[int, int]]:
+        """Return the thresholds that are left in the cells for each way to spread the known people, or for blocks."""
+        # A lower threshold dominates (data processing), so both cells with the most known people of a block bound it.
+        blocks = np.array_split(np.arange(self.known + 1), min(self.known + 1, _MAX_PAIRS))
+        return [(self.k - int(ways[-1]), self.k - (self.known - int(ways[0]))) for ways in blocks]
+
+    @property
+    def _least_p_closely(self) -> float:
+        """The smallest p of whose waiting times all atoms are looked at closely."""
+        return 20.0 * math.sqrt(self.k) / _MAX_ATOMS_CLOSELY
+
+    @property
+    def _few_atoms(self) -> bool:
+        return self._least_p_closely <= self.p <= _MAX_P_CLOSELY
+
+    @property
+    def slack(self) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return BLOCK_SLACK
+
+    def smallest_epsilon(self, target: float) -> float:
+        """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all sizes of a crowd, the others at the worst."""
+        if self.known or not self._few_atoms or self.k < 2:
+            return Bound.smallest_epsilon(self, target)
+        lost, ways = 1e-13 * max(target, 1e-260), (self.k, self.k)
+
+        def beside(sizes: list[int], epsilon: float) -> float:
+            return max(crowd_alone(ways, self.p, self.cap, epsilon, lost, size, size) for size in sizes)
+
+        def look(epsilon: float) -> tuple[float, list[int]]:
+            _, worst = one_crowd_tells(ways, self.p, self.cap, epsilon, lost)
+            return float(self.certified(np.array([epsilon]))[0]), [worst]
+
+        size = worst_trials(self.k - 1, self.p, 1.0, self.cap)
+        best = invert(target, [size], beside, look, share=1.0 + BLOCK_SLACK)
+        return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
     def _passive(self, epsilon: float, lost: float) -> float:
         """Average over who of the known people is in each cell, for the worst way to spread them."""

@@ -51,6 +51,7 @@ _DISJOINT = Pair(weight=np.zeros(0), ratio=np.zeros(0), budget=0.0, first_only=1
 """Two laws that one look tells apart; they dominate every pair."""
 
 
+@lru_cache(maxsize=32)
 def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     """Return the pair ``(W_t, W_{t+1})`` of a p-coin tossed at most `cap` times.
 
@@ -124,6 +125,38 @@ def _atoms(t: int, p: float, low: int, high: int) -> tuple[Array, Array]:
     with np.errstate(under="ignore"):
         weight = outward_from(mode - low, peak, rising)
     return weight + TINY * (peak > 0.0), steps * (p / (t * (1.0 - p)))
+
+
+def reaching_pair(k: int, p: float, low: int, high: int | None, lost: float) -> Pair:
+    """Return the pair of what tosses of p-coins show: their number of successes after `low`, if that reaches `k`.
+
+    Else it is shown when, up to `high` tosses, `k` is reached, or that it is not; the target counts in the first law.
+    Without `high` there is no last toss; `lost` is as in `waiting_pair`, and p is not too small for its atoms.
+
+    Notes
+    -----
+    *Guarantee*: it dominates a count published from `k` on, of any number of p-coins from `low` to `high`, or of fewer
+    where ``low < k - 1``: that is a random function of it. *Rounding*: see the fields of `Pair`.
+    """
+    t, pair = k - 1, waiting_pair(k - 1, p, high, lost)
+    if low < t or not len(pair.weight):
+        return pair
+    reach = 5.0 - math.log(max(lost, 1e-280))
+    top = min(
+        low, math.ceil(max(t, low * p) + reach / 3.0 + math.sqrt(reach * reach / 9.0 + 2.0 * reach * low * p)) + 2
+    )
+    s = np.arange(top, t - 1, -1, dtype=np.float64)
+    weight = binomial_weights(low, p, t, top)[::-1]
+    # Bernstein's inequality leaves less than `lost` above `top`.
+    later = pair.ratio > (low - t + 0.5) * (p / (t * (1.0 - p)))
+    beyond = 0.0 if top == low else 1.01 * lost + TINY
+    return Pair(
+        weight=np.concatenate([weight, pair.weight[later]]),
+        ratio=np.concatenate([(low - s) * p / ((s + 1.0) * (1.0 - p)), pair.ratio[later]]),
+        budget=max(pair.budget, (16.0 * len(s) + 80.0) * UNIT),
+        first_only=pair.first_only + beyond,
+        second_only=pair.second_only + beyond,
+    )
 
 
 def mixed(chances: Sequence[float], pairs: Sequence[Pair], beyond: float) -> Pair:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,10 @@ from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
-from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, float_below
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
+from pkdp_pipeline.theorems.two_looks import lives_of
 
 
 def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -107,7 +108,8 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
     if noise > MAX_NOISE / 2.0:
         return None
     # Two looks at one number tell no more than one with half of the noise.
-    bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=2.0 * noise if value else noise)
+    looks = 2 if value else 1
+    bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=looks * noise, looks=looks)
     assert attacker.p_min is not None
     if value:
         # The others' cells have noise, too, so that nobody sees who is no coin: the table has two cells.
@@ -186,6 +188,12 @@ WITHOUT_A_THRESHOLD = (
 _SLACK = 0.004
 """The average is divided until it is known this closely, relatively."""
 
+_MAX_LOOKED_AT = 200
+"""Of up to this many coins the law of two looks is computed."""
+
+_ERROR = 1e-11
+"""Relative error of its chances, with room for what a sampler may draw."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(Uncertain):
@@ -199,12 +207,17 @@ class Options(Uncertain):
         Every unknown person is in each cell with at least this probability; above 0, at most `p`.
     p : float, default 1/2
         The chance of a coin: 1/2 between two cells; between a cell and absence, `p_max`.
+    looks : int, default 1
+        How many noised cells show the coins; with two, `noise` is that of the one look that stands for both.
 
     Notes
     -----
     Between two lives every unknown person is, with weight exactly ``p_min / p``, a coin that is in the first of them
     with chance `p`; everything else is revealed. Hence ``δ(ε) ≤ E[δ_N(ε)]`` in either order, where N is
     ``Bin(unknown, p_min / p)`` and ``δ_N`` is the profile of counting N such coins, which does not increase with N.
+
+    With noise both cells are two looks at one number: for few coins their law is computed, for many one look with twice
+    the ε0 stands for both.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker. Between two cells it is
     attained where a third one fits (`p_min` ≤ 1/3) and at `p_min` = 1/2; in between the attained side is that of fair
@@ -216,6 +229,7 @@ class Options(Uncertain):
 
     p_min: float
     p: float = 0.5
+    looks: int = 1
 
     @property
     def slack(self) -> float:
@@ -287,9 +301,29 @@ class Options(Uncertain):
 
     def _coins(self, counts: Whole, epsilon: float, mirrored: bool = False) -> tuple[Array, Array]:
         """Return brackets of one order of the profile of counting N coins, for every N in `counts`."""
+        if self.looks == 2 and self.noise is not None and counts.max() <= _MAX_LOOKED_AT:
+            return _two_looks(counts, 0.5 * self.noise, epsilon)
         p, complement = (1.0 - self.p, self.p) if mirrored else (self.p, 1.0 - self.p)
         tails = TwoCoinTails(low=p, low_complement=complement, high=p, high_complement=complement, noise=self.noise)
         return tails.right_tails(counts.astype(np.float64), np.zeros(len(counts)), np.full(len(counts), epsilon))
+
+
+def _two_looks(counts: Whole, noise: float, epsilon: float) -> tuple[Array, Array]:
+    """Return brackets of the profile of two looks at each of these numbers of fair coins."""
+    sides = np.zeros((2, len(counts)))
+    for index, people in enumerate(counts.tolist()):
+        for side, sign in enumerate((-1.0, 1.0)):
+            present, absent = _looks(people, noise)
+            gains = present - math.exp(min(epsilon, 700.0)) * (1.0 - sign * 2.0 * _ERROR) * absent
+            sides[side, index] = np.maximum(0.0, gains).sum() * (1.0 + sign * 2.0 * _ERROR) + sign * TINY
+    return np.maximum(0.0, sides[0]), sides[1]
+
+
+@lru_cache(maxsize=2 * _MAX_LOOKED_AT)
+def _looks(people: int, noise: float) -> tuple[Array, Array]:
+    """Return what both cells show of so many fair coins in the target's two lives, each the other's mirror image."""
+    present, absent = lives_of(binomial_weights(people, 0.5, 0, people)[None], noise, 0, None, (0, 0))
+    return present[0], absent[0]
 
 
 def exact_from_k(theorem: str, mechanism: Mechanism, looks: int = 1, **people: Any) -> NoisedBelow | str:

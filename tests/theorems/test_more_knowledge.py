@@ -161,7 +161,7 @@ CERTIFICATES = [
     (pkdp.Count(), {"p_min": 0.1, "p_max": 0.7, "unknown": 80}, "presence", SEARCHED),
     (pkdp.Count(noise=pkdp.GeometricNoise(1.3)), {"p_min": 0.1, "p_max": 0.7, "unknown": 80}, "presence", SEARCHED),
     (pkdp.Count(k=5, noise=pkdp.GeometricNoise(0.7), release_threshold=8), {"p_max": 0.3}, "presence", 0.0),
-    (pkdp.Histogram(k=6), {"p_max": 0.3}, "value", 0.0),
+    (pkdp.Histogram(k=6), {"p_max": 0.3}, "value", 4e-3),
     (pkdp.Histogram(k=6), {"p_max": 0.3, "known": 3}, "value", 0.0),
     (pkdp.Histogram(k=6), {"p_max_between": 0.6, "known": 2}, "value", 0.0),
     (pkdp.Histogram(), {"p_min": 0.2, "unknown": 90}, "value", SEARCHED),

@@ -14,8 +14,9 @@ from oracle.releases import table_losses
 from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.noisy_between import NoisyBetween, _looks, _pairs
+from pkdp_pipeline.theorems.noisy_between import NoisyBetween
 from pkdp_pipeline.theorems.reached import ReachedBetween
+from pkdp_pipeline.theorems.two_looks import lives_of
 
 
 def bound(
@@ -75,31 +76,51 @@ def test_controlled_people_lower_the_thresholds_of_the_cells_that_they_are_in(kn
 
 @thinned(2)
 @pytest.mark.parametrize(("p", "k", "noise", "release"), [(0.6, 5, 1.0, 12), (0.5, 4, 0.5, 4), (0.8, 3, 0.7, 10)])
-def test_any_number_of_equal_people_stays_below(p: float, k: int, noise: float, release: int) -> None:
+def test_no_vertex_of_any_size_is_above(p: float, k: int, noise: float, release: int) -> None:
     epsilons = np.array([0.0, 0.3, 1.0, 2.2])
-    # What is looked at one by one, and what is bounded beyond, have to cover the same attackers.
+    # What is looked at, what is bounded between two of those, and what is bounded beyond have to cover all.
     certified = bound(p, k, noise, release).bracket(epsilons)[1]
     few_people = bound(p, k, noise, release, people=12).bracket(epsilons)[1]
-    for people in (k - 1, k, 2 * k, 15, 30, 60):
-        first, second = ReachedBetween(theorem="attack", p=p, k=k, noise=noise, release_threshold=release).laws(people)
+    for people in (k - 1, k, 2 * k, 15, 31, 60):
+        laws = [np.ones(1)] * (people + 1)
+        for rather, _ in enumerate(laws):
+            for person in range(people):
+                chance = p if person < rather else 1.0 - p
+                laws[rather] = np.convolve(laws[rather], [1.0 - chance, chance])
+        lives = lives_of(np.array(laws), noise, k, release, (0, 0))
         for at, epsilon in enumerate(epsilons.tolist()):
-            for one, other in ((first, second), (second, first)):
-                truth = np.maximum(0.0, one - math.exp(epsilon) * other).sum() * (1.0 - 1e-9) - 1e-12
+            for one, other in (lives, lives[::-1]):
+                truth = np.maximum(0.0, one - math.exp(epsilon) * other).sum(axis=1).max() * (1.0 - 1e-9) - 1e-12
                 assert truth <= min(certified[at], few_people[at])
 
 
-def test_what_is_shown_is_a_law() -> None:
-    for noise in (0.3, 1.0):
-        law = _pairs(noise)
-        assert law.sum() == pytest.approx(1.0, abs=1e-12)
-        # Seen from the number itself each look is the noise: the one look is 2 ε0 away from it.
-        steps = np.arange(-(len(law) // 2), len(law) // 2 + 1)
-        look = np.exp(-2.0 * noise * np.abs(steps)) * math.tanh(noise)
-        one = np.convolve(law.sum(axis=1), look, mode="same")
-        assert one == pytest.approx(np.exp(-noise * np.abs(steps)) * math.tanh(noise / 2.0), abs=1e-12)
-    for life in _looks(0.7, 4, 0.8, 6, 9):
-        assert life.min() >= 0.0
-        assert life.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+@settings(max_examples=few(60), deadline=None)
+@given(
+    p=st.floats(0.5, 0.95),
+    people=st.integers(1, 4),
+    rather=st.integers(0, 4),
+    k=st.none() | st.integers(2, 4),
+    release=st.none() | st.integers(-2, 8),
+    noise=st.sampled_from([0.3, 1.0, 2.5]),
+    epsilon=st.floats(0.0, 4.0),
+)
+def test_two_looks_are_those_of_the_enumeration(
+    p: float, people: int, rather: int, k: int | None, release: int | None, noise: float, epsilon: float
+) -> None:
+    chances = [p if person < rather else 1.0 - p for person in range(people)]
+    with flint.ctx.workprec(BITS):
+        crowd = [[flint.arb(chance), 1 - flint.arb(chance), 0] for chance in chances]
+        shape = {"k": k, "noise": noise, "release": release}
+        sides = table_losses(crowd, (0, 0), epsilon, exact_exp, cells=2, lives=(0, 1), **shape)
+        exact = [float(lower_end(flint.arb(side))) for side in sides]
+    law = np.ones(1)
+    for chance in chances:
+        law = np.convolve(law, [1.0 - chance, chance])
+    lives = lives_of(law[None], noise, k or 0, release, (0, 0))
+    assert [life.sum() for life in lives] == pytest.approx([1.0, 1.0], abs=1e-12)
+    growth = math.exp(epsilon)
+    gains = [float(np.maximum(0.0, one - growth * other).sum()) for one, other in (lives, lives[::-1])]
+    assert gains == pytest.approx(exact, rel=1e-9, abs=1e-12)
 
 
 @settings(max_examples=few(20), deadline=None)
@@ -117,10 +138,17 @@ def test_whoever_is_surer_is_told_no_less(p: float, surer: float, k: int, noise:
     assert np.all(less <= more * (1.0 + 1e-9) + 1e-15)
 
 
-def test_it_is_close_where_the_threshold_decides() -> None:
-    mechanism = pkdp.Histogram(k=6, noise=pkdp.GeometricNoise(1.0), release_threshold=16)
-    certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max_between=0.6), protects="value")
-    attained, certified = certificate.delta_bounds(np.array([2.2, 3.0]))
-    assert np.all((attained > 0.0) & (attained <= certified) & (certified <= 2.0 * attained))
-    epsilon = certificate.epsilon(1e-5)
-    assert certificate.delta(epsilon) <= 1e-5 < certificate.delta(0.98 * epsilon)
+@pytest.mark.parametrize(("p", "known"), [(0.5, 0), (0.6, 0), (0.6, 1)])
+def test_it_is_reached(p: float, known: int) -> None:
+    mechanism = pkdp.Histogram(k=4, noise=pkdp.GeometricNoise(1.0), release_threshold=12)
+    attacker = pkdp.AttackerModel(p_max_between=p, known=known, influence="active")
+    certificate = pkdp.certify(mechanism, attacker, protects="value")
+    attained, certified = certificate.delta_bounds(np.array([0.3, 2.2, 3.0]))
+    assert np.all((attained > 0.0) & (attained <= certified) & (certified <= 1.0002 * attained))
+
+
+def test_an_epsilon_is_the_smallest() -> None:
+    two_cells = bound(0.6, 4, 1.0, 12)
+    epsilon = two_cells.smallest_epsilon(1e-3)
+    deltas = two_cells.certified(np.array([epsilon, 0.999 * epsilon]))
+    assert deltas[0] <= 1e-3 < deltas[1]

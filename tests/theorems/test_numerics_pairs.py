@@ -11,7 +11,7 @@ import pytest
 from thorough import one_in, thinned
 
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
-from pkdp_pipeline.theorems.waiting_pair import mixed, product_above, waiting_pair
+from pkdp_pipeline.theorems.waiting_pair import mixed, product_above, reaching_pair, waiting_pair
 
 
 def waiting_laws(t, p, cap):
@@ -135,13 +135,46 @@ def direct(t1, t2, p, epsilon):
     return total
 
 
+def thresholded(people: int, p: Fraction, k: int) -> list[tuple[Fraction, Fraction]]:
+    """Return the chances of what is published of a count, with the target and without."""
+    law = [math.comb(people, s) * p**s * (1 - p) ** (people - s) for s in range(people + 1)]
+    lives = [Fraction(0), *law], [*law, Fraction(0)]
+    (present, absent) = ([sum(life[:k], Fraction(0)), *life[k:]] for life in lives)
+    return list(zip(present, absent, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("k", "p", "low", "high"), [(2, 0.25, 0, 9), (4, 0.5, 5, 8), (5, 0.25, 12, 13), (3, 0.5, 7, 7)]
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
+def test_tosses_tell_what_the_worst_number_of_them_tells(k, p, low, high, epsilon):
+    growth, nothing = Fraction(math.exp(epsilon)), waiting_pair(3, 0.0, None, 1e-30)
+    pair = reaching_pair(k, p, low, high, 1e-30)
+    sizes = range(low if low >= k - 1 else 0, high + 1)
+    for order, told in ((1, product_above(pair, nothing, epsilon)), (-1, product_above(nothing, pair, epsilon))):
+        worst = max(
+            sum(max(Fraction(0), life[0] - growth * life[1]) for life in (chances[::order] for chances in laws))
+            for laws in (thresholded(people, Fraction(p), k) for people in sizes)
+        )
+        assert float(worst) * (1.0 - 1e-12) <= told <= float(worst) * (1.0 + 1e-10) + 1e-28
+
+
 @thinned(2)
 @pytest.mark.parametrize(("k", "p", "known"), [(12, 0.2, 0), (15, 0.3, 3), (9, 0.5, 4)])
 def test_value_takes_the_worst_way_to_spread_controlled_people(k, p, known):
     bound = ValueThroughAbsence(theorem="histogram_value", k=k, p=p, known=known, active=True)
     for epsilon in (0.2, 1.0):
-        worst = max(direct(k - 1 - c, k - 1 - known + c, p, epsilon) for c in range(known + 1))
-        assert bound.bracket(np.array([epsilon]))[1][0] == pytest.approx(worst, rel=1e-8)
+        ways = [(k - c, k - known + c) for c in range(known + 1)]
+        worst = max(
+            product_above(
+                reaching_pair(one, p, people, people, 1e-30), waiting_pair(other - 1, p, None, 1e-30), epsilon
+            )
+            for one, other in ways
+            for people in range(one - 1, round(3 * k / p))
+        )
+        certified = bound.certified(np.array([epsilon]))[0]
+        assert worst * (1.0 - 1e-9) <= certified <= worst * (1.0 + 2.1e-3)
+        assert certified <= max(direct(one - 1, other - 1, p, epsilon) for one, other in ways)
 
 
 @pytest.mark.parametrize(("k", "p", "known"), one_in(2, [(14, 0.1, 2), (10, 0.05, 3)]))
@@ -189,7 +222,10 @@ def exact_product(t, p, epsilon, atoms):
     ("k", "p", "epsilon"), [(30, 0.2, 1.0), (120, 0.2, 3.0), (150, 0.2, 6.0), (100, 0.5, 3.0), (100, 0.5, 0.0)]
 )
 def test_value_is_relative_down_to_tiny_delta(k, p, epsilon):
-    certified = ValueThroughAbsence(theorem="histogram_value", k=k, p=p).bracket(np.array([epsilon]))[1][0]
+    pair = waiting_pair(k - 1, p, None, 1e-250)
+    certified = product_above(pair, pair, epsilon)
+    value = ValueThroughAbsence(theorem="histogram_value", k=k, p=p).certified(np.array([epsilon]))[0]
+    assert 0.2 * certified < value < certified
     with flint.ctx.workprec(900):
         exact = exact_product(k - 1, p, epsilon, 4_000)
         assert flint.arb(float(certified)) >= exact

@@ -47,7 +47,7 @@ def test_two_looks_are_drawn_from_one(alpha: Fraction, width: int) -> None:
 
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 @pytest.mark.parametrize("people", [1, 4])
-def test_two_looks_are_not_much_less_than_one(people: int, noise: float) -> None:
+def test_two_looks_are_certified_as_they_are(people: int, noise: float) -> None:
     mechanism, attacker = (
         pkdp.Histogram(noise=pkdp.GeometricNoise(noise)),
         pkdp.AttackerModel(p_min=0.5, unknown=people),
@@ -55,7 +55,7 @@ def test_two_looks_are_not_much_less_than_one(people: int, noise: float) -> None
     certificate = pkdp.certify(mechanism, attacker, protects="value")
     for epsilon in (0.0, 0.5 * noise, 1.5 * noise):
         sides = table_losses([[0.5, 0.5, 0.0]] * people, (0, 0), epsilon, np.exp, cells=2, lives=(0, 1), noise=noise)
-        assert max(sides) * (1 - 1e-12) <= certificate.delta(epsilon) <= 2.0 * max(sides)
+        assert max(sides) * (1 - 1e-12) <= certificate.delta(epsilon) <= (1 + 1e-9) * max(sides)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])

@@ -1,0 +1,109 @@
+"""Two noised looks at one number: of x people in the one cell all others are in the other, and both are published.
+
+A cell is suppressed below k, noised, and suppressed below a release threshold, as one cell is in `theorems.channel`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pkdp_pipeline.theorems.channel import Channel, noised
+from pkdp_pipeline.theorems.rounding import Array
+
+_NO_RELEASE = -(2**40)
+"""Stands for no release threshold: noise is never so far out."""
+
+
+def two_looks(
+    laws: Array,
+    noise: float,
+    thresholds: tuple[int, int] = (0, 0),
+    releases: tuple[int | None, int | None] = (None, None),
+) -> Array:
+    """Return the law of what is shown of x people in the one cell and all others in the other; a row for each row.
+
+    Parameters
+    ----------
+    laws : array, shape (rows, M + 1)
+        Chances, or other numbers of at least 0, of x = 0 … M.
+    noise : float
+        ε0 of two-sided geometric noise in each cell.
+    thresholds, releases : (int, int)
+        k of the one cell and of the other, and from which noisy counts on they are shown.
+
+    Notes
+    -----
+    Shown values beyond all counts, and pairs that exchange their places, have the likelihood ratio of others: they are
+    merged, so that the outcomes are finitely many and nothing is left out. *Rounding*: sums of positive terms, within
+    1e-12 relatively.
+    """
+    everybody, below = laws.shape[1] - 1, Channel(0, None, noise, 0.5, 0.5).below
+    counts = np.arange(everybody + 1)
+    cells = []
+    for k, release in zip(thresholds, releases, strict=True):
+        least = _NO_RELEASE if release is None else release
+        cells.append((max(k, 0), least, np.where(counts >= k, below((least - counts).astype(float)), 1.0)))
+    (k, release, hides), (other_k, other_release, other_hides) = cells
+    last = everybody - other_k
+    outcomes = [laws @ (hides * other_hides[::-1])[:, None]]
+    # One cell alone: its own counts, then the same of the other one, turned around.
+    for least, shown, hidden, law in ((k, release, other_hides, laws), (other_k, other_release, hides, laws[:, ::-1])):
+        if least <= everybody:
+            weights = _merged(least, everybody, shown, noise)
+            outcomes.append(noised(law[:, least:] * hidden[::-1][least:], noise) * weights)
+    if k <= last:
+        first = _merged(k, last, release, noise)
+        second = _merged(other_k, everybody - k, other_release, noise)[::-1]
+        outcomes.append(_looks(laws[:, k : last + 1], noise, first, second))
+    return np.hstack(outcomes)
+
+
+def lives_of(laws: Array, noise: float, k: int, release: int | None, known: tuple[int, int]) -> tuple[Array, Array]:
+    """Return what is shown with the target in the one cell, and in the other.
+
+    `laws`: rows of how many others are in the one cell. `known`: so many more are known to be in the one cell, and in
+    the other; thresholds are those of all others.
+    """
+    lives = np.vstack([np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))])
+    releases = (None, None) if release is None else (release - known[0], release - known[1])
+    shown = two_looks(lives, noise, (k - known[0], k - known[1]), releases)
+    return shown[: len(laws)], shown[len(laws) :]
+
+
+def _merged(low: int, high: int, least: int, noise: float) -> Array:
+    """Return for each value from `low` to `high` how much is shown there: of `least` or more, what is nearest to it.
+
+    Noise beyond the first value, and beyond the last, counts ``e^(-ε0)`` for each step.
+    """
+    weight: Array = (np.arange(low, high + 1) >= least).astype(float)
+    weight[-1] += math.exp(-noise * max(1, least - high)) / -math.expm1(-noise)
+    if low >= least:
+        weight[0] += math.exp(-noise) * math.expm1(-noise * (low - least)) / math.expm1(-noise)
+    return weight
+
+
+def _looks(laws: Array, noise: float, first: Array, second: Array) -> Array:
+    """Return the law of the smaller and the larger of two looks ``x + Z1`` and ``x - Z2``.
+
+    `first` and `second` are the weights of either look's value; of a pair of values ``u ≤ v`` the chance given x is in
+    proportion to ``α^(v - u) α^(2 dist(x, [u, v]))``.
+    """
+    rows, size = laws.shape
+    beta, places = math.exp(-2.0 * noise), np.arange(size)
+    before, after = np.zeros_like(laws), np.zeros_like(laws)
+    for place in range(1, size):
+        before[:, place] = beta * (before[:, place - 1] + laws[:, place - 1])
+        after[:, -place - 1] = beta * (after[:, -place] + laws[:, -place])
+    weights = np.triu(np.outer(first, second) + np.outer(second, first))
+    np.fill_diagonal(weights, first * second)
+    weights *= np.exp(-noise * np.abs(places[:, None] - places)) * math.tanh(0.5 * noise) ** 2
+    inside = laws[:, None, :] * (places[:, None] <= places)
+    np.cumsum(inside, axis=2, out=inside)
+    inside += before[:, :, None]
+    inside += after[:, None, :]
+    where = np.flatnonzero(weights)
+    result: Array = inside.reshape(rows, -1)[:, where]
+    result *= weights.ravel()[where]
+    return result

@@ -228,7 +228,7 @@ def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
         (("histogram", "--p-max", 0.1, "--public-counts", "x.csv", *ASSUMED), "either read or assumed"),
         (("count", "--p-max-between", 0.7), "No such option"),
         (("histogram", "--p-max", "much"), "a number from 0 to 1"),
-        (("sum",), "No such command"),
+        (("total",), "No such command"),
     ],
 )
 def test_what_is_malformed_is_exit_code_2_with_the_rule(arguments, text):

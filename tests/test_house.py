@@ -94,7 +94,8 @@ LINES = {
     # Sums (145): a lattice of losses, cells that are found in the data, and small tables.
     # A number that was certified before is remembered: a day's sentence and target ask for the same ones (5).
     # Two cells behind k and noise as they are, and the worst crowd in one of two cells: exact, or nearly (170).
-    "theorems": 5_590,
+    # A kernel of one's own is certified at every ε that a certificate asks for (4).
+    "theorems": 5_594,
     # Sums: what their totals do not hide (5).
     # Sums: what their totals do not hide (5), and a move between two of them (7).
     "composition": 1_965,
@@ -368,7 +369,8 @@ def test_the_house_stays_within_its_lines():
         lines["/".join(parts[:2] if parts[:1] == ("extras",) else parts[:1]) or "."] += lines_of_code(path)
     print("", *(f"{folder:20} {lines[folder]:6,} of {most:6,}" for folder, most in LINES.items()), sep="\n")
     print(f"{'together':20} {lines.total():6,} of {sum(LINES.values()):6,}")
-    assert {folder: number for folder, number in lines.items() if number > LINES[folder]} == {}
+    above = {folder: number for folder, number in lines.items() if number > LINES[folder]}
+    assert above == {}, "take as many lines from elsewhere, or raise LINES and say above the number what they are for"
 
 
 #: Modules at most, which only falls as well: of the package; that a frame's histogram loads; in which it calls
@@ -417,7 +419,8 @@ def test_a_release_goes_through_few_modules(loaded, daily_job):
     loads = [name for name in loaded[0] if name.partition(".")[0] == "pkdp_pipeline"]
     numbers = dict(zip(MODULE_LIMITS, map(len, (MODULES, loads, of_frame, of_job)), strict=True))
     print("", *(f"{name:22} {number:4} of {MODULE_LIMITS[name]:4}" for name, number in numbers.items()), sep="\n")
-    assert {name: number for name, number in numbers.items() if number > MODULE_LIMITS[name]} == {}
+    above = {name: number for name, number in numbers.items() if number > MODULE_LIMITS[name]}
+    assert above == {}, "merge modules, or raise MODULE_LIMITS and say there what the new one is for"
     assert "releases/publish.py" in of_frame & of_job
 
 
@@ -844,7 +847,7 @@ def test_the_top_level_holds_what_it_should():
 
 def test_modules_are_short():
     long = {inside(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
-    assert {name: lines for name, lines in long.items() if lines > 400} == {}
+    assert {name: lines for name, lines in long.items() if lines > 400} == {}, "move a part to a module of its own"
 
 
 ASKING = re.compile(r"\b(?:Who|What|Whom|Whose)(?:ever)?\b(?!-)[^.?]*(?P<question>\?)?")

@@ -25,6 +25,9 @@ from pkdp_pipeline.theorems.channel import UNDERFLOW_MASS, Kernel, bernstein, co
 from pkdp_pipeline.theorems.inversion import Optimum
 from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, kept
 
+_MAX_EPSILON = 600.0
+"""At larger ε what counts left out may tell, times e^ε, is more than all."""
+
 _LEVELS = 3
 """This often second differences are taken: the last bounds the one before, and so on."""
 
@@ -307,7 +310,9 @@ def exponent_of(epsilon: float) -> float:
 
 def supremum(kernel: Kernel, coins: Coins, epsilons: Array, slack: float, others: Array | float = 0.0) -> Optimum:
     """Return the largest divergences of a kernel over all numbers of people; see `KernelSearch`."""
-    many = len(epsilons)
+    many, beyond = len(epsilons), epsilons > _MAX_EPSILON
+    # A profile does not increase: beyond the last ε that is searched its certified side holds, and nothing is attained.
+    epsilons = np.minimum(epsilons, _MAX_EPSILON)
     result = Optimum(np.zeros(many), np.ones(many), np.zeros(many), np.zeros(many, dtype=np.int64))
     others, left = others + np.zeros(many), np.arange(many)
     for exponent, enough in _PRECISIONS:
@@ -319,4 +324,5 @@ def supremum(kernel: Kernel, coins: Coins, epsilons: Array, slack: float, others
         left = left[result.best[left] < enough]
         if not len(left):
             break
+    result.best[beyond] = 0.0
     return result

@@ -129,7 +129,8 @@ LINES = {
     # Files for offices, by a hook (54); margins (66), messages about groups (11). Sums: their keys (49). When
     # assumptions were checked (8).
     # Files that are written together share the call that makes their names last (9).
-    "jobs": 4_192,
+    # Sources say whether all was read of one state of the data, without which no interval may follow (38).
+    "jobs": 4_230,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     # Groups of values on the command line (42).
     # Sums of a file (22); assumptions checked over a year ago (6). Certificates of sums; groups of a text column (13).
@@ -142,7 +143,8 @@ LINES = {
     # Ids in the log are left out of what an audit compares (1).
     "extras/assurance": 3_729,
     # Columns of public tables still become wider: what type a period's keys have, its values alone decide.
-    "extras/connect": 1_554,
+    # Spark, Ibis and PostgreSQL, too, say whether all was read of one state (7).
+    "extras/connect": 1_561,
     # Sums of columns that a policy names, within its bounds (47).
     # Refusals before anything is published are logged (2).
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import check_folder, check_ledger, check_together, in_job_words, own, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, open_source
@@ -46,9 +47,8 @@ _MAX_PERIODS_TOGETHER = 1000  # periods at most that are read together: to look 
 class JobSession:
     """Runs a job for one period after another; use it as a context manager.
 
-    It holds a lock, so that nothing else publishes into the same folder meanwhile, the ledger, and from the first
-    day that needs it the source. Where there is no ledger yet, nothing is created before a day has passed its check
-    and can be charged.
+    It holds a lock on its folder, the ledger, and from the first day that needs it the source. Where there is no ledger
+    yet, nothing is created before a day has passed its check and can be charged.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class JobSession:
         self._announced: Sequence[date] = ()
         self._together: Sequence[date] = ()
         self.remarks: tuple[str, ...] = ()
-        self._reading = job.source.new_reading() if len(job.release) > 1 else None
+        self._reading = secrets.token_hex(32) if len(job.release) > 1 else None
 
     def __enter__(self) -> Self:
         job = self.job
@@ -191,15 +191,14 @@ class JobSession:
     def announce(self, days: Sequence[date]) -> None:
         """Say which periods, by their first days, `run` is going to be asked for, in their order.
 
-        Those that have to be read, one after another, are then read together where the source can; what becomes of each
-        is what would become of it alone.
+        Those to be read, one after another, are read together where the source can; each becomes what it would alone.
         """
         self._announced = tuple(days)
 
     def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
         """Publish what the job asks for about a day's period, or show again what it has published; see `run_job`.
 
-        Without `report` the period gets no report of its own, whatever the job says: see `write_report`.
+        Without `report` the period gets no report of its own: see `write_report`.
         """
         self.stopping.check()
         result = JobResult(job=self.job, day=self.job.period.span(day)[0], new_ledger=self._new_ledger)
@@ -272,6 +271,7 @@ class JobSession:
 
         def look() -> CheckedDay:
             checked = check_input(source, self.job, result.day, questions, verdicts=verdicts)
+            self._reading = self._reading if source.is_one_state() else None
             if not self._tried:
                 keep_rows(self.job, source, result.day)
             return checked
@@ -311,7 +311,7 @@ class JobSession:
             self.stopping.check()
             try:
                 with in_job_words(table.name):
-                    release = self._published(period, table, publication)
+                    release = self._published(period, table, replace(publication, reading=self._reading))
             except PkdpError as error:
                 if not result.releases:
                     raise
@@ -330,9 +330,10 @@ class JobSession:
 
         def counted() -> Counted:
             checked = period.checked
-            if checked is None or question.label not in checked.counted:
-                # Another run took its reservation back meanwhile.
+            if checked is None or question.label not in checked.counted:  # another run took its reservation back
                 checked = self._check(period, [question])
+                if publication.reading != self._reading:  # which is in the certificate already
+                    raise TemporaryError("the source was written while it was read; run again.")
             return checked.counted[str(question.label)]
 
         def check(release: Release) -> None:
@@ -372,10 +373,9 @@ class _Period:
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
     """Publish what a job asks for about the period of a day, or show again what it has published.
 
-    All that can be refused without data is refused before any is read. The day is checked and counted before
-    anything is charged; each release is charged before it is made, and stored then; files are written from the
-    stored bytes afterwards, so a run that was interrupted can be repeated. `revise`: publish the day's changed data as
-    new releases, charged and checked as any other. `stopping`: decides where a signal takes effect.
+    Refusals that need no data come before any is read. The day is checked and counted before anything is charged; each
+    release is charged before it is made, and stored then; files are written from the stored bytes, so an interrupted
+    run can be repeated. `revise`: publish the day's changed data as new releases. `stopping`: as of `JobSession`.
 
     Raises `ArgumentError` if the period is not over, or closed. After a `BudgetExceededError`, `DifferencingError`,
     `NoEvidenceError` or `NotCertifiableError` nothing was read, after an `InputCheckError` nothing was charged. Where

@@ -10,7 +10,6 @@ import difflib
 import glob
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -53,10 +52,6 @@ class SourceTable(Table):
 
     rows_stay: ClassVar[str] = ""
     """Where no row leaves the source: what to say of a job that asks for rows."""
-
-    def new_reading(self) -> str | None:
-        """Return a random mark of what is read of it while it is open: one state of the data; None where it is not."""
-        return secrets.token_hex(32)
 
     @property
     def public_name(self) -> str:

@@ -8,13 +8,14 @@ import datetime as dt
 import itertools
 import tomllib
 
+import duckdb
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs import checks, load_job, run_job
 from pkdp_pipeline.jobs.job import read_job
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.printed import following_beside
@@ -188,6 +189,44 @@ def test_no_interval_mixes_two_readings_of_the_data(job, tmp_path, monkeypatch):
         assert (true <= bounds["most"]).all()
         together += 1
     assert 0 < together < step
+
+
+@pytest.mark.parametrize("source", ["visits.parquet", "visits.csv", "view"])
+def test_no_interval_mixes_two_states_of_files_that_are_written_while_they_are_read(job, tmp_path, monkeypatch, source):
+    """Somebody is left out between the counts of a table and of its totals, which then say of no reading."""
+    rows, file = (
+        pd.read_parquet(tmp_path / "visits.parquet"),
+        tmp_path / ("visits.csv" if "csv" in source else "v.parquet"),
+    )
+    head = HEAD.replace('"visits.parquet"', f'"{file.name}"')
+    if source == "view":
+        head = HEAD.replace('"visits.parquet"', '{ duckdb = "visits.duckdb", table = "visits" }')
+    marks = []
+
+    def store(frame):
+        frame.to_csv(file, index=False) if file.suffix == ".csv" else frame.to_parquet(file)
+
+    store(rows)
+    if source == "view":
+        with duckdb.connect(str(tmp_path / "visits.duckdb")) as connection:
+            connection.execute(f"CREATE VIEW visits AS FROM '{file}'")
+
+    def counted(frame, question, real=checks.count_units):
+        answer = real(frame, question)
+        if question.label == "answers" and marks:
+            store(rows.iloc[1:])
+        return answer
+
+    monkeypatch.setattr(checks, "count_units", counted)
+    for day in ("once", "twice"):
+        path = job(
+            ATTACKER, TABLE, MARGINS, head=head.replace('"ledger', f'"{day}/ledger').replace('"out', f'"{day}/out')
+        )
+        table, totals = (each.release for each in run_job(load_job(path), DAY).releases)
+        follows = following_beside(table, [totals])
+        assert follows.apart == (bool(marks) or source == "view")
+        assert (set(follows.texts) == {None}) == follows.apart
+        marks.append(table.certificate.context.reading)
 
 
 def test_nothing_follows_from_tables_that_do_not_say_when_they_were_counted(job):

@@ -71,6 +71,10 @@ class IbisSource(Source):
             if self._backend is not None:
                 self._backend.disconnect()
 
+    def is_one_state(self) -> bool:
+        """See `Source.is_one_state`; in other databases each question is a statement of its own."""
+        return self._table.scheme == "postgres"
+
     def interrupt(self) -> None:
         """See `Source.interrupt`; where the database's client can."""
         connection = getattr(self._backend, "con", None)

@@ -148,6 +148,10 @@ class PostgresSource(FetchedSource):
         self._end()
         super().close()
 
+    def is_one_state(self) -> bool:
+        """See `Source.is_one_state`; a failure, after which another transaction begins, ends a period."""
+        return True
+
     def interrupt(self) -> None:
         """See `Source.interrupt`; the question ends at the server, too."""
         cursor = self._cursor

@@ -53,10 +53,6 @@ class IbisSourceTable(DatabaseTable):
         """How the address begins: the name of the database's kind."""
         return urlsplit(self.ibis).scheme.replace("postgresql", "postgres")
 
-    def new_reading(self) -> str | None:
-        """See `SourceTable`; in most databases each question is a statement of its own."""
-        return super().new_reading() if self.scheme in ("postgres", "duckdb") else None
-
     @property
     def postgres_database(self) -> str:
         """See `DatabaseTable`."""

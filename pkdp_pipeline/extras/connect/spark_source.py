@@ -25,6 +25,7 @@ from pkdp_pipeline.jobs.sources.files import (
     files_of,
     no_parquet,
     shown,
+    states_of,
 )
 from pkdp_pipeline.jobs.sources.relations import connect
 from pkdp_pipeline.jobs.sources.source import Kind, Needs, Source, newest_kind, period_kind
@@ -79,6 +80,9 @@ class SparkSource(Source):
 
     def __init__(self, table: FileSourceTable, needs: Needs) -> None:
         self._path = shown(table.files)
+        # Of folders and addresses nobody knows.
+        self._local = () if any("://" in file or Path(file).is_dir() for file in table.files) else files_of(table.files)
+        self._opened = states_of(self._local) if self._local else None
         self.broken = no_parquet(self._path, "to its end ")
         local = files_of([file for file in table.files if "://" not in file], folders=True)
         addresses = [file for file in table.files if "://" in file]
@@ -99,6 +103,10 @@ class SparkSource(Source):
         if problem:
             self._session.close()
             raise _refusal(self._path, problem)
+
+    def is_one_state(self) -> bool:
+        """See `Source.is_one_state`."""
+        return self._opened is not None and states_of(self._local) == self._opened
 
     def close(self) -> None:
         """See `Source.close`; a session that was here before stays."""

@@ -29,7 +29,7 @@ from pkdp_pipeline.jobs.sources.csv_forms import (
     no_csv,
     other_order,
 )
-from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
+from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown, states_of
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
@@ -79,6 +79,7 @@ class CsvSource(FetchedSource):
             )
         self._table = table
         self._files, self._name = files_of(table.files), shown(table.files)
+        self._opened = states_of(self._files)
         self._utf8 = Utf8(table)
         try:
             columns = self._agreed(needed, period)
@@ -136,6 +137,10 @@ class CsvSource(FetchedSource):
             name: [text for text in texts if text is not None]
             for name, texts in zip(self.columns, columns, strict=True)
         }
+
+    def is_one_state(self) -> bool:
+        """See `Source.is_one_state`."""
+        return self._opened is not None and states_of(self._files) == self._opened
 
     def close(self) -> None:
         """See `Source.close`."""

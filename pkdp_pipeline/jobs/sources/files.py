@@ -37,6 +37,7 @@ def open_parquet(table: FileSourceTable, needs: Needs) -> RelationSource:
     import duckdb
 
     name, files = shown(table.files), files_of(table.files)
+    opened = states_of(files)
     check_parquet_columns(files, needs.of, needs.unit)
     _check_folders(files, table.hive)
     connection = connect()
@@ -46,7 +47,11 @@ def open_parquet(table: FileSourceTable, needs: Needs) -> RelationSource:
         columns = agreed_parquet_columns(connection, files, needs, name, table.hive)
         with suppress(duckdb.Error):
             relation = _read(connection, files, table.hive).project(", ".join(map(quoted, columns)))
-            return RelationSource(connection, relation, no_parquet(name, "to its end "))
+            broken = no_parquet(name, "to its end ")
+            # DuckDB opens the files anew for each question.
+            return RelationSource(
+                connection, relation, broken, lambda: opened is not None and states_of(files) == opened
+            )
         raise no_parquet(name)
     except BaseException:
         connection.close()
@@ -75,6 +80,17 @@ def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ..
         if not os.access(path, os.R_OK):
             raise ConfigError(f"source {path!r} may not be read by this user: check the permissions of the file.")
     return tuple(files)
+
+
+def states_of(files: Sequence[str]) -> tuple[tuple[int, ...], ...] | None:
+    """Return what tells states of files apart: a file that is replaced or written has another one; None: unknown."""
+    try:
+        states = map(os.stat, files)
+        return tuple(
+            (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for state in states
+        )
+    except OSError:
+        return None
 
 
 def _exact(pattern: str) -> str:

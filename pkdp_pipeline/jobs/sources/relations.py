@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import partial
@@ -42,6 +43,8 @@ _KINDS: Mapping[str, Kind] = {
 }
 #: No zone is further from UTC than a day, and a day has at most two parts that are a day apart.
 _MARGIN_DAYS = 2
+#: The leaves of DuckDB's plans that read nothing but tables of DuckDB files.
+_IN_FILE = frozenset(("SEQ_SCAN", "DUMMY_SCAN", "COLUMN_DATA_SCAN", "CTE_SCAN", "DELIM_SCAN", "EMPTY_RESULT"))
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
@@ -136,14 +139,22 @@ class DuckDBSource(Source):
 
 
 class RelationSource(DuckDBSource):
-    """A relation with the rows of all periods; see `DuckDBSource`."""
+    """A relation with the rows of all periods; see `DuckDBSource`. `is_one_state`: see `Source.is_one_state`."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, broken: PkdpError
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        relation: duckdb.DuckDBPyRelation,
+        broken: PkdpError,
+        is_one_state: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._relation = relation
+        self._relation, self._is_one_state = relation, is_one_state
         self._types = dict(zip(relation.columns, map(str, relation.types), strict=True))
         super().__init__(connection, {name: kind_of(sql_type) for name, sql_type in self._types.items()}, broken)
+
+    def is_one_state(self) -> bool:
+        """See `Source.is_one_state`."""
+        return self._is_one_state()
 
     def rows(self, period: PeriodTable, first: date, last: date, columns: Collection[str] = ()) -> Any:
         """See `Source.rows`; all columns, read where they are asked for."""
@@ -240,9 +251,10 @@ def open_duckdb(table: DuckDBSourceTable, needs: Needs) -> RelationSource:
         _attach(connection, table.duckdb)
         relation = _relation(connection, table, what)
         check_unique(relation.columns)
-        _warn(connection, table, what)
+        parts = _linking_parts(connection, table, what)
+        fixed = not parts and _reads_tables(connection, relation)
         broken = ConfigError(f"source {table.duckdb!r}: {what} cannot be read to its end.")
-        return RelationSource(connection, relation, broken)
+        return RelationSource(connection, relation, broken, lambda: fixed)
     except BaseException:
         connection.close()
         raise
@@ -291,10 +303,26 @@ def _relation(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, w
     raise ConfigError(f"source {table.duckdb!r}: {what} cannot be read; check the names of tables and columns.")
 
 
-def _warn(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, what: str) -> None:
-    """Say to the curator what in the query, or in views that it reads, makes rows depend on other rows."""
+def _reads_tables(connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation) -> bool:
+    """Return whether all rows come from tables in DuckDB files, which are locked while they are open, and no others."""
+    connection.execute("PRAGMA disable_optimizer")  # which leaves out what statistics of today exclude
+    try:
+        ((_, plan),) = connection.execute(f"EXPLAIN (FORMAT json) {relation.sql_query()}").fetchall()
+    finally:
+        connection.execute("PRAGMA enable_optimizer")
+
+    def leaves(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        for node in nodes:
+            yield from leaves(node["children"]) if node.get("children") else (node["name"].strip(),)
+
+    return {*leaves(json.loads(plan))} <= _IN_FILE
+
+
+def _linking_parts(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, what: str) -> Sequence[str]:
+    """Return what in the query, or in views that it reads, makes rows depend on other rows, and tell the curator."""
     from pkdp_pipeline.sql.tables import link_warning, linking_parts
 
     parts = linking_parts(connection, table.query or f"FROM {table.rows_sql}")
     if parts:
         print(f"warning: source {table.duckdb!r}: {link_warning(what, parts)}", file=sys.stderr)
+    return parts

@@ -127,6 +127,10 @@ class Source:
             pass
         raise self.broken
 
+    def is_one_state(self) -> bool:
+        """Return whether all that was read since it was opened is of one state of the data; False: nobody knows."""
+        return False
+
     def interrupt(self) -> None:
         """Make a query that another thread waits for fail, where the engine can."""
 

@@ -23,13 +23,15 @@
 {%- macro called(name, positional, named) -%}
 {%- set arguments = [] -%}
 {%- for value in positional -%}{%- do arguments.append(pkdp.literal(value)) -%}{%- endfor -%}
-{%- for key, value in named.items() -%}{%- do arguments.append('"' ~ key ~ '" := ' ~ pkdp.literal(value)) -%}{%- endfor -%}
+{%- for key, value in named.items() -%}{%- do arguments.append('"' ~ key | replace('"', '""') ~ '" := ' ~ pkdp.literal(value)) -%}{%- endfor -%}
 {{ name }}({{ arguments | join(', ') }})
 {%- endmacro -%}
 
 {#- A constant of SQL: none, true, a number, a text, a list, or a dictionary, which is a struct. -#}
 {%- macro literal(value) -%}
-{%- if value is none -%}NULL
+{%- if value is undefined -%}
+{{ exceptions.raise_compiler_error("pkdp: an argument is a name that is not defined: write texts in quotes.") }}
+{%- elif value is none -%}NULL
 {%- elif value is boolean or value is number -%}{{ value | string | lower }}
 {%- elif value is string -%}'{{ value | replace("'", "''") }}'
 {%- elif value is mapping -%}

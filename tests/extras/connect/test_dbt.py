@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pandas as pd
@@ -191,6 +192,25 @@ def test_a_day_is_published_once_however_often_dbt_runs(example):
     assert code == 0, said
     assert rows(example, "FROM aircraft_by_carrier") == list(table.itertuples(index=False, name=None))
     assert entries(example, "flights") == first
+
+
+def test_macros_quote_names_and_texts_and_refuse_what_is_not_defined():
+    jinja2 = pytest.importorskip("jinja2")
+
+    class Refused(Exception):
+        def raise_compiler_error(self, text):
+            raise Refused(text)
+
+    written = (ROOT / "sql" / "dbt" / "macros" / "questions.sql").read_text(encoding="utf-8")
+    environment = jinja2.Environment(extensions=["jinja2.ext.do"])
+    package = SimpleNamespace()  # as dbt has it: macros reach one another by the package's name
+    environment.globals |= {"pkdp": package, "exceptions": Refused()}
+    asked = environment.from_string(written).module
+    vars(package).update(called=asked.called, literal=asked.literal)
+    assert asked.count("o'k", **{'k" := 1); --': 2}) == """pkdp_count('o''k', "k"" := 1); --" := 2)"""
+    for missing in ({"by": jinja2.Undefined("clinic")}, {"by": "clinic", "filter": jinja2.Undefined("adults")}):
+        with pytest.raises(Refused, match="not defined"):
+            asked.histogram("visits", **missing)
 
 
 @pytest.mark.dbt

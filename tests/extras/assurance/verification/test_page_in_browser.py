@@ -168,6 +168,12 @@ def test_attained_and_worst_case_are_compared_too(examined):
     assert examined(("less.json", as_json(less)))["certificate.numbers"] == "fail"
 
 
+def test_nothing_is_recomputed_where_more_is_declared_beside_a_secret_sample(examined):
+    document = json.loads(json.dumps(CERTIFICATES[45]))
+    document["attacker"]["p_max"] = 0.1
+    assert examined(("more.json", as_json(document)))["certificate.numbers"] == "not_checked"
+
+
 def test_the_pair_in_a_sentence_is_computed(examined):
     document = json.loads(json.dumps(CERTIFICATES[0]))
     assert "ε = 1.48, δ = 1e-6" in document["sentence"]

@@ -13,7 +13,7 @@ from pkdp_pipeline.theorems.binomial_tails import binomial_below
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.inversion import invert
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole, kept
-from pkdp_pipeline.theorems.two_looks import lives_of
+from pkdp_pipeline.theorems.two_looks import gains_of, lives_of
 
 MAX_ENUMERATED = 150
 """At most this many people are looked at one by one."""
@@ -81,8 +81,8 @@ class NoisyBetween(Bound):
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
     attained side is that of the best vertex, all `known` being controlled. *Rounding*: outward, by 1e-11 of each
-    chance; the sides agree within 1e-4 where not more people than are looked at are worst. *Source*:
-    `docs/mathematics.md`, theorem G.
+    chance and by what may underflow; but for that the sides agree within 1e-4 where not more people than are looked at
+    are worst. *Source*: `docs/mathematics.md`, theorem G.
     """
 
     p: float
@@ -171,7 +171,7 @@ def _deltas(lives: _Lives, epsilon: float, bends: _Lives | None = None, sign: fl
     growth, orders = math.exp(epsilon) * (1.0 - sign * 2.0 * _ERROR), []
     for order in (1, -1):
         first, second = lives[::order]
-        gains = first - growth * second
+        gains = gains_of(first, second, growth, sign)
         if bends is not None:
             gains += bends[::order][0] + growth * bends[::order][1]
         orders.append(np.maximum(gains, 0.0, out=gains).sum(axis=1))

@@ -15,6 +15,9 @@ from pkdp_pipeline.theorems.rounding import Array
 _NO_RELEASE = -(2**40)
 """Stands for no release threshold: noise is never so far out."""
 
+UNDERFLOW = 1e-310
+"""Underflow changes a chance of what is shown by at most this: a million operations, and weights of up to 100."""
+
 
 def two_looks(
     laws: Array,
@@ -37,7 +40,7 @@ def two_looks(
     -----
     Shown values beyond all counts, and pairs that exchange their places, have the likelihood ratio of others: they are
     merged, so that the outcomes are finitely many and nothing is left out. *Rounding*: sums of positive terms, within
-    1e-12 relatively.
+    1e-12 relatively and `UNDERFLOW`.
     """
     everybody, below = laws.shape[1] - 1, Channel(0, None, noise, 0.5, 0.5).below
     counts = np.arange(everybody + 1)
@@ -70,6 +73,12 @@ def lives_of(laws: Array, noise: float, k: int, release: int | None, known: tupl
     releases = (None, None) if release is None else (release - known[0], release - known[1])
     shown = two_looks(lives, noise, (k - known[0], k - known[1]), releases)
     return shown[: len(laws)], shown[len(laws) :]
+
+
+def gains_of(first: Array, second: Array, growth: float, sign: float) -> Array:
+    """Return at least ``first - growth · second`` of chances that underflow has changed; for sign -1 at most it."""
+    gains: Array = first - growth * np.maximum(0.0, second - sign * UNDERFLOW)
+    return gains
 
 
 def _merged(low: int, high: int, least: int, noise: float) -> Array:

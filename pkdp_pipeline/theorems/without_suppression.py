@@ -29,7 +29,7 @@ from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
-from pkdp_pipeline.theorems.two_looks import lives_of
+from pkdp_pipeline.theorems.two_looks import gains_of, lives_of
 
 
 def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -314,7 +314,8 @@ def _two_looks(counts: Whole, noise: float, epsilon: float) -> tuple[Array, Arra
     for index, people in enumerate(counts.tolist()):
         for side, sign in enumerate((-1.0, 1.0)):
             present, absent = _looks(people, noise)
-            gains = present - math.exp(min(epsilon, 700.0)) * (1.0 - sign * 2.0 * _ERROR) * absent
+            growth = math.exp(min(epsilon, 700.0)) * (1.0 - sign * 2.0 * _ERROR)
+            gains = gains_of(present, absent, growth, sign)
             sides[side, index] = np.maximum(0.0, gains).sum() * (1.0 + sign * 2.0 * _ERROR) + sign * TINY
     return np.maximum(0.0, sides[0]), sides[1]
 

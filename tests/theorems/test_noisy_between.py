@@ -147,6 +147,16 @@ def test_it_is_reached(p: float, known: int) -> None:
     assert np.all((attained > 0.0) & (attained <= certified) & (certified <= 1.0002 * attained))
 
 
+def test_chances_that_underflow_do_not_lower_it() -> None:
+    # In a life the first cell is shown with 2^-65 α/(1 + α) or more, in the other with α (1 + α)^65 times that, which
+    # a float rounds to a multiple of 2^-1074, to nearly twice as much.
+    noise, delta = 350.0, 2.0**-65 * math.exp(-350.0) * -math.expm1(-0.5)
+    attained, certified = bound(0.5, 2, noise, 67, people=65, cap=65).bracket(np.array([noise - 0.5]))
+    assert attained[0] <= delta <= certified[0] * (1.0 + 1e-12)
+    # From ε0 on nothing is seen that has such a chance.
+    assert bound(0.999, 2, noise, 6, people=4, cap=4).bracket(np.array([noise]))[0][0] < 1e-250
+
+
 def test_an_epsilon_is_the_smallest() -> None:
     two_cells = bound(0.6, 4, 1.0, 12)
     epsilon = two_cells.smallest_epsilon(1e-3)

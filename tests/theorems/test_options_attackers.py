@@ -12,6 +12,7 @@ from oracle.releases import table_losses
 from thorough import CLOSEST, examples
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.without_suppression import Options
 
 
 @examples(quick=12, full=150)
@@ -26,6 +27,15 @@ def test_no_attacker_learns_more_about_who_is_in_a_cell(examples: int) -> None:
     attackers, worst = search("cells", examples=examples, batch=8)
     assert attackers >= examples * 8 * 45 // 100
     assert worst > CLOSEST[examples >= 150]
+
+
+def test_chances_that_underflow_do_not_lower_two_looks() -> None:
+    # Both looks are as far out as all coins with 2^-200 in the one life, and with e^(-2 ε0) of that in the other: about
+    # half of the smallest float, and rounded up to it.
+    noise = 606.5
+    coins = Options(theorem="noisy_options", unknown=200, p_min=0.5, noise=noise, looks=2)
+    certified = float(coins.bracket(np.array([0.96 * noise]))[1][0])
+    assert certified >= 2.0**-200 * -np.expm1(-0.04 * noise)
 
 
 @pytest.mark.parametrize(("alpha", "width"), [*product([Fraction(1, 3), Fraction(9, 10)], range(5))])

@@ -145,14 +145,19 @@ class NoisyBetween(Bound):
             max(1, self.k - 1 - self.known), (self.people if self.cap is None else min(self.people, self.cap)) + 1
         )
 
-    def beyond(self, epsilons: Array, people: int) -> Array:
-        """Return a bound for all numbers of people above `people`: without thresholds, and what these can change."""
+    def beyond(self, epsilons: Array, people: int, enough: Array | float = math.inf) -> Array:
+        """Return a bound for all numbers of people above `people`: without thresholds, and what these can change.
+
+        It is 1 where the second alone is more than is `enough`.
+        """
         if self.cap is not None and self.cap <= people:
             return np.zeros(len(epsilons))
+        missed = 2.0 * (1.0 + np.exp(epsilons)) * binomial_below(people + 1, (1.0 - self.p) * (1.0 - _ERROR), self.k)
+        if np.any(missed > enough):
+            return np.ones(len(epsilons))
         without = _Best(epsilons)
         _look_at_all(replace(self, k=0, known=0, release_threshold=None), people + 1, 0, without)
-        missed = binomial_below(people + 1, (1.0 - self.p) * (1.0 - _ERROR), self.k)
-        above: Array = (1.0 + _SLACK) * without.upper + 2.0 * (1.0 + np.exp(epsilons)) * missed
+        above: Array = (1.0 + _SLACK) * without.upper + missed
         return above
 
     def shown(self, laws: Array, known: int) -> tuple[Array, Array]:
@@ -223,16 +228,17 @@ class _Best:
 def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[Array, Array, int]:
     """Return what is attained and certified at these ε, and a number of people that is worst at the last of them."""
     clipped = np.minimum(epsilons, _MAX_EPSILON)
-    best, beyond = _Best(clipped), bound.beyond(clipped, bound.people)
+    best = _Best(clipped)
     # The search ends where all larger numbers of people tell no more.
     for start in range(0, len(bound.numbers), _BATCH_SIZE):
         numbers = bound.numbers[start : start + _BATCH_SIZE]
         for people, known in product(numbers, range(bound.known + 1)):
             _look_at_all(bound, people, known, best)
-        further = bound.beyond(clipped, numbers[-1])
-        if np.all(further <= best.upper):
-            beyond = further
+        beyond = bound.beyond(clipped, numbers[-1], best.upper)
+        if np.all(beyond <= best.upper):
             break
+    else:
+        beyond = bound.beyond(clipped, bound.people)
     certified = np.minimum(1.0, (np.maximum((1.0 + _SLACK) * best.upper, beyond) + TINY) * (1.0 + _ERROR))
     attained = np.where(clipped == epsilons, np.maximum(0.0, best.lower - TINY), 0.0)
     attained, certified = kept((attained, certified))

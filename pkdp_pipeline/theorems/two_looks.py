@@ -12,6 +12,9 @@ import numpy as np
 from pkdp_pipeline.theorems.channel import Channel, noised
 from pkdp_pipeline.theorems.rounding import Array
 
+_BLOCK_SIZE = 16
+"""So many values of the smaller look are summed at once."""
+
 _NO_RELEASE = -(2**40)
 """Stands for no release threshold: noise is never so far out."""
 
@@ -69,7 +72,8 @@ def lives_of(laws: Array, noise: float, k: int, release: int | None, known: tupl
     `laws`: rows of how many others are in the one cell. `known`: so many more are known to be in the one cell, and in
     the other; thresholds are those of all others.
     """
-    lives = np.vstack([np.pad(laws, ((0, 0), (1, 0))), np.pad(laws, ((0, 0), (0, 1)))])
+    lives = np.zeros((2 * len(laws), laws.shape[1] + 1))
+    lives[: len(laws), 1:], lives[len(laws) :, :-1] = laws, laws
     releases = (None, None) if release is None else (release - known[0], release - known[1])
     shown = two_looks(lives, noise, (k - known[0], k - known[1]), releases)
     return shown[: len(laws)], shown[len(laws) :]
@@ -108,11 +112,23 @@ def _looks(laws: Array, noise: float, first: Array, second: Array) -> Array:
     weights = np.triu(np.outer(first, second) + np.outer(second, first))
     np.fill_diagonal(weights, first * second)
     weights *= np.exp(-noise * np.abs(places[:, None] - places)) * math.tanh(0.5 * noise) ** 2
-    inside = laws[:, None, :] * (places[:, None] <= places)
-    np.cumsum(inside, axis=2, out=inside)
-    inside += before[:, :, None]
-    inside += after[:, None, :]
-    where = np.flatnonzero(weights)
-    result: Array = inside.reshape(rows, -1)[:, where]
-    result *= weights.ravel()[where]
-    return result
+    # Blocks of u: beyond a block, or the first v shown, a sum from u to v is one up to there and one from there.
+    shown = np.flatnonzero(weights.any(axis=0)), np.flatnonzero(weights.any(axis=1))
+    if not len(shown[0]):
+        return np.zeros((rows, 0))
+    least, parts = int(shown[0][0]), []
+    for start in range(0, int(shown[1][-1]) + 1, _BLOCK_SIZE):
+        end = min(start + _BLOCK_SIZE, size)
+        cut = max(end, least)
+        below = np.cumsum(laws[:, start:cut][:, ::-1], axis=1)[:, ::-1][:, : end - start] + before[:, start:end]
+        above = np.cumsum(laws[:, cut:], axis=1) + after[:, cut:]
+        apart = below[:, :, None] + above[:, None, :]
+        apart *= weights[start:end, cut:]
+        parts.append(apart.reshape(rows, -1))
+        if end > least:
+            inside = laws[:, None, start:end] * (places[start:end, None] <= places[start:end])
+            np.cumsum(inside, axis=2, out=inside)
+            inside += before[:, start:end, None] + after[:, None, start:end]
+            inside *= weights[start:end, start:end]
+            parts.append(inside.reshape(rows, -1)[:, np.flatnonzero(weights[start:end, start:end])])
+    return np.hstack(parts)

@@ -105,7 +105,7 @@ def _with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _checking_numbers(command: Callable[..., None]) -> inspect.Signature:
-    """Return the signature of a command whose options that take a number say so in plain words, as job files do."""
+    """Return the signature of a command whose options say in plain words which numbers they take, and flags none."""
     signature = inspect.signature(command, eval_str=True)
     for parameter in signature.parameters.values():
         hint, *options = get_args(parameter.annotation) or (None,)
@@ -114,6 +114,8 @@ def _checking_numbers(command: Callable[..., None]) -> inspect.Signature:
             if kind and isinstance(option, OptionInfo) and option.parser is None:
                 option.parser = functools.partial(_number, kind, option.min, option.max)
                 option.metavar = option.metavar or ("INTEGER" if kind is int else "FLOAT")
+            elif hint in (bool, bool | None) and isinstance(option, OptionInfo):
+                option.metavar = ""  # a flag takes no value
     return signature
 
 

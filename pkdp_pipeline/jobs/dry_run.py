@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.files import day_folders, write_atomically
+from pkdp_pipeline.jobs.outputs.files import check_formats, day_folders, write_atomically
 from pkdp_pipeline.ledger import Entry, Ledger, check_differencing
 from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.ledger.reading import copied
@@ -102,12 +102,15 @@ class Plan:
 def check_together(job: Job) -> None:
     """Refuse releases that cannot be published side by side, before anything is opened or read.
 
-    Raises `ConfigError` if two of them ask for the same thing under two names, `DifferencingError` if they are about
-    the same people and period and one of them is noiseless.
+    Raises `ConfigError` if two of them ask for the same thing under two names, or a format cannot hold a declared
+    domain, `DifferencingError` if they are about the same people and period and one of them is noiseless.
     """
     dataset, evidence = job.dataset, job.declared()
     earlier: list[Publication] = []
-    for publication in job.publications():  # what may stand together does not depend on the day
+    publications = job.publications()  # what may stand together does not depend on the day
+    domains = {str(publication.question.label): publication.question.domain for publication in publications}
+    check_formats(job.output.formats, domains)
+    for publication in publications:
         question = publication.question
         for other in (before.question for before in earlier):
             if question.key(dataset) == other.key(dataset):

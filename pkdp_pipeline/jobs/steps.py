@@ -12,7 +12,7 @@ import platform
 import re
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -85,6 +85,8 @@ class JobResult:
         out whether a ledger still has it. None until the files are written.
     for_offices : tuple of pathlib.Path
         Files of further formats, of one release or several.
+    unwritten : mapping of str to str
+        Files whose format cannot hold a table, by their names: why.
     report : pathlib.Path or None
         The date's report, where ``[output] report`` asks for it.
     total : Certificate or None
@@ -105,6 +107,7 @@ class JobResult:
     together: Together | None = None
     head: str | None = None
     for_offices: tuple[Path, ...] = ()
+    unwritten: Mapping[str, str] = field(default_factory=dict)
     report: Path | None = None
     total: Certificate | None = None
     error: BaseException | None = None

@@ -69,7 +69,8 @@ class Sampled(Bound):
     def _points(self, epsilons: Array) -> tuple[Array, Array, Array]:
         """Return ε', ε'' and a, where that is above 0."""
         growth, share = np.expm1(np.minimum(epsilons, 700.0)), self.sampled
-        right = np.log1p(np.minimum(growth / share, 1e300))
+        with np.errstate(over="ignore"):  # a quotient beyond floats is one above 1e300, at which it is cut
+            right = np.log1p(np.minimum(growth / share, 1e300))
         rest = share - (1.0 - share) * growth
         known = rest > 8.0 * UNIT
         left = np.where(known, np.log1p(growth) + math.log(share) - np.log(np.where(known, rest, 1.0)), 700.0)

@@ -264,6 +264,7 @@ def _commands(app, words=()):
 def test_help_shows_every_option_and_word_whole_on_a_narrow_terminal(words):
     done = CliRunner().invoke(cli.app, [*words, "--help"], env={"COLUMNS": "80"})
     assert (done.exit_code, [line for line in done.output.splitlines() if "…" in line]) == (0, [])
+    assert [line for line in done.output.splitlines() if "<bool>" in line and "--help" not in line] == []
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.session import run_job
 from pkdp_pipeline.releases.release import read_release
 
@@ -134,3 +135,36 @@ def test_the_hash_of_a_job_without_them_is_as_before(job_file, basic):
     digest = load_job(job_file(basic)).digest
     assert load_job(job_file(basic + 'formats = ["parquet"]\n')).digest == digest
     assert load_job(job_file(basic + FORMATS)).digest != digest
+
+
+@pytest.fixture
+def limit_of_one(monkeypatch):
+    monkeypatch.setattr("pkdp_pipeline.extras.tables.formats._MAX_CELLS", 1)
+    monkeypatch.setattr("pkdp_pipeline.extras.tables.workbook._MAX_ROWS", 1)
+
+
+@pytest.mark.parametrize("name", ["xlsx", "json-stat"])
+def test_a_declared_domain_above_a_formats_limit_is_refused_before_any_charge(
+    job_file, text, tmp_path, limit_of_one, name
+):
+    job = load_job(job_file(text.replace(FORMATS, f'formats = ["parquet", "{name}"]\n')))
+    for refused in (lambda: run_job(job, DAY), lambda: plan_job(job, [DAY])):
+        with pytest.raises(pkdp.ConfigError, match=r"output\.formats, release 'people_by_town'"):
+            refused()
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+    run_job(load_job(job_file(text.replace(FORMATS, 'formats = ["parquet", "sdmx-csv"]\n'))), DAY)
+
+
+def test_found_cells_above_a_formats_limit_are_written_in_the_others(job_file, basic, request):
+    job = load_job(job_file(basic + FORMATS))
+    first = run_job(job, DAY)
+    assert not first.unwritten
+    request.getfixturevalue("limit_of_one")
+    again = run_job(job, DAY)
+    too_large = {"tables.xlsx", "people_by_town.json-stat.json"}
+    assert again.replayed
+    assert set(again.unwritten) == too_large
+    # A file of an earlier table is not left beside the others.
+    assert {path.name for path in first.files} - {path.name for path in job.folder(DAY).iterdir()} == too_large
+    assert {path.name for path in again.files} == {path.name for path in job.folder(DAY).iterdir()}
+    assert all(name in again.summary.read_text() for name in too_large)

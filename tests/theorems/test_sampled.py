@@ -182,3 +182,8 @@ def test_it_is_written_and_read_again() -> None:
         pkdp.certify(pkdp.Histogram(), pkdp.AttackerModel(sampled=0.1))
     with pytest.raises(pkdp.NotCertifiableError, match="cross the threshold"):
         pkdp.certify(pkdp.Histogram(k=3), pkdp.AttackerModel(sampled=0.1, known=2))
+
+
+def test_a_tiny_chance_under_a_large_epsilon_overflows_without_a_warning():
+    with np.errstate(over="raise"):
+        assert 0.0 < pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(sampled=1e-300)).delta(600.0) < 1e-300

@@ -23,6 +23,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.extras.gate.client import REFUSALS
 from pkdp_pipeline.extras.gate.gate import MAX_WORKERS, Gate
 from pkdp_pipeline.extras.gate.records import AuditLog, name_of
+from pkdp_pipeline.releases.publish import LOGGER
 from pkdp_pipeline.sql.spec import Spec
 
 JSON, PARQUET = "application/json", "application/vnd.apache.parquet"
@@ -149,6 +150,7 @@ class Service:
             if wait is not None:
                 too_many = "too many wrong requests from this address; wait."
                 return _RefusedError(429, "Unauthorized", too_many, retry=wait).response()
+        LOGGER.warning("not answered: a request to the gate (%s)", problem.kind)
         try:
             await asyncio.to_thread(
                 self._audit.write,

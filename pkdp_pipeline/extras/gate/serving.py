@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.extras.gate.client import is_loopback
+from pkdp_pipeline.releases.publish import LOGGER
 
 if TYPE_CHECKING:
     import uvicorn
@@ -96,11 +97,16 @@ def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: flo
 def run(serving: uvicorn.Server, listening: socket.socket, *, on_start: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
 
-    For a process that does nothing else: logging and warnings are switched off. `on_start` is called once
-    signals are heeded.
+    For a process that does nothing else: warnings and all logging but that of releases, which goes to standard error,
+    are switched off. `on_start` is called once signals are heeded.
     """
     # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
-    logging.disable(logging.CRITICAL)
+    logging.root.handlers[:] = [logging.NullHandler()]
+    logging.raiseExceptions = False
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    LOGGER.addHandler(shown)
+    LOGGER.setLevel(logging.INFO)
     warnings.simplefilter("ignore")
     sys.excepthook = lambda kind, *_: _only_the_type(kind)
     threading.excepthook = lambda given: _only_the_type(given.exc_type)

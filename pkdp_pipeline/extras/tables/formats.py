@@ -13,7 +13,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -28,8 +29,8 @@ from pkdp_pipeline.extras.tables.published import (
     title,
     told_apart,
 )
-from pkdp_pipeline.extras.tables.workbook import workbook_bytes
-from pkdp_pipeline.model.keys import Key, plain
+from pkdp_pipeline.extras.tables.workbook import check_rows, workbook_bytes
+from pkdp_pipeline.model.keys import Cell, Key, plain
 from pkdp_pipeline.model.spelling import MISSING
 
 if TYPE_CHECKING:
@@ -107,11 +108,7 @@ def json_stat_bytes(release: Release, suppressed: str | None) -> bytes:
     mark, table, time = marker(release.certificate.mechanism, suppressed), PublishedRows.of(release), period(release)
     indices = [_index([row.keys[place] for row in table.rows]) for place in range(len(table.by))]
     sizes = [len(index) for index in indices]
-    if math.prod(sizes) > _MAX_CELLS:
-        raise ArgumentError(
-            f"the cube would have more than {_MAX_CELLS:,} cells, since it has one for every combination of keys: "
-            "publish fewer by-columns, or write CSV or Parquet."
-        )
+    _check_cube(sizes)
     context = release.certificate.context
     # A combination without a row is left out by the declared domain; otherwise it is hidden, if it is there at all.
     listed = context is not None and context.cells == "declared"
@@ -155,6 +152,22 @@ def json_stat_bytes(release: Release, suppressed: str | None) -> bytes:
         "extension": {"release_id": release.id, "certificate": json.loads(release.certificate.to_json())},
     }
     return f"{json.dumps(document, ensure_ascii=False)}\n".encode()
+
+
+def _check_cube(sizes: Sequence[int]) -> None:
+    if math.prod(sizes) > _MAX_CELLS:
+        raise ArgumentError(
+            f"the cube would have more than {_MAX_CELLS:,} cells, since it has one for every combination of keys: "
+            "publish fewer by-columns, or write CSV or Parquet."
+        )
+
+
+def check_size(formats: Collection[str], cells: Sequence[Cell]) -> None:
+    """Refuse a declared domain that a job's formats cannot hold; raises `ArgumentError`."""
+    if "xlsx" in formats:
+        check_rows(len(cells))
+    if "json-stat" in formats:
+        _check_cube([len(set(keys)) for keys in zip(*cells, strict=True)])
 
 
 def _index(keys: list[Key]) -> dict[Key, int]:
@@ -236,9 +249,17 @@ def _identifiers(names: tuple[str, ...]) -> list[str]:
 _Releases = Mapping[str, "Release"]
 
 
-def workbook(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes]:
+def _content(written: Callable[[], bytes]) -> bytes | str:
+    """Return what a file holds, or why it cannot hold a table: that is published already, so nothing is refused."""
+    try:
+        return written()
+    except ArgumentError as error:
+        return str(error)
+
+
+def workbook(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes | str]:
     """Return ``tables.xlsx``, a sheet for each release; see `jobs.outputs.Format`."""
-    content = workbook_bytes(releases, suppressed)
+    content = _content(lambda: workbook_bytes(releases, suppressed))
     return {"tables.xlsx": content} if releases else {}
 
 
@@ -251,9 +272,12 @@ def csv_on_the_web(releases: _Releases, suppressed: str | None) -> Mapping[str, 
     return files
 
 
-def json_stat(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes]:
+def json_stat(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes | str]:
     """Return ``NAME.json-stat.json`` of each release."""
-    return {f"{name}.json-stat.json": json_stat_bytes(release, suppressed) for name, release in releases.items()}
+    return {
+        f"{name}.json-stat.json": _content(partial(json_stat_bytes, release, suppressed))
+        for name, release in releases.items()
+    }
 
 
 def sdmx_csv(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes]:

@@ -16,6 +16,7 @@ plugin = Plugin(
         "tables.hierarchy": f"{_HERE}.hierarchy:Hierarchy",
         "tables.marker": f"{_HERE}.published:marker",
         "tables.json_stat": f"{_HERE}.formats:json_stat_bytes",
+        "tables.check_size": f"{_HERE}.formats:check_size",
         "tables.sdmx_csv": f"{_HERE}.formats:sdmx_csv_bytes",
         "tables.workbook": f"{_HERE}.workbook:workbook_bytes",
     },

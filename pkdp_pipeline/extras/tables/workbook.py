@@ -26,6 +26,12 @@ _LONGEST_NUMBER = 10**15
 _MAX_ROWS = 1_000_000
 
 
+def check_rows(rows: int) -> None:
+    """Refuse a table that is longer than a sheet; raises `ArgumentError`."""
+    if rows > _MAX_ROWS:
+        raise ArgumentError(f"a sheet has at most {_MAX_ROWS:,} rows: write CSV or Parquet.")
+
+
 def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> bytes:
     """Return a workbook with a sheet for each release, by its name; see `Release.to_excel`."""
     try:
@@ -70,8 +76,7 @@ def _write_table(book: Any, name: str, heading: str, release: Release, mark: str
     `hidden`: the text in the place of each row's count where it is not published: the marker, or what follows of it.
     """
     sheet, table = book.add_worksheet(name), PublishedRows.of(release)
-    if len(table.rows) > _MAX_ROWS:
-        raise ArgumentError(f"a sheet has at most {_MAX_ROWS:,} rows: write CSV or Parquet.")
+    check_rows(len(table.rows))
     noised = book.add_format({"num_format": '"≈ "#,##0', "align": "right"})
     exact, text = book.add_format({"num_format": "#,##0"}), book.add_format({"align": "right"})
     sheet.write_string(0, 0, heading, book.add_format({"bold": True, "font_size": 14}))

@@ -14,6 +14,7 @@ from pkdp_pipeline.jobs.outputs.files import (
     Format,
     for_offices,
     make_folder,
+    remove_file,
     remove_leftovers_in,
     write_atomically,
     write_files,
@@ -93,23 +94,32 @@ def write_outputs(
     return files
 
 
-def write_for_offices(job: Job, day: date, releases: Sequence[tuple[ReleaseTable, Release]]) -> tuple[Path, ...]:
-    """Write the further formats that a job names, of these releases of one period, and return where.
+def write_for_offices(
+    job: Job, day: date, releases: Sequence[tuple[ReleaseTable, Release]]
+) -> tuple[tuple[Path, ...], Mapping[str, str]]:
+    """Write the further formats that a job names, of these releases of one period.
 
-    Raises `ArgumentError` if a format cannot hold a release, `ConfigError` if a file cannot be written.
+    Return where, and why files are not written whose format cannot hold a table, by their names. Raises `ConfigError`
+    if a file cannot be written.
     """
-    written, named = [], {table.name: release for table, release in releases}
+    written, unwritten = list[Path](), dict[str, str]()
+    named = {table.name: release for table, release in releases}
     for name, content in for_offices(job.output.formats, named, job.output.suppressed):
-        written.append(job.folder(day) / name)
-        write_atomically(written[-1], content)
-    return tuple(written)
+        path = job.folder(day) / name
+        if isinstance(content, str):
+            remove_file(path)  # it may hold a table that this one replaces
+            unwritten[name] = content
+        else:
+            write_atomically(path, content)
+            written.append(path)
+    return tuple(written), unwritten
 
 
 def write_period(result: JobResult) -> None:
     """Write all releases of a period to all of its job's outputs, and note their files in the result."""
     releases = [(published.asked, published.release) for published in result.releases]
     files = write_outputs(result.job, result.day, releases)
-    result.for_offices = write_for_offices(result.job, result.day, releases)
+    result.for_offices, result.unwritten = write_for_offices(result.job, result.day, releases)
     result.releases = tuple(replace(published, files=files[published.asked.name]) for published in result.releases)
 
 
@@ -137,6 +147,8 @@ def summarise(result: JobResult, head: str) -> str:
         lines += markdown_table(release, beside=releases)
         lines += [line for remark in remarks(release, releases) for line in ("", text(remark))]
         lines += ["", text(release.certificate.sentence()), "", f"Release `{release.id}`.", ""]
+    for name, reason in result.unwritten.items():
+        lines += [f"The file `{name}` is not written: {text(reason)}", ""]
     if result.together is not None:
         lines += ["## Together", "", text(result.together.sentence(period)), ""]
     lines += [

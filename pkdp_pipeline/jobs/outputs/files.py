@@ -13,11 +13,11 @@ from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
 
-from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
-from pkdp_pipeline.model.keys import Key, canonical_key, plain
+from pkdp_pipeline.model.keys import Domain, Key, canonical_key, plain
 from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.plugins import hook
+from pkdp_pipeline.plugins import hook, view
 from pkdp_pipeline.releases.release import Release
 
 PERIOD = r"\d{4}(-\d{2}-\d{2}|-W\d{2}|-\d{2}|-Q\d)?"
@@ -105,10 +105,15 @@ def remove_leftovers_in(folder: Path) -> None:
     """Remove what killed runs have left in one folder; see `remove_leftovers`."""
     for path in folder.iterdir():
         if _LEFTOVER.fullmatch(path.name):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise ConfigError(f"the file {str(path)!r} cannot be removed: {error.strerror}.") from error
+            remove_file(path)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it is there. Raises `ConfigError` if it cannot be removed."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"the file {str(path)!r} cannot be removed: {error.strerror}.") from error
 
 
 def day_folders(directory: Path) -> list[Path]:
@@ -204,18 +209,31 @@ FORMATS: Mapping[str, Callable[[Release, bool], bytes]] = MappingProxyType(
 )
 """The suffix of a release's file, which is its name in ``formats`` → what it holds, with a column ``period`` or not."""
 
-Format = Callable[[Mapping[str, Release], str | None], Mapping[str, bytes]]
+Format = Callable[[Mapping[str, Release], str | None], Mapping[str, bytes | str]]
 """Files for offices and other programs, by its name in ``formats``: what each file holds, by the file's name.
 
-Its parameters are a period's releases by their names, and the text in the place of hidden counts. Without releases
-there is no file, and it raises `ConfigError` if what it needs is not installed.
+Its parameters are a period's releases by their names, and the text in the place of hidden counts. A text in the place
+of what a file holds says why the format cannot hold a table. Without releases there is no file, and it raises
+`ConfigError` if what it needs is not installed.
 """
+
+
+def check_formats(formats: Collection[str], domains: Mapping[str, Domain | None]) -> None:
+    """Refuse declared domains, by their release, that a format cannot hold; raises `ConfigError`."""
+    if set(formats) <= set(FORMATS):
+        return
+    for name, domain in domains.items():
+        if domain is not None:
+            try:
+                view("tables.check_size")(formats, domain.cells)
+            except ArgumentError as error:
+                raise ConfigError(f"output.formats, release {name!r}: {error}") from None
 
 
 def for_offices(
     formats: Collection[str], releases: Mapping[str, Release], suppressed: str | None
-) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the files that plugins make of a period's releases."""
+) -> Iterator[tuple[str, bytes | str]]:
+    """Yield name and content of the files that plugins make of a period's releases; see `Format`."""
     for name in formats:
         if name not in FORMATS:
             content: Format = hook("formats", name)

@@ -324,6 +324,14 @@ def serving(files, *, complaint=""):
         printed, complained = process.communicate(timeout=300)
         assert process.returncode == 0
         assert printed == ""
+        lines = complained.splitlines(keepends=True)
+        complained = "".join(line for line in lines if not re.match(r"\d{4}-\S+ \S+ (INFO|WARNING) ", line))
+        logged = "".join(line for line in lines if line not in complained)
+        outcomes = [entry["outcome"] for entry in log_of(files)]
+        outcomes = outcomes[len(outcomes) - outcomes[::-1].index("started") :]  # of this service
+        assert logged.count(" published: ") + logged.count(" replayed: ") >= outcomes.count("answered")
+        assert " WARNING " in logged or not {"refused", "unauthorized"} & set(outcomes)
+        assert re.search(r"\b(US|NO|DE)\b", logged) is None  # no value, though columns are named
         assert complained.count("\n") <= 1
         assert complained.startswith(complaint) if complaint else complained == ""
     finally:

@@ -299,12 +299,14 @@ def test_the_encodings_of_json(served):
         b"1" * 60000,
     ],
 )
-def test_a_body_that_is_no_question(served, body):
+def test_a_body_that_is_no_question(served, body, caplog):
     reply = served.post(body=body)
     assert (reply.status, reply.error["type"]) == (400, "ArgumentError")
     assert served.gate.asked == []
     (line,) = served.lines()
     assert (line["outcome"], line["token"], line["error"], line["status"]) == ("refused", "ana", "ArgumentError", 400)
+    (record,) = (record for record in caplog.records if record.name == "pkdp_pipeline")
+    assert (record.levelname, record.args) == ("WARNING", ("ArgumentError",))
 
 
 def test_a_question_arrives_as_it_was_written(served):

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from pkdp_pipeline.theorems.waiting_pair import product_above, reaching_pair, waiting_pair
 
-BLOCK_SLACK = 2e-3
+BLOCK_SLACK = 4e-4
 """Blocks of crowds are halved until they are at most this far above the best one, relatively."""
 
 _FIRST_WIDTH = 0.1
@@ -49,7 +49,7 @@ def one_crowd_tells(
     -----
     *Guarantee*: at or above the divergence, first life against second, of any declared attacker: given what the first
     cell shows the second is dominated by waiting times, and what both tell is convex in the chances of the first.
-    *Rounding*: upward, within 0.2 % of the worst size. *Source*: `docs/mathematics.md`, theorem B, value.
+    *Rounding*: upward, within 0.04 % of the worst size. *Source*: `docs/mathematics.md`, theorem B, value.
     """
     most = partial(crowd_alone, thresholds, p, cap, epsilon, lost)
     alone = lru_cache(maxsize=None)(lambda people: most(people, people))

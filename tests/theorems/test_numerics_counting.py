@@ -149,7 +149,8 @@ def test_an_inversion_ends_at_the_smallest_epsilon(people, low, high, noise):
             assert bound.bracket(np.array([100.0]))[0][0] > target
             continue
         assert bound.certified(np.array([epsilon]))[0] <= target
-        assert epsilon == 0.0 or bound.certified(np.array([0.999 * epsilon]))[0] > 0.9999 * target
+        # Searches end within their slack.
+        assert epsilon == 0.0 or bound.certified(np.array([0.999 * epsilon]))[0] > 0.9995 * target
 
 
 @thinned(6)

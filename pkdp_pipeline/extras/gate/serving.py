@@ -101,7 +101,9 @@ def run(serving: uvicorn.Server, listening: socket.socket, *, on_start: Callable
     are switched off. `on_start` is called once signals are heeded.
     """
     # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
-    logging.root.handlers[:] = [logging.NullHandler()]
+    for other in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(other, logging.Logger) and other is not LOGGER:
+            other.handlers[:] = [logging.NullHandler()]
     logging.raiseExceptions = False
     shown = logging.StreamHandler()
     shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

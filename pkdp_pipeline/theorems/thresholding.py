@@ -192,7 +192,7 @@ def _constant(k: int, p: float, cap: int | None) -> float | None:
 _MAX_ATOMS_EACH, _MAX_ATOMS = 4e5, 1e6
 """No waiting time is given more atoms than the first; for more than the second together fewer ways are looked at."""
 
-_MAX_ATOMS_CLOSELY, _MAX_P_CLOSELY = 2e4, 0.99
+_MAX_ATOMS_CLOSELY, _MAX_P_CLOSELY = 1e4, 0.99
 """With more atoms a larger p takes the place of this one, and with a larger p crowds are not looked at."""
 
 _MAX_SPREAD_KNOWN = 24
@@ -272,9 +272,12 @@ class ValueThroughAbsence(Threshold):
         for most, way in sorted(((self._in_both(way, epsilon, lost), way) for way in ways), reverse=True):
             if most <= worst:
                 break
-            # A larger p dominates.
-            closer = one_crowd_tells(way, closely, self.cap, epsilon, lost)[0] if closely <= _MAX_P_CLOSELY else 1.0
-            worst = max(worst, min(closer, most))
+            # A larger p dominates; where one crowd of it tells as much, no search over crowds can tell less.
+            people = int((way[0] - 1) / closely)
+            one_tells = crowd_alone(way, closely, self.cap, epsilon, lost, people, people)
+            if closely <= _MAX_P_CLOSELY and one_tells < most:
+                most = min(most, one_crowd_tells(way, closely, self.cap, epsilon, lost)[0])
+            worst = max(worst, most)
         return worst
 
     def _in_both(self, thresholds: tuple[int, int], epsilon: float, lost: float) -> float:

@@ -110,8 +110,7 @@ LINES = {
     # Noise on sums as it is drawn, counted exactly; their column (12). Advice on two groupings of a column (11).
     # Whether a charge was taken over, for the log (1).
     # Each part of a total is pickled once: a gate sends the whole ledger to a worker with every new question (16).
-    # A damaged file is read in a child process first (6; assurance 1).
-    "ledger": 3_493,
+    "ledger": 3_487,
     # Each way of counting has its number: without counting by place whole numbers take 3 to 5 times as long, without
     # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.
     # By-columns in groups, in SQL, in Narwhals and in pandas (103). Sums of whole numbers of every type, in the cells
@@ -144,7 +143,7 @@ LINES = {
     # Sums: who knows everybody sees a cell shifted, and the cases of an audit; attackers in small tables (77).
     # `pkdp verify --page` fills and writes a page of HTML and JavaScript, which is not counted (37).
     # Ids in the log are left out of what an audit compares (1).
-    "extras/assurance": 3_730,
+    "extras/assurance": 3_729,
     # Columns of public tables still become wider: what type a period's keys have, its values alone decide.
     # Spark, Ibis and PostgreSQL, too, say whether all was read of one state (7).
     "extras/connect": 1_561,

@@ -165,16 +165,3 @@ def test_the_command_names_its_option(release):
     result = CliRunner(env={"COLUMNS": "300"}).invoke(cli.app, ["verify", str(release), "--rows", "2"])
     assert result.exit_code == 2
     assert "--rows 20" in result.output
-
-
-@pytest.mark.parametrize("place", [20, 37, 347])
-def test_a_damaged_footer_at_which_arrow_ends_the_process_is_reported(tmp_path, place):
-    table = pd.DataFrame({"cell": [f"town {n}" for n in range(40)], "day": range(40)})
-    table["count"] = pd.array([30, None, 40, 7] * 10, dtype="Int64")
-    content = bytearray(sealed.parquet_bytes(table, "{}"))
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    content[footer + place] ^= 64 if place != 20 else 2
-    path = tmp_path / "damaged.parquet"
-    path.write_bytes(content)
-    with pytest.raises(ArgumentError, match="cannot be read"):
-        opened(path, MAX_ROWS)

@@ -22,7 +22,7 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
     UncheckedError,
     checked,
 )
-from pkdp_pipeline.ledger.parquet_sizes import check_in_child, text_bytes
+from pkdp_pipeline.ledger.parquet_sizes import text_bytes
 from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
     RELEASE_KEY,
@@ -172,7 +172,6 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 
 def _release(content: bytes, name: str, rows: int) -> Opened:
     try:
-        check_in_child(content, rows)
         table, metadata = parquet_content(content, rows=rows)
         table = _in_their_units(table, content)
     except BREAKS as error:  # an ArgumentError is a ValueError

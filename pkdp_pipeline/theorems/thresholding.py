@@ -274,10 +274,10 @@ class ValueThroughAbsence(Threshold):
                 break
             # A larger p dominates; where one crowd of it tells as much, no search over crowds can tell less.
             people = int((way[0] - 1) / closely)
-            one_tells = crowd_alone(way, closely, self.cap, epsilon, lost, people, people)
-            if closely <= _MAX_P_CLOSELY and one_tells < most:
-                most = min(most, one_crowd_tells(way, closely, self.cap, epsilon, lost)[0])
-            worst = max(worst, most)
+            alone = crowd_alone(way, closely, self.cap, epsilon, lost, people, people)
+            searched = closely <= _MAX_P_CLOSELY and alone < most
+            closer = one_crowd_tells(way, closely, self.cap, epsilon, lost)[0] if searched else most
+            worst = max(worst, min(closer, most))
         return worst
 
     def _in_both(self, thresholds: tuple[int, int], epsilon: float, lost: float) -> float:

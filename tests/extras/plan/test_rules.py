@@ -25,7 +25,7 @@ def row(rule: Rule) -> str:
     cells = (
         f"[{rule.publisher}, {rule.name}]({rule.url}) (`{rule.key}`)",
         rule.hides,
-        change if certifiable is None else f"{change}: {in_short(certifiable)}",
+        change if certifiable is None else f"{change.removeprefix('show counts of ')}: {in_short(certifiable)}",
         *numbers,
     )
     return f"| {' | '.join(cells)} |"

@@ -73,6 +73,9 @@ def reserved(ledger, period):
     ledger.reserve("f" * 64, standing, lambda alone, head: made)
 
 
+pytestmark = pytest.mark.whole_curves
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A ledger with a bit of everything: days without noise, noise, a revision, a new attacker, a dead run."""

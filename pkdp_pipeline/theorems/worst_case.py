@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
@@ -158,27 +157,6 @@ class NoisyCells(WorstCase):
             low, high = float(points[max(0, place - 1)]), float(points[place])
         return high
 
-    def _ways(self) -> Iterator[tuple[int, int, Whole, Whole, str]]:
-        """Yield how two lives differ: cells of both, cells shifted alone, cells that appear in either, and the use."""
-        most = len(_chances(self)[0]) - 1
-        few = self.sensitivity == 1 or (most + 1) ** 2 * len(self._lives) <= _MAX_WAYS
-        for both, alone in self._lives:
-            last = min(self.cells - both, alone, most)
-            # The most cells that one of two lives, both of them in some cell, has alone.
-            small = self.moves and self.table is not None and not both
-            apart = min(self.cells, (self.table or 0) - 1) if small else self.cells
-            i, j = (part.ravel() for part in np.indices((last + 1, last + 1)) * (1 if few else last))
-            # Without a move all cells are those of the one life.
-            possible = (i <= last) & (j <= last) & (i + j <= alone) & (self.moves | (i * j == 0))
-            for total in np.unique((i + j)[possible]).tolist():
-                for reached in (True, False):
-                    way = possible & (i + j == total) & (reached == ((np.maximum(i, j) <= apart) & (apart > 0)))
-                    if way.any() and (few or reached):
-                        use = ("" if reached else "certified") if few else "attained"
-                        yield both, alone - total, i[way], j[way], use
-            if not few:
-                yield both, alone, np.array([last]), np.array([last]), "certified"
-
     def _law(self, both: int, alone: int) -> tuple[tuple[float, tuple[tuple[int, int], ...]], float]:
         """Return half the distance of two losses, widths of shifts in such steps with how many there are, and a slack.
 
@@ -216,15 +194,34 @@ _MAX_POINTS = 4096
 
 
 @lru_cache(maxsize=512)
-def _ways(curve: NoisyCells) -> tuple[tuple[int, int, Whole, Whole, str], ...]:
-    """Return how two lives differ."""
-    return tuple(curve._ways())
+def _ways(curve: NoisyCells) -> list[tuple[int, int, Whole, Whole, str]]:
+    """Return how two lives differ: cells of both, cells shifted alone, cells that appear in either, and the use."""
+    most = len(_chances(curve)[0]) - 1
+    few = curve.sensitivity == 1 or (most + 1) ** 2 * len(curve._lives) <= _MAX_WAYS
+    ways = []
+    for both, alone in curve._lives:
+        last = min(curve.cells - both, alone, most)
+        # The most cells that one of two lives, both of them in some cell, has alone.
+        small = curve.moves and curve.table is not None and not both
+        apart = min(curve.cells, (curve.table or 0) - 1) if small else curve.cells
+        i, j = (part.ravel() for part in np.indices((last + 1, last + 1)) * (1 if few else last))
+        # Without a move all cells are those of the one life.
+        possible = (i <= last) & (j <= last) & (i + j <= alone) & (curve.moves | (i * j == 0))
+        for total in np.unique((i + j)[possible]).tolist():
+            for reached in (True, False):
+                way = possible & (i + j == total) & (reached == ((np.maximum(i, j) <= apart) & (apart > 0)))
+                if way.any() and (few or reached):
+                    use = ("" if reached else "certified") if few else "attained"
+                    ways.append((both, alone - total, i[way], j[way], use))
+        if not few:
+            ways.append((both, alone, np.array([last]), np.array([last]), "certified"))
+    return ways
 
 
 @lru_cache(maxsize=512)
 def _end(curve: NoisyCells) -> tuple[float, float]:
     """Return the (ε, δ) at which a curve ends."""
-    return float_above(curve.units * Fraction(curve.noise) / curve.sensitivity), _chances(curve)[0][-1][0][1]
+    return float_above(curve.units * Fraction(curve.noise) / curve.sensitivity), float(_chances(curve)[0][-1][0][1])
 
 
 def appearing(declared: Any, appears_at: int | None, cells: int) -> list[tuple[Any, Any]]:

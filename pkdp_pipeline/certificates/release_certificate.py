@@ -47,9 +47,9 @@ from pkdp_pipeline.model.mechanisms import (
 )
 from pkdp_pipeline.model.wording import Worded, capital, joined_texts, rounded_up
 from pkdp_pipeline.theorems import Applied, bounds_of
+from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
-from pkdp_pipeline.theorems.worst_case import Leaked
 
 _MAX_EPSILON = 700.0
 """An ε beyond any use; its exponential is still a float."""

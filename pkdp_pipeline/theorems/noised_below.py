@@ -21,8 +21,9 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.channel import ExactFromK, Kernel, Mixed
-from pkdp_pipeline.theorems.inversion import Optimum, chord, invert, smallest_epsilon
+from pkdp_pipeline.theorems.inversion import Optimum, chord, invert
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, exponent_of, supremum
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
@@ -226,7 +227,7 @@ class NoisedBelow(Threshold):
                 return epsilon
         if not above and self._searched:
             return self._inverted(target)
-        return smallest_epsilon(lambda epsilon: float(self.certified(np.array([epsilon]))[0]), target, self.slack)
+        return Bound.smallest_epsilon(self, target)
 
     def _inverted(self, target: float) -> float:
         """Return a certified ε of at most ε0: few ε look at all numbers of people, the others at the worst."""
